@@ -6,6 +6,7 @@ Everything heavy is imported by the command that needs it, so that help and erro
 import re
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -127,7 +128,7 @@ def _fetched(
 ) -> bool:
     # Returns whether all files of a task have come.
     from broker.util.errors import CallError  # noqa: PLC0415  # see the module's docstring
-    from grms.client.fetching import bring_file  # noqa: PLC0415  # same
+    from grms.client.fetching import Bringer  # noqa: PLC0415  # same
 
     try:
         results = broker.results(workflow_id, task)
@@ -141,10 +142,9 @@ def _fetched(
     place = target / _folder_name(task)
     place.mkdir(parents=True, exist_ok=True)
     well = True
+    bring = Bringer(partial(broker.fetch, workflow_id, task), place, force=force)
     for file in results.files:
-        problem = bring_file(
-            file, lambda name: broker.fetch(workflow_id, task, name), place, force=force
-        )
+        problem = bring(file)
         words = problem or f"{file.size_bytes} bytes"
         click.echo(f"{printable(str(place / file.name))}: {words}", err=bool(problem))
         well = well and not problem

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, Self
 
 from broker.model.workflow import Task, Workflow
-from grms.daemon.file_names import check_name, check_outputs
+from grms.daemon.file_names import check_inputs, check_name
+from grms.daemon.wanted_files import check_wanted
 from grms.util.outcomes import Outcome
 from lrms_sim.workload.requests import Request, check_names
 
@@ -159,8 +160,10 @@ class Program:
     def __post_init__(self) -> None:
         self._check_script()
         self._check_words()
-        check_outputs(self.outputs)
-        given = check_outputs(each.name for each in self.inputs)
+        if patterns := check_wanted(self.outputs).patterns:
+            text = "a task's output is one file, as others are given it; no folder and no pattern"
+            raise ValueError(f"{patterns[0]!r}: {text}")
+        given = check_inputs(each.name for each in self.inputs)
         if both := sorted(set(given) & set(self.outputs)):
             raise ValueError(f"{both[0]!r} is an input and an output; name one of them otherwise")
         check_names(self.request)

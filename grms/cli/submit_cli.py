@@ -72,6 +72,7 @@ _DEPENDENCY_HELP: Final = (
     "It waits for other jobs, elements or arrays of yours at this site: afterok:JOB[:JOB…], afterany, afternotok, "
     "aftercorr (element by element), singleton (those of its name); several with commas."
 )
+_OF_SCRIPTS: Final = ("outputs", "inputs", "output", "error", "open_mode")
 _OPTIONS: Final = {"outputs": "result", "inputs": "input"}
 
 
@@ -149,15 +150,17 @@ def _standard_input() -> bytes:
     "outputs",
     multiple=True,
     metavar="FILE",
-    help="A file that the script leaves in its folder and that you want; may come several times.",
+    help="What the script leaves in its folder and you want: a file, a folder (out/), a pattern ('*.csv', "
+    "'out/**/*.h5'), or all that is new (./). May come several times.",
 )
 @click.option(
     "--input",
     "inputs",
     multiple=True,
     metavar="FILE",
-    help="A file that the script finds in its folder, under the same relative path, or of one that begins "
-    "with / under its last part. May come several times.",
+    help="What the script finds in its folder: a file, a folder or a pattern ('data/*.csv'), under the same relative "
+    "path, or of one that begins with / under its last part; or an http(s) URL, which this command downloads, with "
+    "#sha256=... behind it to be checked. May come several times.",
 )
 @click.option(
     "--shared",
@@ -178,6 +181,23 @@ def _standard_input() -> bytes:
     "test_only",
     is_flag=True,
     help="Submit nothing, and print which site would take it and why.",
+)
+@click.option(
+    "-o",
+    "--output",
+    default="",
+    metavar="PATTERN",
+    help="Name of its standard output where it is brought, with %j (number), %x (name), %A and %a (array) as in sbatch; "
+    "without --error also of its standard error.",
+)
+@click.option(
+    "-e", "--error", default="", metavar="PATTERN", help="Likewise of its standard error."
+)
+@click.option(
+    "--open-mode",
+    type=click.Choice(["append", "truncate"]),
+    default=None,
+    help="append: it is added to a file of that name that is there; truncate: where the job runs anew it begins anew.",
 )
 @click.option("--key", help="The same key is the same job.  [default: a new one]")
 @click.option(
@@ -228,15 +248,16 @@ def submit(
     partners it would offer it to. Partners are not asked, as they hear of no job that is not offered.
     """  # noqa: D301  # click's mark for a block that is not wrapped
     given = _environment(environment)
+    wanted["open_mode"] = wanted["open_mode"] or ""
     names = wanted["inputs"]
-    wanted["inputs"] = _inputs(names)
+    wanted["inputs"] = _inputs(ctx, names)
     text: str | None = None
     nowhere: Callable[[str], None] | None = None
     if (slurm := ctx.meta.get(_SLURM)) is not None:
         left_out = frozenset(word.removeprefix("--") for word in without.split(",") if word)
         asked = tuple(name for name in ("inputs", "outputs", "key") if wanted[name])
         asked += ("shared",) if in_place else ()
-        travels = not in_place and not any(word.startswith("/") for word in names)
+        travels = not in_place and not any(word.startswith("/") or "://" in word for word in names)
         stdin = ctx.meta.get(_STDIN)
         found = _for_slurm(
             _Handed(slurm, stdin, socket), left_out, given, asked=asked, wait=wait, travels=travels
@@ -254,9 +275,11 @@ def submit(
     asked_needs = {name: wanted.pop(name) for name in NAMES}
     if slurm is None:
         wanted["needs"] = needs_of(wanted["processors"], wanted["requested_time_s"], asked_needs)
-    asked_for = environment or arguments or wanted["outputs"] or wanted["inputs"] or in_place
+    asked_for = environment or arguments or in_place
+    asked_for = asked_for or any(wanted[name] for name in _OF_SCRIPTS)
     if script is None and asked_for:
-        raise click.UsageError("arguments, --env, --input, --result and --shared go with --script")
+        text = "arguments, --env, --input, --result, --shared, --output, --error and --open-mode go with --script"
+        raise click.UsageError(text)
     if slurm is None and script is not None:
         text = None if in_place else _script(script)
         wanted["name"] = wanted["name"] or script.name[:NAME_MAX]
@@ -289,7 +312,7 @@ def _check_text(wanted: Mapping[str, Any]) -> None:
     )
     for shown, word in (
         *((printable(text), text) for text in texts),
-        *((f"--{name}", str(wanted[name])) for name in ("name", "key")),
+        *((f"--{name}", str(wanted[name])) for name in ("name", "key", "output", "error")),
     ):
         try:
             word.encode()
@@ -400,17 +423,17 @@ def _environment(words: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def _inputs(words: tuple[str, ...]) -> dict[str, Path]:
-    found: dict[str, Path] = {}
-    for word in words:
-        path = Path(word)
-        if not path.is_file():
-            raise click.BadParameter(f"there is no file {printable(word)}", param_hint="'--input'")
-        name = path.name if path.is_absolute() else str(path)
-        if name in found:
-            raise click.BadParameter(f"{printable(name)} comes twice", param_hint="'--input'")
-        found[name] = path
-    return found
+def _inputs(ctx: click.Context, words: tuple[str, ...]) -> dict[str, Path]:
+    if not words:
+        return {}
+    from tempfile import TemporaryDirectory  # noqa: PLC0415  # see the module's docstring
+
+    from grms.cli.given_files import given_files, is_url  # noqa: PLC0415  # same
+
+    folder = Path()
+    if any(map(is_url, words)):
+        folder = Path(ctx.with_resource(TemporaryDirectory(prefix="grms-submit-")))
+    return given_files(words, folder)
 
 
 def _absolute(path: str | Path) -> str:
@@ -421,10 +444,14 @@ def _absolute(path: str | Path) -> str:
 def _shared(script: Path, inputs: Mapping[str, Path], outputs: tuple[str, ...]) -> dict[str, Any]:
     # What is said of files that are used in place; links in these paths are for the site to refuse.
     from grms.daemon.shared_folders import SCRIPT, SharedFile  # noqa: PLC0415  # see the module's docstring
+    from grms.daemon.wanted_files import is_pattern  # noqa: PLC0415  # same
 
     shared = [SharedFile(SCRIPT, _absolute(script))]
     shared += [SharedFile(name, _absolute(path)) for name, path in inputs.items()]
     for word in outputs:
+        if is_pattern(word):
+            text = f"{printable(word)}: with --shared a result is one file, which is written where it lies"
+            raise click.BadParameter(text, param_hint="'--result'")
         name = Path(word).name if word.startswith("/") else word
         shared.append(SharedFile(name, _absolute(word), written=True))
     return {"inputs": {}, "outputs": (), "shared": shared}
@@ -550,6 +577,18 @@ def _for_slurm(
         "wait": wait or "wait" in trial.options,
         "array": trial.options.get("array", ""),
         "dependency": dependency,
+        **_streams(trial),
+    }
+
+
+def _streams(trial: "DryRun") -> dict[str, Any]:
+    options = trial.options
+    mode = options.get("open-mode", "")
+    return {
+        "output": options.get("output", ""),
+        "error": options.get("error", ""),
+        "open_mode": {"a": "append", "t": "truncate"}.get(mode, mode),
+        "merged": "error" not in options,
     }
 
 
@@ -579,7 +618,7 @@ def _tell(trial: "DryRun", without: frozenset[str], unfit: str) -> None:
         )
     if streams := sorted(STREAMS & options.keys()):
         words = ", ".join(f"--{name}" for name in streams)
-        click.echo(f"at a partner not followed: {words}; grms logs shows what it prints", err=True)
+        click.echo(f"at a partner {words}: for grms fetch, which brings what it prints", err=True)
     gone = not_told(trial, without)
     for where, names in (
         ("at a partner it", [name for name in gone if name in AT_HOME]),

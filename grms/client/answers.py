@@ -155,16 +155,36 @@ class ResultFile:
     """A file that a job has left, or should have left.
 
     Attributes:
-        name: `stdout`, `stderr`, or as declared by the job.
+        name: `stdout`, `stderr`, or of a file for which a declaration of the job's stands; a folder or pattern
+            without a file is `missing`.
         sha256: of its content; empty if there is none, or the job has not ended.
         problem: why there is no content: `missing`, `no_file` (it is a link, a folder or the like),
             `too_large`; empty if there is.
+        mode: permission bits; 0 if unknown.
+        written_as: what the job's user has called this stream, a relative name; `/dev/null` if it is not wanted, empty
+            if it has no other name.
     """
 
     name: str
     size_bytes: int
     sha256: bytes
     problem: str
+    mode: int = 0
+    written_as: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputPiece:
+    """The next part of what a job prints.
+
+    Attributes:
+        anew: what came before is of an earlier run; this begins at the first byte.
+        notice: why nothing can be seen now, for people; the content is empty then.
+    """
+
+    content: bytes = b""
+    anew: bool = False
+    notice: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +197,10 @@ class Results:
         problem: why the files are not here; empty if they are.
         folder: of files that are not served, at the site that ran the job; empty if unknown.
         kept_until_s: when they may be deleted, seconds since 1970; 0 if unknown.
-        other_files, other_bytes: of undeclared files there.
+        other_files, other_bytes: of unlisted files there.
+        left_out: of these, those that the job declares and that no list can have: they are too many, or have names
+            that cannot travel; at least so many.
+        append: its user wants streams to be added to files of their names.
     """
 
     files: tuple[ResultFile, ...]
@@ -187,6 +210,8 @@ class Results:
     kept_until_s: float = 0.0
     other_files: int = 0
     other_bytes: int = 0
+    left_out: int = 0
+    append: bool = False
 
 
 _STATES: Final[dict[int, JobState]] = {
@@ -294,7 +319,14 @@ def read_results(message: results_pb2.ResultList) -> Results:
     """Returns the results of a job from their message."""
     return Results(
         tuple(
-            ResultFile(file.name, file.size_bytes, file.sha256, _problem(file.problem))
+            ResultFile(
+                file.name,
+                file.size_bytes,
+                file.sha256,
+                _problem(file.problem),
+                file.mode,
+                file.written_as,
+            )
             for file in message.files
         ),
         message.complete,
@@ -303,6 +335,8 @@ def read_results(message: results_pb2.ResultList) -> Results:
         message.kept_until_s,
         message.other_files,
         message.other_bytes,
+        message.left_out,
+        message.append,
     )
 
 

@@ -14,6 +14,7 @@ from grpc import aio
 from grms.client.answers import (
     Job,
     JobState,
+    OutputPiece,
     Preview,
     Results,
     read_job,
@@ -23,7 +24,8 @@ from grms.client.answers import (
 from grms.client.calls import TIMEOUT_S, Calls
 from grms.client.errors import SiteError
 from grms.client.submission import submit_request
-from grms.daemon.file_names import check_outputs
+from grms.daemon.file_names import check_inputs
+from grms.daemon.job_files import mode_of
 from grms.v1 import job_pb2, operator_pb2, request_pb2
 
 if TYPE_CHECKING:
@@ -76,6 +78,10 @@ class Client:
         home: "HomeRun | None" = None,
         array: str = "",
         dependency: str = "",
+        output: str = "",
+        error: str = "",
+        open_mode: str = "",
+        merged: bool | None = None,
     ) -> Job:
         """Submits a job. When this returns, the site will run it exactly once.
 
@@ -89,7 +95,8 @@ class Client:
                 says so in the job's `reason`.
             arguments: of the script.
             environment: variables of the script.
-            outputs: files in its folder to bring home in addition to its streams: relative names.
+            outputs: files in its folder to bring home in addition to its streams: relative names, folders (`out/`,
+                `./` for all that is new) and patterns (`out/**/*.h5`).
             inputs: files in its folder: relative names there, and their paths here; they are uploaded first.
             shared: files used in place, in folders shared by sites; one named `program` is the script, instead
                 of `script`.
@@ -103,6 +110,11 @@ class Client:
                 at a time, wherever they run; the job returned is then the array.
             dependency: what it waits for, in Slurm's notation: `afterok:a-12:a-13_4,singleton`. If that cannot be
                 any more it ends, cancelled.
+            output: what its standard output is called where it is brought, as a pattern of Slurm's (`log-%j.out`).
+            error: the same of standard error.
+            open_mode: `append` or `truncate`: whether its output is added to what a file of that name has, and what
+                an earlier run of it has printed; by default the latter alone.
+            merged: standard error goes to standard output; by default if `output` is given and `error` is not.
 
         Raises:
             ValueError: no site could accept such a job.
@@ -127,12 +139,32 @@ class Client:
             home=home,
             array=array,
             dependency=dependency,
+            output=output,
+            error=error,
+            open_mode=open_mode,
+            merged=merged,
         )
         if request.request.HasField("program"):
-            check_outputs(inputs or {})
-            for file_name, path in (inputs or {}).items():
-                request.request.program.inputs.append(await self._put(file_name, Path(path)))
-        return read_job(await self._calls.call(self._calls.jobs.Submit, request))
+            check_inputs(inputs or {})
+            await self._put_all(request, inputs or {})
+        try:
+            job = await self._calls.call(self._calls.jobs.Submit, request)
+        except SiteError as refusal:
+            if refusal.field != "inputs" or not inputs:
+                raise
+            # While the last ones were on the way the first ones may have become too old.
+            await self._put_all(request, inputs)
+            job = await self._calls.call(self._calls.jobs.Submit, request)
+        return read_job(job)
+
+    async def _put_all(
+        self, request: job_pb2.SubmitRequest, inputs: Mapping[str, str | Path]
+    ) -> None:
+        program = request.request.program
+        given = [each for each in program.inputs if each.shared_path]
+        given += [await self._put(name, Path(path)) for name, path in inputs.items()]
+        del program.inputs[:]
+        program.inputs.extend(given)
 
     async def preview(self, **wanted: Any) -> Preview:
         """Returns what would become of a job if it were submitted now, and submits nothing.
@@ -152,7 +184,10 @@ class Client:
         with path.open("rb") as content:
             digest = await asyncio.to_thread(hashlib.file_digest, content, "sha256")
             size = content.seek(0, os.SEEK_END)
-            file = request_pb2.InputFile(name=name, size_bytes=size, sha256=digest.digest())
+            mode = mode_of(os.fstat(content.fileno()))
+            file = request_pb2.InputFile(
+                name=name, size_bytes=size, sha256=digest.digest(), mode=mode
+            )
             request, held = job_pb2.PutInputRequest(file=file), -1
             while held < size:
                 answer = await self._calls.call(self._calls.jobs.PutInput, request)
@@ -251,6 +286,42 @@ class Client:
             else:
                 return
 
+    async def remove_results(self, job_id: str) -> None:
+        """Deletes what an ended job has left at this site, which makes room for others.
+
+        Raises:
+            SiteError: it has not ended, or its files are on the way.
+        """
+        request = job_pb2.RemoveResultsRequest(job_id=job_id)
+        await self._calls.call(self._calls.jobs.RemoveResults, request)
+
+    async def follow(
+        self, job_id: str, *, error: bool = False, once: bool = False
+    ) -> AsyncIterator[OutputPiece]:
+        """Yields what a job prints, until its end, wherever it runs; with `once` what there is by now.
+
+        Restarts of the daemon do not matter.
+
+        Raises:
+            SiteError: there is no such job, or it leaves no output.
+        """
+        request = job_pb2.FollowOutputRequest(job_id=job_id, error=error, once=once)
+        deadline, backoff = self._calls.attempts()
+        while True:
+            began = time.monotonic()
+            try:
+                async for message in self._calls.jobs.FollowOutput(request):
+                    deadline = time.monotonic() + self._calls.timeout_s
+                    backoff.reset()
+                    begin = 0 if message.anew else request.offset_bytes
+                    request.offset_bytes = begin + len(message.content)
+                    yield OutputPiece(message.content, message.anew, message.notice)
+            except aio.AioRpcError as problem:
+                deadline = self._calls.renewed(deadline, began)
+                await self._calls.pause_or_raise(problem, deadline, backoff.next_s())
+            else:
+                return
+
     async def cancel(self, job_id: str) -> Job:
         """Requests the cancellation of a job, an array (a-12), or elements (a-12_[1-5,9]).
 
@@ -280,6 +351,7 @@ class Client:
         deadline, backoff = self._calls.attempts()
         shown: Job | None = None
         while True:
+            began = time.monotonic()
             try:
                 async for message in self._calls.jobs.Watch(request):
                     deadline = time.monotonic() + self._calls.timeout_s
@@ -293,6 +365,7 @@ class Client:
                         return
                 await asyncio.sleep(backoff.next_s())
             except aio.AioRpcError as error:
+                deadline = self._calls.renewed(deadline, began)
                 await self._calls.pause_or_raise(error, deadline, backoff.next_s())
 
     async def changes(self) -> AsyncIterator[Job | None]:

@@ -19,6 +19,9 @@ TIMEOUT_S: Final = 30.0
 PAUSES: Final = BackoffSettings(first_s=0.1, most_s=2.0)
 """Between attempts to reach the daemon."""
 
+OPEN_S: Final = 5.0
+"""A call that has lasted so long was not one that finds nobody, seconds."""
+
 _DETAILS_KEY: Final = "grpc-status-details-bin"
 
 T = TypeVar("T")
@@ -55,6 +58,11 @@ class Calls:
     def attempts(self) -> tuple[float, Backoff]:
         """Returns until when a call is tried (`time.monotonic`), and the pauses between attempts."""
         return time.monotonic() + self.timeout_s, Backoff(PAUSES)
+
+    def renewed(self, deadline: float, began: float) -> float:
+        """Returns until when a broken call is tried anew; one that was open for a while had reached the site."""
+        now = time.monotonic()
+        return now + self.timeout_s if now - began > OPEN_S else deadline
 
     async def call(self, method: Callable[..., Awaitable[T]], request: Any) -> T:
         """Returns the answer of a method.

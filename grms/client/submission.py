@@ -40,6 +40,10 @@ def submit_request(
     home: "HomeRun | None" = None,
     array: str = "",
     dependency: str = "",
+    output: str = "",
+    error: str = "",
+    open_mode: str = "",
+    merged: bool | None = None,
 ) -> "job_pb2.SubmitRequest":
     """Returns the request for a job without input files, described as in `grms.client.Client.submit`.
 
@@ -81,7 +85,7 @@ def submit_request(
         program.name = name
         program.arguments.extend(arguments)
         program.environment.update(environment or {})
-        program.outputs.extend(outputs)
+        _declare(request, outputs, output=output, error=error, open_mode=open_mode, merged=merged)
         if shared:
             from grms.daemon.shared_folders import check_shared  # noqa: PLC0415  # same
 
@@ -92,6 +96,32 @@ def submit_request(
             request.request.home.environment.extend(home.environment)
             request.request.home.options.extend(home.options)
     return request
+
+
+def _declare(
+    request: "job_pb2.SubmitRequest",
+    outputs: Sequence[str],
+    *,
+    output: str,
+    error: str,
+    open_mode: str,
+    merged: bool | None,
+) -> None:
+    # What a job leaves, and what that is called.
+    program = request.request.program
+    if open_mode not in {"", "append", "truncate"}:
+        raise ValueError(f"open_mode is {open_mode!r}; it must be append or truncate")
+    if outputs:
+        from grms.daemon.wanted_files import check_wanted  # noqa: PLC0415  # see the module's docstring
+
+        check_wanted(outputs)
+        program.outputs.extend(outputs)
+    program.merged = bool(output) and not error if merged is None else merged
+    program.truncated = open_mode == "truncate"
+    if output or error or open_mode == "append":
+        streams = request.request.streams
+        streams.output, streams.error = output, error
+        streams.append = open_mode == "append"
 
 
 def _size(

@@ -7,7 +7,7 @@ from threading import Thread
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from grms.client.answers import Job, Preview, Results
+from grms.client.answers import Job, OutputPiece, Preview, Results
 from grms.client.asynchronous import PAGE, Client
 from grms.client.calls import TIMEOUT_S
 from grms.v1 import operator_pb2
@@ -81,6 +81,16 @@ class SyncClient:
     def fetch(self, job_id: str, name: str, offset_bytes: int = 0) -> Iterator[bytes]:
         """Yields a file that a job has left."""
         return self._each(self._client.fetch(job_id, name, offset_bytes), CHUNKS)
+
+    def remove_results(self, job_id: str) -> None:
+        """Deletes what a job has left at this site."""
+        self._do(self._client.remove_results(job_id))
+
+    def follow(
+        self, job_id: str, *, error: bool = False, once: bool = False
+    ) -> Iterator[OutputPiece]:
+        """Yields what a job prints, until its end."""
+        return self._each(self._client.follow(job_id, error=error, once=once))
 
     def cancel(self, job_id: str) -> Job:
         """Requests the cancellation of a job."""

@@ -17,6 +17,11 @@ PART_BYTES_MAX: Final = 255
 """Longest part; the limit of file systems."""
 
 FILES_MAX: Final = 100
+"""Most declarations of results of a job."""
+
+INPUTS_MAX: Final = 1000
+"""Most input files of a job."""
+
 STDOUT: Final = "stdout"
 STDERR: Final = "stderr"
 STREAMS: Final = (STDOUT, STDERR)
@@ -29,6 +34,9 @@ OWN_NAMES: Final = frozenset(
         "begun",
         "begun.died",
         "begun.once",
+        "begun.since",
+        "collect",
+        "environ",
         "forward",
         "forward.end",
         "forward.pid",
@@ -56,8 +64,8 @@ def check_name(name: str) -> str:
     return name
 
 
-def check_outputs(names: Iterable[str]) -> tuple[str, ...]:
-    """Returns the valid names of the files that a job declares.
+def check_inputs(names: Iterable[str]) -> tuple[str, ...]:
+    """Returns the valid names of the files that a job is given.
 
     Raises:
         ValueError: one is invalid, is a site's own, or comes twice, or there are too many.
@@ -69,6 +77,7 @@ def check_outputs(names: Iterable[str]) -> tuple[str, ...]:
         if name in found:
             raise ValueError(f"{name!r} comes twice")
         found[name] = None
-    if len(found) > FILES_MAX:
-        raise ValueError(f"{len(found)} files are declared; at most {FILES_MAX} are allowed")
+    if len(found) > INPUTS_MAX:
+        text = f"{len(found)} files are given; at most {INPUTS_MAX} are allowed: pack them (tar)"
+        raise ValueError(text)
     return tuple(found)

@@ -33,6 +33,7 @@ class Manifest:
         folder: where the job has run, if files stay there; else empty.
         until: when they expire there, seconds since 1970.
         other_files, other_bytes: those not in the list.
+        left_out: of these, those that the job declares and that no list can have.
     """
 
     files: tuple[JobFile, ...] = ()
@@ -41,6 +42,7 @@ class Manifest:
     until: float = 0.0
     other_files: int = 0
     other_bytes: int = 0
+    left_out: int = 0
 
 
 class WrongContentError(Exception):
@@ -52,6 +54,7 @@ class ResultStore:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._sizes: dict[str, int] = {}
 
     def _place(self, job_id: str) -> Path:
         assert "/" not in job_id, job_id
@@ -97,6 +100,7 @@ class ResultStore:
         """Appends to a content."""
         with (self._place(job_id) / _name(number)).open("ab") as file:
             file.write(some)
+        self._sizes.pop(job_id, None)
 
     def check(self, job_id: str, number: int, file: JobFile, digest: bytes = b"") -> None:
         """Makes a complete content durable; without `digest` it is read in full.
@@ -113,6 +117,7 @@ class ResultStore:
             os.fsync(content.fileno())
         if size != file.size or digest != file.sha256:
             path.unlink()
+            self._sizes.pop(job_id, None)
             raise WrongContentError(f"{file.name} has come with another content")
 
     def finish(self, job_id: str, manifest: Manifest) -> None:
@@ -124,9 +129,10 @@ class ResultStore:
             "problem": manifest.problem,
         }
         if manifest.folder:
-            names = ("folder", "until", "other_files", "other_bytes")
+            names = ("folder", "until", "other_files", "other_bytes", "left_out")
             said["stays"] = {name: getattr(manifest, name) for name in names}
         write_durable(place / LIST, said)
+        self._sizes.pop(job_id, None)  # one who has counted meanwhile has counted less
         sync_folder(self._folder)
 
     def touch(self, job_id: str) -> None:
@@ -136,13 +142,27 @@ class ResultStore:
 
     def held(self, prefix: str) -> tuple[int, int]:
         """Returns how many jobs there are whose ids begin so, and how many bytes they have here."""
-        count = total = 0
-        for place in self._folder.glob(f"{prefix}*"):
-            count += 1
-            for path in place.glob("content-*"):
-                with suppress(FileNotFoundError):
-                    total += path.lstat().st_size if not path.suffix else 0
-        return count, total
+        sizes = [_size(place) for place in self._folder.glob(f"{prefix}*")]
+        return len(sizes), sum(sizes)
+
+    def sizes(self) -> dict[str, int]:
+        """Returns how many bytes each job has here; each is looked at once, until it changes."""
+        try:
+            names = [place.name for place in self._folder.iterdir()]
+        except FileNotFoundError:
+            names = []
+        before = self._sizes
+        self._sizes = {
+            name: before[name] if name in before else _size(self._folder / name) for name in names
+        }
+        return self._sizes
+
+    def empty(self, job_id: str, manifest: Manifest) -> None:
+        """Deletes the contents of a job, and leaves another list in their place."""
+        self.finish(job_id, manifest)
+        for path in self._place(job_id).glob("content-*"):
+            path.unlink(missing_ok=True)
+        self._sizes.pop(job_id, None)
 
     def stale(self, before: float) -> Sequence[str]:
         """Returns the jobs without new content since a moment, seconds since 1970."""
@@ -152,9 +172,25 @@ class ResultStore:
             return []
         return sorted(place.name for place in places if place.lstat().st_mtime < before)
 
+    def is_stale(self, job_id: str, before: float) -> bool:
+        """Returns whether a job has no new content since a moment, seconds since 1970."""
+        try:
+            return self._place(job_id).lstat().st_mtime < before
+        except FileNotFoundError:
+            return False
+
     def remove(self, job_id: str) -> None:
         """Deletes what has come of a job."""
         shutil.rmtree(self._place(job_id), ignore_errors=True)
+        self._sizes.pop(job_id, None)
+
+
+def _size(place: Path) -> int:
+    total = 0
+    for path in place.glob("content-*"):
+        with suppress(FileNotFoundError):
+            total += 0 if path.suffix else path.lstat().st_size
+    return total
 
 
 def _name(number: int) -> str:
@@ -164,12 +200,14 @@ def _name(number: int) -> str:
 def _write_file(file: JobFile) -> dict[str, Any]:
     problem = "" if file.problem is None else file.problem.value
     digest = file.sha256.hex()
-    return {"name": file.name, "size": file.size, "sha256": digest, "problem": problem}
+    found = {"name": file.name, "size": file.size, "sha256": digest, "problem": problem}
+    return found | ({"mode": file.mode} if file.mode else {})
 
 
 def _read_file(said: dict[str, Any]) -> JobFile:
     problem = FileProblem(said["problem"]) if said["problem"] else None
-    return JobFile(said["name"], said["size"], bytes.fromhex(said["sha256"]), problem)
+    digest = bytes.fromhex(said["sha256"])
+    return JobFile(said["name"], said["size"], digest, problem, said.get("mode", 0))
 
 
 async def digest_of(path: Path) -> bytes:

@@ -20,6 +20,9 @@ from grms.daemon.file_names import check_name
 CHUNK_BYTES: Final = 64 << 10
 """Bytes read, and sent, at a time."""
 
+MODE_MAX: Final = 0o777
+"""Permission bits of a file that travels: it brings no other account's rights."""
+
 _NO_FILE = frozenset((errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO))
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -56,12 +59,24 @@ class JobFile:
         size: bytes; 0 if there is none.
         sha256: of the content, 32 bytes; empty if not computed.
         problem: why there is no content; `None` if there is.
+        mode: permission bits; 0 if unknown.
     """
 
     name: str
     size: int = 0
     sha256: bytes = b""
     problem: FileProblem | None = None
+    mode: int = 0
+
+
+def mode_of(status: os.stat_result) -> int:
+    """Returns the permission bits with which a file travels."""
+    return status.st_mode & MODE_MAX
+
+
+def word_of(status: os.stat_result) -> str:
+    """Returns what tells a file from what it was before."""
+    return f"{status.st_size} {status.st_mtime_ns}"
 
 
 def opened(folder: Path, name: str) -> int:
@@ -128,6 +143,27 @@ def remove_below(folder: Path, name: str) -> None:
             raise
 
 
+def folders_below(folder: Path, name: str) -> int:
+    """Returns a descriptor of the folder of a file beneath another folder, made where it is missing.
+
+    Raises:
+        ValueError: the name is invalid.
+        FileProblemError: something else is in the way, such as a link.
+    """
+    here = os.open(folder, _FOLDER)
+    try:
+        for part in check_name(name).split("/")[:-1]:
+            with suppress(FileExistsError):
+                os.mkdir(part, 0o700, dir_fd=here)
+            here = _moved(here, os.open(part, _FOLDER, dir_fd=here))
+    except BaseException as error:
+        os.close(here)
+        if isinstance(error, OSError) and error.errno in _NO_FILE:
+            raise FileProblemError(name, FileProblem.NO_FILE) from error
+        raise
+    return here
+
+
 def chunks(folder: Path, name: str, begin: int, end: int | None = None) -> Iterator[bytes]:
     """Yields the bytes of a file from `begin` to `end` (exclusive; default all) in pieces.
 
@@ -159,21 +195,15 @@ def created(folder: Path, name: str, *, mode: int = 0o600) -> int:
         ValueError: the name is invalid.
         FileProblemError: something else is in the way, such as a link.
     """
-    *folders, last = check_name(name).split("/")
+    here, last = folders_below(folder, name), name.rpartition("/")[2]
     try:
-        here = os.open(folder, _FOLDER)
-        try:
-            for part in folders:
-                with suppress(FileExistsError):
-                    os.mkdir(part, 0o700, dir_fd=here)
-                here = _moved(here, os.open(part, _FOLDER, dir_fd=here))
-            with suppress(FileNotFoundError):
-                os.unlink(last, dir_fd=here)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            return os.open(last, flags, mode, dir_fd=here)
-        finally:
-            os.close(here)
+        with suppress(FileNotFoundError):
+            os.unlink(last, dir_fd=here)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.open(last, flags, mode, dir_fd=here)
     except OSError as error:
         if error.errno in _NO_FILE:
             raise FileProblemError(name, FileProblem.NO_FILE) from error
         raise
+    finally:
+        os.close(here)

@@ -5,7 +5,9 @@ Each is stored under its SHA-256, per user, so that a repeated upload is stored 
 
 import asyncio
 import hashlib
+import time
 from collections import defaultdict
+from dataclasses import dataclass
 from typing import Final
 
 from grms.daemon.file_store import Manifest, ResultStore, WrongContentError, digest_of
@@ -16,8 +18,19 @@ SHA256_BYTES: Final = 32
 JOBS_HELD: Final = 16
 """Quota of one user, as a multiple of the limit of one job."""
 
-FILES_HELD: Final = 1000
+FILES_HELD: Final = 10_000
 """Most files of one user, including partial ones."""
+
+COUNTED_S: Final = 10.0
+"""How long the size of what a user has here is not counted anew, seconds."""
+
+
+@dataclass(slots=True)
+class _Held:
+    # What a user has here: files, and their bytes; to be counted anew from a moment (`time.monotonic`) on.
+    files: int
+    size: int
+    until: float
 
 
 class NoRoomError(ValueError):
@@ -48,6 +61,7 @@ class Uploads:
         self.limits = limits
         self._bytes_held = JOBS_HELD * limits.job_bytes if bytes_held is None else bytes_held
         self._files_held = files_held
+        self._held: dict[str, _Held] = {}
         self._taking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def put(self, user: str, file: JobFile, begin: int, content: bytes) -> int:
@@ -97,9 +111,12 @@ class Uploads:
             except ValueError:
                 if there == 0:
                     self.store.remove(name)
+                    del self._held[user]
                 raise
             self.store.append(name, 0, piece)
+            self.store.touch(name)  # a large file may take longer than unused ones are kept
             there += len(piece)
+            self._held[user].size += len(piece)
         elif there == 0 and file.size:
             self.store.remove(name)  # it begins with its first byte, and then counts
         return there, there == file.size
@@ -113,12 +130,28 @@ class Uploads:
 
     def _check_room(self, user: str, size: int, *, begins: bool) -> None:
         # Checked for each piece, so that beginning many files first gains no room.
-        most = self._bytes_held
-        count, there = self.store.held(_prefix(user))
-        if there + size > most:
-            raise NoRoomError(f"you have files of {most} bytes here; jobs have to end first")
-        if begins and count > self._files_held:
-            raise NoRoomError(f"you have {self._files_held} files here; jobs have to end first")
+        held = self._held.get(user)
+        is_fresh = held is not None and time.monotonic() < held.until
+        if held is None or not is_fresh:
+            held = self._count(user)
+        elif begins:
+            held.files += 1
+        if (problem := self._no_room(held, size, begins=begins)) and is_fresh:
+            problem = self._no_room(self._count(user), size, begins=begins)
+        if problem:
+            raise NoRoomError(problem)
+
+    def _no_room(self, held: _Held, size: int, *, begins: bool) -> str:
+        if held.size + size > self._bytes_held:
+            return f"you have files of {self._bytes_held} bytes here; jobs have to end first"
+        if begins and held.files > self._files_held:
+            return f"you have {self._files_held} files here; jobs have to end first"
+        return ""
+
+    def _count(self, user: str) -> _Held:
+        files, size = self.store.held(_prefix(user))
+        held = self._held[user] = _Held(files, size, time.monotonic() + COUNTED_S)
+        return held
 
     async def lacking(self, user: str, files: tuple[JobFile, ...]) -> str:
         """Returns which of these files a user has not handed over, in words; empty for none."""

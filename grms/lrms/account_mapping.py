@@ -12,6 +12,7 @@ import grp
 import os
 import pwd
 import re
+import stat
 import struct
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -174,6 +175,8 @@ def lend(
                 continue
             own = path.parent == place
             mode = 0o550 if own and name in _RUN else 0o440 if own and name in _READ else 0o660
+            if mode == 0o660 and path.lstat().st_mode & stat.S_IXUSR:
+                mode = 0o770  # an input that can be run
             _give(path, group, uid, mode)
         _give(Path(folder), group, uid, FOLDER_MODE if Path(folder) == place else 0o2770)
 

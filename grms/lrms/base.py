@@ -116,6 +116,8 @@ class Program:
         environment: variables in addition to those set by the LRMS.
         outputs: files in its folder that its user wants.
         shared: files used in place; one of them may be the script, whose text is then empty.
+        merged: standard error goes where standard output goes.
+        truncated: a further run begins its output anew, instead of adding to it.
     """
 
     script: str
@@ -124,6 +126,8 @@ class Program:
     outputs: tuple[str, ...] = ()
     inputs: tuple[JobInput, ...] = ()
     shared: tuple[SharedFile, ...] = ()
+    merged: bool = False
+    truncated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ script, which has a shell of its own that notes its exit code in a file: a wait 
 
 It runs in the job's folder, or where its user has submitted it, with the path of that folder as its argument. Then
 output and declared files are where the user wants them, and linked into the folder, or copied at the end if that is
-on another disk. No variable is set before the script has ended, as the user could have one of the same name.
+on another disk; `begun.since` is as old as the run, so that files of the job can be told from older ones. No variable is set before the script has ended, as the user could have one of the same name.
 
 If a job may not run twice, a second run ends before its script starts, as `begun` says that one has begun. `ONCE`
 is created atomically (`O_EXCL`, which file servers honour as well), so that of two concurrent runs one continues.
@@ -63,7 +63,12 @@ fi
 _LAUNCH = """\
 echo "${SLURM_RESTART_COUNT:-${RESTARTED:-0}} $(command -p date +%s)" >>"$1/begun"
 trap : HUP INT QUIT TERM USR1 USR2
-test "$1" = . || streams "$1"
+if test "$1" != .; then
+	# A clock has ticks, and a file of the first one belongs to the job.
+	: >"$1/begun.since"
+	command -p touch -r "$1/begun.since" -d "-1 second" "$1/begun.since" 2>/dev/null
+	streams "$1"
+fi
 exec 3>&2 2>"$1/begun.died"
 if test -s "$1/forward"; then
 	set -- "$1" "$(command -p cat "$1/forward")"

@@ -1,20 +1,30 @@
 """Results of jobs, for an LRMS that gives each a folder of its own."""
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
+
+from grms.daemon.file_names import STREAMS
+from grms.daemon.wanted_files import WantedFiles
 
 
 @dataclass(frozen=True, slots=True)
 class JobFolder:
-    """The folder in which a job runs or has run, and the names of its streams and declared outputs.
+    """The folder in which a job runs or has run, what it declares besides its streams, and its inputs.
 
-    Readers must not follow links: the job could write here.
+    Readers must not follow links: the job could write here. `given` are the inputs as they were, each with its
+    `word_of`.
     """
 
     path: Path
-    names: tuple[str, ...]
+    wanted: WantedFiles = field(default_factory=WantedFiles)
+    given: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The streams, and the declared names."""
+        return (*STREAMS, *self.wanted.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +41,8 @@ class JobFolders(Protocol):
     def left(self, key: str) -> JobFolder | None:
         """Returns a job's folder, if it exists."""
 
-    def others(self, key: str) -> Remains:
-        """Returns what a job has left besides its streams and declared outputs.
+    def others(self, key: str, listed: Collection[str]) -> Remains:
+        """Returns what a job has left besides those files.
 
         Unchanged inputs and links, which have no content, do not count.
         """
@@ -48,6 +58,9 @@ class JobFolders(Protocol):
         Returns:
             What remains uncopied; if nothing does, the rest of the folder is deleted as well.
         """
+
+    def held(self, prefix: str) -> int:
+        """Returns how many bytes the folders of all jobs have whose keys begin so, as far as they occupy the disk."""
 
     def remove(self, key: str) -> None:
         """Deletes a job's folder."""

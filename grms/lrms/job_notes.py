@@ -6,7 +6,6 @@ run from one that was never there. A job that runs as another account cannot rea
 
 import errno
 import json
-import os
 import secrets
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -45,11 +44,6 @@ class Marks:
     number: str = ""
     begun: bool = False
     limit_s: float = 0.0
-
-
-def word_of(status: os.stat_result) -> str:
-    """Returns what tells a file from what it was before."""
-    return f"{status.st_size} {status.st_mtime_ns}"
 
 
 class JobNotes:

@@ -260,6 +260,7 @@ class Daemon:
             tls=config.tls is not None,
             submissions=Rate(config.limits.submissions_per_s),
             offers=Rate(config.limits.offers_per_s),
+            output_reads=Rate(config.limits.output_reads_per_s),
             log=self._log,
         )
         if core.monitor is not None:

@@ -35,6 +35,7 @@ from grms.site.rpc.reconfigure import Reload
 from grms.site.rpc.replay import ReplayService
 from grms.site.rpc.replay_site import Replay
 from grms.site.rpc.reservation_service import Reservations, ReservationService
+from grms.site.staging.live_output import OutputFollower
 from grms.site.stores import Stores, pseudonyms
 from grms.v1 import (
     job_pb2_grpc,
@@ -124,7 +125,8 @@ class Servers:
             self._watchers,
             self._kept.results,
             self._kept.inputs,
-            lambda partner: links[partner].unheard if partner in links else "",
+            output=OutputFollower(core.engine, self._kept.results, core.links),
+            unheard=lambda partner: links[partner].unheard if partner in links else "",
         )
         job_pb2_grpc.add_JobServiceServicer_to_server(jobs, server)
         reservation_pb2_grpc.add_ReservationServiceServicer_to_server(
@@ -171,6 +173,7 @@ class Servers:
             results=self._kept.results,
             inputs=self._kept.inputs,
             pseudonyms=self._pseudonyms,
+            tells_output=core.config.results.tell_output,
             usage=None if core.usage is None else core.usage.log,
             bring_to=None if replay is None else bring_to,
         )

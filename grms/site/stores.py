@@ -1,5 +1,6 @@
 """What a daemon keeps beside its journal: results, files for jobs, and whose guests' jobs are."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,8 +19,10 @@ from grms.site.peers.accounts import guest_accounts
 from grms.site.peers.pseudonyms import GuestOwners, Pseudonyms, read_key, told_names
 from grms.site.peers.script_fetch import ProgramFetcher
 from grms.site.runtime.executor_driver import Supplies
+from grms.site.scheduler.state import SiteState
 from grms.site.scheduler.usage_limits import why_user_not_taken
 from grms.site.staging.download import ResultServer
+from grms.site.staging.quotas import PartnerQuota, UserQuota
 from grms.site.staging.retention import Retention
 from grms.site.staging.stage_in import InputFetcher, InputServer
 from grms.site.staging.stage_out import StageOut
@@ -66,19 +69,36 @@ def keep_beside(core: Core, log: Log) -> Stores:
     limits = FileLimits(config.results.file_bytes, config.results.job_bytes)
     inputs = InputServer(ResultStore(_beside(core, INPUTS_END)), limits, core.shared)
     programs = ProgramFetcher(core.links, config.name, owners)
-    fetcher = InputFetcher(programs, inputs, core.links, config.name)
-    store = ResultStore(Path(config.results.folder or _beside(core, RESULTS_END)))
     lrms = core.driver.lrms
     folders = lrms.folders if isinstance(lrms, WithFolders) else None
+    quota = PartnerQuota(folders, inputs.store, config.results.partner_bytes)
+    fetcher = InputFetcher(programs, inputs, core.links, config.name, quota=quota)
+    store = ResultStore(Path(config.results.folder or _beside(core, RESULTS_END)))
     keep_s = config.results.keep_days * DAY_S
+    results = ResultServer(core.engine, folders, store, limits, keep_s=keep_s, log=log)
+    state = core.engine.state
+    users = UserQuota(store, config.results.user_bytes, partial(_owner, state))
+    collector = StageOut(
+        core.engine, core.links, store, limits, quota=users, keep_s=keep_s, log=log
+    )
+    results.why_coming = partial(_why, collector.problems)
     return Stores(
         Supplies(fetcher, inputs.place, owners.account, owners.of),
         owners,
         inputs,
-        ResultServer(core.engine, folders, store, limits, keep_s=keep_s, log=log),
-        StageOut(core.engine, core.links, store, limits, keep_s=keep_s, log=log),
+        results,
+        collector,
         Retention(core.engine, folders, store, inputs.store, owners, keep_s=keep_s, log=log),
     )
+
+
+def _owner(state: SiteState, job_id: str) -> str | None:
+    job = state.job(job_id)
+    return None if job is None else job.user
+
+
+def _why(problems: Mapping[str, str], job_id: str) -> str:
+    return problems.get(job_id, "")
 
 
 def _limited(core: Core, partner: str, key: str, owner: str, taken: frozenset[str]) -> str:

@@ -245,6 +245,38 @@ class ResultsRequest(_message.Message):
     job_id: str
     def __init__(self, job_id: _Optional[str] = ...) -> None: ...
 
+class RemoveResultsRequest(_message.Message):
+    __slots__ = ("job_id",)
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    def __init__(self, job_id: _Optional[str] = ...) -> None: ...
+
+class RemoveResultsResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class FollowOutputRequest(_message.Message):
+    __slots__ = ("job_id", "error", "offset_bytes", "once")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_BYTES_FIELD_NUMBER: _ClassVar[int]
+    ONCE_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    error: bool
+    offset_bytes: int
+    once: bool
+    def __init__(self, job_id: _Optional[str] = ..., error: bool = ..., offset_bytes: _Optional[int] = ..., once: bool = ...) -> None: ...
+
+class OutputChunk(_message.Message):
+    __slots__ = ("content", "anew", "notice")
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    ANEW_FIELD_NUMBER: _ClassVar[int]
+    NOTICE_FIELD_NUMBER: _ClassVar[int]
+    content: bytes
+    anew: bool
+    notice: str
+    def __init__(self, content: _Optional[bytes] = ..., anew: bool = ..., notice: _Optional[str] = ...) -> None: ...
+
 class FetchResultRequest(_message.Message):
     __slots__ = ("job_id", "name", "offset_bytes")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]

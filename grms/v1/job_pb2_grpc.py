@@ -80,6 +80,16 @@ class JobServiceStub(object):
                 request_serializer=grms_dot_v1_dot_job__pb2.FetchResultRequest.SerializeToString,
                 response_deserializer=grms_dot_v1_dot_results__pb2.ResultChunk.FromString,
                 _registered_method=True)
+        self.RemoveResults = channel.unary_unary(
+                '/grms.v1.JobService/RemoveResults',
+                request_serializer=grms_dot_v1_dot_job__pb2.RemoveResultsRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_job__pb2.RemoveResultsResponse.FromString,
+                _registered_method=True)
+        self.FollowOutput = channel.unary_stream(
+                '/grms.v1.JobService/FollowOutput',
+                request_serializer=grms_dot_v1_dot_job__pb2.FollowOutputRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_job__pb2.OutputChunk.FromString,
+                _registered_method=True)
 
 
 class JobServiceServicer(object):
@@ -162,6 +172,23 @@ class JobServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RemoveResults(self, request, context):
+        """Deletes what an ended job has left and is here, as its user has it or does not want it. FAILED_PRECONDITION before its
+        end, and while it is still on the way. Again: it changes nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FollowOutput(self, request, context):
+        """Sends what a job prints from a byte on, until its end, wherever it runs; also before it begins. NOT_FOUND where it
+        leaves no output, FAILED_PRECONDITION where that cannot be handed out, RESOURCE_EXHAUSTED where as many calls follow
+        and watch as the site allows.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_JobServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -209,6 +236,16 @@ def add_JobServiceServicer_to_server(servicer, server):
                     servicer.FetchResult,
                     request_deserializer=grms_dot_v1_dot_job__pb2.FetchResultRequest.FromString,
                     response_serializer=grms_dot_v1_dot_results__pb2.ResultChunk.SerializeToString,
+            ),
+            'RemoveResults': grpc.unary_unary_rpc_method_handler(
+                    servicer.RemoveResults,
+                    request_deserializer=grms_dot_v1_dot_job__pb2.RemoveResultsRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_job__pb2.RemoveResultsResponse.SerializeToString,
+            ),
+            'FollowOutput': grpc.unary_stream_rpc_method_handler(
+                    servicer.FollowOutput,
+                    request_deserializer=grms_dot_v1_dot_job__pb2.FollowOutputRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_job__pb2.OutputChunk.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -454,6 +491,60 @@ class JobService(object):
             '/grms.v1.JobService/FetchResult',
             grms_dot_v1_dot_job__pb2.FetchResultRequest.SerializeToString,
             grms_dot_v1_dot_results__pb2.ResultChunk.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RemoveResults(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/grms.v1.JobService/RemoveResults',
+            grms_dot_v1_dot_job__pb2.RemoveResultsRequest.SerializeToString,
+            grms_dot_v1_dot_job__pb2.RemoveResultsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FollowOutput(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/grms.v1.JobService/FollowOutput',
+            grms_dot_v1_dot_job__pb2.FollowOutputRequest.SerializeToString,
+            grms_dot_v1_dot_job__pb2.OutputChunk.FromString,
             options,
             channel_credentials,
             insecure,

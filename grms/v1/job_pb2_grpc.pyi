@@ -76,6 +76,15 @@ class JobServiceStub:
     """Sends one of these files from a byte on. NOT_FOUND where there is no such file,
     FAILED_PRECONDITION where it cannot be handed out.
     """
+    RemoveResults: _grpc.UnaryUnaryMultiCallable[_job_pb2.RemoveResultsRequest, _job_pb2.RemoveResultsResponse]
+    """Deletes what an ended job has left and is here, as its user has it or does not want it. FAILED_PRECONDITION before its
+    end, and while it is still on the way. Again: it changes nothing.
+    """
+    FollowOutput: _grpc.UnaryStreamMultiCallable[_job_pb2.FollowOutputRequest, _job_pb2.OutputChunk]
+    """Sends what a job prints from a byte on, until its end, wherever it runs; also before it begins. NOT_FOUND where it
+    leaves no output, FAILED_PRECONDITION where that cannot be handed out, RESOURCE_EXHAUSTED where as many calls follow
+    and watch as the site allows.
+    """
 
 @_typing.type_check_only
 class JobServiceAsyncStub(JobServiceStub):
@@ -119,6 +128,15 @@ class JobServiceAsyncStub(JobServiceStub):
     FetchResult: _aio.UnaryStreamMultiCallable[_job_pb2.FetchResultRequest, _results_pb2.ResultChunk]  # type: ignore[assignment]
     """Sends one of these files from a byte on. NOT_FOUND where there is no such file,
     FAILED_PRECONDITION where it cannot be handed out.
+    """
+    RemoveResults: _aio.UnaryUnaryMultiCallable[_job_pb2.RemoveResultsRequest, _job_pb2.RemoveResultsResponse]  # type: ignore[assignment]
+    """Deletes what an ended job has left and is here, as its user has it or does not want it. FAILED_PRECONDITION before its
+    end, and while it is still on the way. Again: it changes nothing.
+    """
+    FollowOutput: _aio.UnaryStreamMultiCallable[_job_pb2.FollowOutputRequest, _job_pb2.OutputChunk]  # type: ignore[assignment]
+    """Sends what a job prints from a byte on, until its end, wherever it runs; also before it begins. NOT_FOUND where it
+    leaves no output, FAILED_PRECONDITION where that cannot be handed out, RESOURCE_EXHAUSTED where as many calls follow
+    and watch as the site allows.
     """
 
 class JobServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -214,6 +232,27 @@ class JobServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_results_pb2.ResultChunk], _abc.AsyncIterator[_results_pb2.ResultChunk]]:
         """Sends one of these files from a byte on. NOT_FOUND where there is no such file,
         FAILED_PRECONDITION where it cannot be handed out.
+        """
+
+    @_abc_1.abstractmethod
+    def RemoveResults(
+        self,
+        request: _job_pb2.RemoveResultsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_job_pb2.RemoveResultsResponse, _abc.Awaitable[_job_pb2.RemoveResultsResponse]]:
+        """Deletes what an ended job has left and is here, as its user has it or does not want it. FAILED_PRECONDITION before its
+        end, and while it is still on the way. Again: it changes nothing.
+        """
+
+    @_abc_1.abstractmethod
+    def FollowOutput(
+        self,
+        request: _job_pb2.FollowOutputRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_job_pb2.OutputChunk], _abc.AsyncIterator[_job_pb2.OutputChunk]]:
+        """Sends what a job prints from a byte on, until its end, wherever it runs; also before it begins. NOT_FOUND where it
+        leaves no output, FAILED_PRECONDITION where that cannot be handed out, RESOURCE_EXHAUSTED where as many calls follow
+        and watch as the site allows.
         """
 
 def add_JobServiceServicer_to_server(servicer: JobServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

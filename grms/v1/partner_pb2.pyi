@@ -243,6 +243,26 @@ class FetchGuestResultRequest(_message.Message):
     offset_bytes: int
     def __init__(self, site: _Optional[str] = ..., offer: _Optional[_Union[OfferId, _Mapping]] = ..., name: _Optional[str] = ..., offset_bytes: _Optional[int] = ...) -> None: ...
 
+class ReadGuestOutputRequest(_message.Message):
+    __slots__ = ("site", "offer", "error", "offset_bytes")
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    OFFER_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_BYTES_FIELD_NUMBER: _ClassVar[int]
+    site: str
+    offer: OfferId
+    error: bool
+    offset_bytes: int
+    def __init__(self, site: _Optional[str] = ..., offer: _Optional[_Union[OfferId, _Mapping]] = ..., error: bool = ..., offset_bytes: _Optional[int] = ...) -> None: ...
+
+class ReadGuestOutputResponse(_message.Message):
+    __slots__ = ("content", "offset_bytes")
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_BYTES_FIELD_NUMBER: _ClassVar[int]
+    content: bytes
+    offset_bytes: int
+    def __init__(self, content: _Optional[bytes] = ..., offset_bytes: _Optional[int] = ...) -> None: ...
+
 class DropGuestResultsRequest(_message.Message):
     __slots__ = ("site", "offer", "files")
     SITE_FIELD_NUMBER: _ClassVar[int]

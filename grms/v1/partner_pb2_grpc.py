@@ -90,6 +90,11 @@ class PartnerServiceStub(object):
                 request_serializer=grms_dot_v1_dot_partner__pb2.FetchGuestResultRequest.SerializeToString,
                 response_deserializer=grms_dot_v1_dot_results__pb2.ResultChunk.FromString,
                 _registered_method=True)
+        self.ReadGuestOutput = channel.unary_unary(
+                '/grms.v1.PartnerService/ReadGuestOutput',
+                request_serializer=grms_dot_v1_dot_partner__pb2.ReadGuestOutputRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_partner__pb2.ReadGuestOutputResponse.FromString,
+                _registered_method=True)
         self.DropGuestResults = channel.unary_unary(
                 '/grms.v1.PartnerService/DropGuestResults',
                 request_serializer=grms_dot_v1_dot_partner__pb2.DropGuestResultsRequest.SerializeToString,
@@ -187,6 +192,14 @@ class PartnerServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReadGuestOutput(self, request, context):
+        """Says what a job of the asker's that has not ended has printed from a byte on, a piece at a time. NOT_FOUND where there is
+        none, it has ended, or the site does not say such things; RESOURCE_EXHAUSTED where the asker asks too often.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DropGuestResults(self, request, context):
         """Says which of them the asker has: these may be deleted, and nothing else.
         """
@@ -251,6 +264,11 @@ def add_PartnerServiceServicer_to_server(servicer, server):
                     servicer.FetchGuestResult,
                     request_deserializer=grms_dot_v1_dot_partner__pb2.FetchGuestResultRequest.FromString,
                     response_serializer=grms_dot_v1_dot_results__pb2.ResultChunk.SerializeToString,
+            ),
+            'ReadGuestOutput': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReadGuestOutput,
+                    request_deserializer=grms_dot_v1_dot_partner__pb2.ReadGuestOutputRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_partner__pb2.ReadGuestOutputResponse.SerializeToString,
             ),
             'DropGuestResults': grpc.unary_unary_rpc_method_handler(
                     servicer.DropGuestResults,
@@ -555,6 +573,33 @@ class PartnerService(object):
             '/grms.v1.PartnerService/FetchGuestResult',
             grms_dot_v1_dot_partner__pb2.FetchGuestResultRequest.SerializeToString,
             grms_dot_v1_dot_results__pb2.ResultChunk.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadGuestOutput(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/grms.v1.PartnerService/ReadGuestOutput',
+            grms_dot_v1_dot_partner__pb2.ReadGuestOutputRequest.SerializeToString,
+            grms_dot_v1_dot_partner__pb2.ReadGuestOutputResponse.FromString,
             options,
             channel_credentials,
             insecure,

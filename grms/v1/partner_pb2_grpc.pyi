@@ -77,6 +77,10 @@ class PartnerServiceStub:
     """
     FetchGuestResult: _grpc.UnaryStreamMultiCallable[_partner_pb2.FetchGuestResultRequest, _results_pb2.ResultChunk]
     """Sends one of them from a byte on."""
+    ReadGuestOutput: _grpc.UnaryUnaryMultiCallable[_partner_pb2.ReadGuestOutputRequest, _partner_pb2.ReadGuestOutputResponse]
+    """Says what a job of the asker's that has not ended has printed from a byte on, a piece at a time. NOT_FOUND where there is
+    none, it has ended, or the site does not say such things; RESOURCE_EXHAUSTED where the asker asks too often.
+    """
     DropGuestResults: _grpc.UnaryUnaryMultiCallable[_partner_pb2.DropGuestResultsRequest, _partner_pb2.DropGuestResultsResponse]
     """Says which of them the asker has: these may be deleted, and nothing else."""
 
@@ -122,6 +126,10 @@ class PartnerServiceAsyncStub(PartnerServiceStub):
     """
     FetchGuestResult: _aio.UnaryStreamMultiCallable[_partner_pb2.FetchGuestResultRequest, _results_pb2.ResultChunk]  # type: ignore[assignment]
     """Sends one of them from a byte on."""
+    ReadGuestOutput: _aio.UnaryUnaryMultiCallable[_partner_pb2.ReadGuestOutputRequest, _partner_pb2.ReadGuestOutputResponse]  # type: ignore[assignment]
+    """Says what a job of the asker's that has not ended has printed from a byte on, a piece at a time. NOT_FOUND where there is
+    none, it has ended, or the site does not say such things; RESOURCE_EXHAUSTED where the asker asks too often.
+    """
     DropGuestResults: _aio.UnaryUnaryMultiCallable[_partner_pb2.DropGuestResultsRequest, _partner_pb2.DropGuestResultsResponse]  # type: ignore[assignment]
     """Says which of them the asker has: these may be deleted, and nothing else."""
 
@@ -230,6 +238,16 @@ class PartnerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_results_pb2.ResultChunk], _abc.AsyncIterator[_results_pb2.ResultChunk]]:
         """Sends one of them from a byte on."""
+
+    @_abc_1.abstractmethod
+    def ReadGuestOutput(
+        self,
+        request: _partner_pb2.ReadGuestOutputRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_partner_pb2.ReadGuestOutputResponse, _abc.Awaitable[_partner_pb2.ReadGuestOutputResponse]]:
+        """Says what a job of the asker's that has not ended has printed from a byte on, a piece at a time. NOT_FOUND where there is
+        none, it has ended, or the site does not say such things; RESOURCE_EXHAUSTED where the asker asks too often.
+        """
 
     @_abc_1.abstractmethod
     def DropGuestResults(

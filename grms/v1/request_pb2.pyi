@@ -66,7 +66,7 @@ JOB_PHASE_SUSPENDED: JobPhase
 JOB_PHASE_COMPLETING: JobPhase
 
 class JobRequest(_message.Message):
-    __slots__ = ("processors", "requested_time_s", "program", "simulated", "to_fetch", "home", "needs")
+    __slots__ = ("processors", "requested_time_s", "program", "simulated", "to_fetch", "home", "needs", "streams")
     PROCESSORS_FIELD_NUMBER: _ClassVar[int]
     REQUESTED_TIME_S_FIELD_NUMBER: _ClassVar[int]
     PROGRAM_FIELD_NUMBER: _ClassVar[int]
@@ -74,6 +74,7 @@ class JobRequest(_message.Message):
     TO_FETCH_FIELD_NUMBER: _ClassVar[int]
     HOME_FIELD_NUMBER: _ClassVar[int]
     NEEDS_FIELD_NUMBER: _ClassVar[int]
+    STREAMS_FIELD_NUMBER: _ClassVar[int]
     processors: int
     requested_time_s: float
     program: Program
@@ -81,7 +82,18 @@ class JobRequest(_message.Message):
     to_fetch: ProgramToFetch
     home: HomeRun
     needs: Needs
-    def __init__(self, processors: _Optional[int] = ..., requested_time_s: _Optional[float] = ..., program: _Optional[_Union[Program, _Mapping]] = ..., simulated: _Optional[_Union[SimulatedProgram, _Mapping]] = ..., to_fetch: _Optional[_Union[ProgramToFetch, _Mapping]] = ..., home: _Optional[_Union[HomeRun, _Mapping]] = ..., needs: _Optional[_Union[Needs, _Mapping]] = ...) -> None: ...
+    streams: WrittenStreams
+    def __init__(self, processors: _Optional[int] = ..., requested_time_s: _Optional[float] = ..., program: _Optional[_Union[Program, _Mapping]] = ..., simulated: _Optional[_Union[SimulatedProgram, _Mapping]] = ..., to_fetch: _Optional[_Union[ProgramToFetch, _Mapping]] = ..., home: _Optional[_Union[HomeRun, _Mapping]] = ..., needs: _Optional[_Union[Needs, _Mapping]] = ..., streams: _Optional[_Union[WrittenStreams, _Mapping]] = ...) -> None: ...
+
+class WrittenStreams(_message.Message):
+    __slots__ = ("output", "error", "append")
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    APPEND_FIELD_NUMBER: _ClassVar[int]
+    output: str
+    error: str
+    append: bool
+    def __init__(self, output: _Optional[str] = ..., error: _Optional[str] = ..., append: bool = ...) -> None: ...
 
 class Needs(_message.Message):
     __slots__ = ("tasks", "cores_per_task", "nodes_min", "nodes_max", "tasks_per_node", "memory", "gpus", "features", "exclusive", "licences", "image", "signal", "signal_before_s", "requeue", "partition", "account", "qos", "modules")
@@ -176,7 +188,7 @@ class ProgramToFetch(_message.Message):
     def __init__(self) -> None: ...
 
 class Program(_message.Message):
-    __slots__ = ("script", "arguments", "environment", "outputs", "inputs", "name")
+    __slots__ = ("script", "arguments", "environment", "outputs", "inputs", "name", "merged", "truncated")
     class EnvironmentEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -190,27 +202,33 @@ class Program(_message.Message):
     OUTPUTS_FIELD_NUMBER: _ClassVar[int]
     INPUTS_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    MERGED_FIELD_NUMBER: _ClassVar[int]
+    TRUNCATED_FIELD_NUMBER: _ClassVar[int]
     script: str
     arguments: _containers.RepeatedScalarFieldContainer[str]
     environment: _containers.ScalarMap[str, str]
     outputs: _containers.RepeatedScalarFieldContainer[str]
     inputs: _containers.RepeatedCompositeFieldContainer[InputFile]
     name: str
-    def __init__(self, script: _Optional[str] = ..., arguments: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., outputs: _Optional[_Iterable[str]] = ..., inputs: _Optional[_Iterable[_Union[InputFile, _Mapping]]] = ..., name: _Optional[str] = ...) -> None: ...
+    merged: bool
+    truncated: bool
+    def __init__(self, script: _Optional[str] = ..., arguments: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., outputs: _Optional[_Iterable[str]] = ..., inputs: _Optional[_Iterable[_Union[InputFile, _Mapping]]] = ..., name: _Optional[str] = ..., merged: bool = ..., truncated: bool = ...) -> None: ...
 
 class InputFile(_message.Message):
-    __slots__ = ("name", "size_bytes", "sha256", "shared_path", "written")
+    __slots__ = ("name", "size_bytes", "sha256", "shared_path", "written", "mode")
     NAME_FIELD_NUMBER: _ClassVar[int]
     SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
     SHA256_FIELD_NUMBER: _ClassVar[int]
     SHARED_PATH_FIELD_NUMBER: _ClassVar[int]
     WRITTEN_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
     name: str
     size_bytes: int
     sha256: bytes
     shared_path: str
     written: bool
-    def __init__(self, name: _Optional[str] = ..., size_bytes: _Optional[int] = ..., sha256: _Optional[bytes] = ..., shared_path: _Optional[str] = ..., written: bool = ...) -> None: ...
+    mode: int
+    def __init__(self, name: _Optional[str] = ..., size_bytes: _Optional[int] = ..., sha256: _Optional[bytes] = ..., shared_path: _Optional[str] = ..., written: bool = ..., mode: _Optional[int] = ...) -> None: ...
 
 class SimulatedProgram(_message.Message):
     __slots__ = ("run_time_s", "user_group")

@@ -24,19 +24,19 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15grms/v1/results.proto\x12\x07grms.v1\"e\n\nResultFile\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nsize_bytes\x18\x02 \x01(\x04\x12\x0e\n\x06sha256\x18\x03 \x01(\x0c\x12%\n\x07problem\x18\x04 \x01(\x0e\x32\x14.grms.v1.FileProblem\"\xa3\x01\n\nResultList\x12\"\n\x05\x66iles\x18\x01 \x03(\x0b\x32\x13.grms.v1.ResultFile\x12\x10\n\x08\x63omplete\x18\x02 \x01(\x08\x12\x0f\n\x07problem\x18\x03 \x01(\t\x12\x0e\n\x06\x66older\x18\x04 \x01(\t\x12\x14\n\x0ckept_until_s\x18\x05 \x01(\x01\x12\x13\n\x0bother_files\x18\x06 \x01(\x04\x12\x13\n\x0bother_bytes\x18\x07 \x01(\x04\"\x1e\n\x0bResultChunk\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\x0c*{\n\x0b\x46ileProblem\x12\x1c\n\x18\x46ILE_PROBLEM_UNSPECIFIED\x10\x00\x12\x18\n\x14\x46ILE_PROBLEM_MISSING\x10\x01\x12\x18\n\x14\x46ILE_PROBLEM_NO_FILE\x10\x02\x12\x1a\n\x16\x46ILE_PROBLEM_TOO_LARGE\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15grms/v1/results.proto\x12\x07grms.v1\"\x87\x01\n\nResultFile\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nsize_bytes\x18\x02 \x01(\x04\x12\x0e\n\x06sha256\x18\x03 \x01(\x0c\x12%\n\x07problem\x18\x04 \x01(\x0e\x32\x14.grms.v1.FileProblem\x12\x0c\n\x04mode\x18\x05 \x01(\r\x12\x12\n\nwritten_as\x18\x06 \x01(\t\"\xc5\x01\n\nResultList\x12\"\n\x05\x66iles\x18\x01 \x03(\x0b\x32\x13.grms.v1.ResultFile\x12\x10\n\x08\x63omplete\x18\x02 \x01(\x08\x12\x0f\n\x07problem\x18\x03 \x01(\t\x12\x0e\n\x06\x66older\x18\x04 \x01(\t\x12\x14\n\x0ckept_until_s\x18\x05 \x01(\x01\x12\x13\n\x0bother_files\x18\x06 \x01(\x04\x12\x13\n\x0bother_bytes\x18\x07 \x01(\x04\x12\x10\n\x08left_out\x18\x08 \x01(\x04\x12\x0e\n\x06\x61ppend\x18\t \x01(\x08\"\x1e\n\x0bResultChunk\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\x0c*{\n\x0b\x46ileProblem\x12\x1c\n\x18\x46ILE_PROBLEM_UNSPECIFIED\x10\x00\x12\x18\n\x14\x46ILE_PROBLEM_MISSING\x10\x01\x12\x18\n\x14\x46ILE_PROBLEM_NO_FILE\x10\x02\x12\x1a\n\x16\x46ILE_PROBLEM_TOO_LARGE\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'grms.v1.results_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_FILEPROBLEM']._serialized_start=335
-  _globals['_FILEPROBLEM']._serialized_end=458
-  _globals['_RESULTFILE']._serialized_start=34
-  _globals['_RESULTFILE']._serialized_end=135
-  _globals['_RESULTLIST']._serialized_start=138
-  _globals['_RESULTLIST']._serialized_end=301
-  _globals['_RESULTCHUNK']._serialized_start=303
-  _globals['_RESULTCHUNK']._serialized_end=333
+  _globals['_FILEPROBLEM']._serialized_start=404
+  _globals['_FILEPROBLEM']._serialized_end=527
+  _globals['_RESULTFILE']._serialized_start=35
+  _globals['_RESULTFILE']._serialized_end=170
+  _globals['_RESULTLIST']._serialized_start=173
+  _globals['_RESULTLIST']._serialized_end=370
+  _globals['_RESULTCHUNK']._serialized_start=372
+  _globals['_RESULTCHUNK']._serialized_end=402
 # @@protoc_insertion_point(module_scope)

@@ -364,7 +364,12 @@ class Machine:
         command = [job["script"], *job["arguments"]]
         if job["id"] in self.unheard:
             command = ["sleep", "infinity"]
-        with Path(job["output"]).open("ab") as out, Path(job["error"]).open("ab") as err:
+        if job["mode"] == "truncate":
+            Path(job["output"]).write_bytes(b"")
+        with (
+            Path(job["output"]).open("ab") as out,
+            Path(job["error"]).open("ab") as err,
+        ):
             self._processes[job["id"], job["submit"], job["attempt"]] = subprocess.Popen(  # noqa: S603  # the job
                 command,
                 cwd=job["folder"],
@@ -521,7 +526,8 @@ class Machine:
                 "arguments": words,
                 "folder": given.chdir or "/",
                 "output": given.output or "/dev/null",
-                "error": given.error or "/dev/null",
+                "error": given.error or given.output or "/dev/null",
+                "mode": given.open_mode,
             }
         return f"{array}\n"
 

@@ -32,9 +32,17 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from grms.daemon.file_names import OWN_NAMES, STREAMS, check_outputs
-from grms.daemon.job_files import CHUNK_BYTES, FileProblemError, created, opened, remove_below
+from grms.daemon.file_names import OWN_NAMES, STREAMS, check_inputs
+from grms.daemon.job_files import (
+    CHUNK_BYTES,
+    FileProblemError,
+    created,
+    opened,
+    remove_below,
+    word_of,
+)
 from grms.daemon.shared_folders import NotSharedError, SharedFile, SharedFolders
+from grms.daemon.wanted_files import RESULTS_MAX, WantedFiles, check_wanted, find_words
 from grms.lrms.account_mapping import (
     NOTED,
     WRITTEN,
@@ -58,7 +66,7 @@ from grms.lrms.exit_status import (
     read_script_end,
 )
 from grms.lrms.job_directories import JobFolder, Remains
-from grms.lrms.job_notes import JobNotes, Marks, word_of
+from grms.lrms.job_notes import JobNotes, Marks
 from grms.util.job_arrays import VARIABLES
 
 BEGUN_BYTES_MAX: Final = 1024
@@ -86,6 +94,9 @@ OUTPUTS_BYTES_MAX: Final = 128 << 10
 # Per process: a thread outlives the task that was cancelled while waiting for it, and would otherwise write
 # concurrently with that of the next task.
 _changes = threading.Lock()
+
+BLOCK_BYTES: Final = 512
+"""Unit of the blocks of a file (stat(2))."""
 
 PROBE_BYTES: Final = 64 << 10
 """Size of the write test: a job's folder without its input."""
@@ -123,14 +134,14 @@ def check_program(program: Program | None) -> Program:
             raise LrmsRefusedError(f"{name} is set by the batch system, and by nobody else")
     if any("\0" in text for text in (*program.arguments, *program.environment.values())):
         raise LrmsRefusedError("arguments and environment must have no NUL character")
-    for what, names in (
-        ("outputs", program.outputs),
-        ("inputs", _names(program)),
-    ):
-        try:
-            check_outputs(names)
-        except ValueError as error:
-            raise LrmsRefusedError(f"{what}: {error}") from error
+    try:
+        check_wanted(program.outputs)
+    except ValueError as error:
+        raise LrmsRefusedError(f"outputs: {error}") from error
+    try:
+        check_inputs(_names(program))
+    except ValueError as error:
+        raise LrmsRefusedError(f"inputs: {error}") from error
     return program
 
 
@@ -240,15 +251,31 @@ def _array_lines(environment: Mapping[str, str]) -> list[str]:
 
 
 def collect_text(program: Program) -> str:
-    """Returns the file by which a POSIX shell links a job's outputs into its folder."""
+    """Returns the file by which a POSIX shell links a job's outputs into its folder.
+
+    For folders and patterns these are the files that have changed since the job began.
+    """
     lines = []
-    for name in program.outputs:
+    wanted = check_wanted(program.outputs)
+    for name in wanted.names:
         folder = shlex.quote(f"/{name}".rpartition("/")[0])
         lines.append(f'command -p mkdir -p -- "$1"{folder}')
         # A link is linked, too, and never served.
         word = shlex.quote(name)
         lines.append(f'! {{ test -e {word} || test -h {word}; }} || keep {word} "$1/"{word}')
+    lines += [_COLLECT.format(find_words(each)) for each in wanted.patterns]
     return "".join(f"{line}\n" for line in lines)
+
+
+# Its own names are the site's: a user's file of such a name stays where it is.
+_COLLECT: Final = f"""\
+command -p find {{}} -cnewer "$1/begun.since" 2>/dev/null | command -p head -n {RESULTS_MAX} | while IFS= read -r each; do
+	each=${{{{each#./}}}}
+	case $each in {"|".join(sorted(OWN_NAMES))}) continue ;; esac
+	test "$each" -ef "$1/stdout" || test "$each" -ef "$1/stderr" && continue
+	case $each in */*) command -p mkdir -p -- "$1/${{{{each%/*}}}}" ;; esac
+	keep "./$each" "$1/$each"
+done"""
 
 
 class Spool:
@@ -375,6 +402,8 @@ class Spool:
                 own.append((FORWARD, f"{signal.removeprefix('B:')}\n", 0o400))
             if program.script:
                 own.append(("program", program.script, 0o500))
+            if program.merged and not prints_elsewhere:
+                own.append(("stderr", "", 0o600))  # nothing else makes it
             lend_it = None
             if account:
                 written = NOTED if prints_elsewhere else WRITTEN
@@ -532,15 +561,15 @@ class Spool:
         with os.fdopen(descriptor, "rb") as file:
             text = file.read(OUTPUTS_BYTES_MAX)
         try:
-            outputs = check_outputs(json.loads(text))
+            wanted = check_wanted(json.loads(text))
         except (ValueError, TypeError, AttributeError):
-            outputs = ()  # the job has written it
-        return JobFolder(place, (*STREAMS, *outputs))
+            wanted = WantedFiles()  # the job has written it
+        return JobFolder(place, wanted, self._notes.given(place.name))
 
-    def others(self, key: str) -> Remains:
-        """Returns undeclared files of a job."""
+    def others(self, key: str, listed: Collection[str]) -> Remains:
+        """Returns the files of a job that are not listed."""
         folder = self.left(key)
-        return Remains() if folder is None else self._remains(folder.path, folder.names)
+        return Remains() if folder is None else self._remains(folder.path, listed)
 
     def changed(self, key: str) -> float:
         """Returns when a job's folder last changed."""
@@ -587,6 +616,19 @@ class Spool:
                     files, size = files + 1, size + status.st_size
         # What is unreadable may be anything.
         return Remains(files + len(unreadable), size)
+
+    def held(self, prefix: str) -> int:
+        """Returns how many bytes the folders of some jobs have."""
+        begin = prefix.replace("/", "+")
+        places = (each for each in self._folder.iterdir() if each.name.startswith(begin))
+        total = 0
+        for place in places:
+            for _, _, names, folder in os.fwalk(place):
+                for name in names:
+                    with suppress(OSError):
+                        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                        total += min(status.st_size, status.st_blocks * BLOCK_BYTES)
+        return total
 
     def remove(self, key: str) -> None:
         """Deletes a job's folder."""
@@ -652,7 +694,7 @@ def _lay(place: Path, wanted: JobInput) -> None:
     try:
         with (
             Path(wanted.content).open("rb") as source,
-            os.fdopen(created(place, name), "wb") as file,
+            os.fdopen(created(place, name, mode=0o600 | wanted.file.mode & 0o700), "wb") as file,
         ):
             while some := source.read(CHUNK_BYTES):
                 digest.update(some)

@@ -217,7 +217,9 @@ class GridEngine:
         # -C '': no line of the script is an option.
         shown = shown_name(job.name, name, MARK)
         arguments = ["-terse", "-h", "-N", shown, "-C", "", "-b", "n", "-S", "/bin/sh"]
-        arguments += ["-wd", str(folder), "-o", f"{folder}/stdout", "-e", f"{folder}/stderr"]
+        arguments += ["-wd", str(folder), "-o", f"{folder}/stdout"]
+        merged = job.program is not None and job.program.merged
+        arguments += ["-j", "y"] if merged else ["-e", f"{folder}/stderr"]
         arguments += ["-l", f"h_rt={max(1, -int(-job.requested_time // 1))}"]
         request = job.request or Request.of_processors(job.processors, job.requested_time)
         again = settings.requeue and not job.once

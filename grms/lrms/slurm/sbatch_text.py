@@ -27,7 +27,7 @@ At a partner its folder is one of its own, whatever `--chdir` says.
 """
 
 STREAMS: Final = frozenset(("output", "error", "open-mode"))
-"""Options that only apply at home and do no harm: `grms logs` shows the output, too."""
+"""Options that say where output goes: at a partner into its own folder, and under these names when it is brought."""
 
 OWN: Final = frozenset(("test-only", "verbose", "parsable", "wait"))
 """Options of the command that submits, which are none of the job."""

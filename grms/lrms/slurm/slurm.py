@@ -20,7 +20,7 @@ from typing import Final
 import structlog
 
 from grms.lrms.backfill_window import QueuePlan
-from grms.lrms.base import LrmsJob, LrmsPhase, LrmsRefusedError, LrmsUnavailableError
+from grms.lrms.base import LrmsJob, LrmsPhase, LrmsRefusedError, LrmsUnavailableError, Program
 from grms.lrms.batch.launcher import ENVIRONMENT, KEY
 from grms.lrms.batch.log_file import FollowedRecords
 from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question, QueueSnapshot
@@ -329,7 +329,7 @@ class Slurm:
         arguments = ["--parsable", "--hold", f"--job-name={shown}", "--comment=hanse"]
         arguments.append("--input=/dev/null")
         begin, launch = str(folder), [f"{folder}/launch"]
-        streams = [f"--output={folder}/stdout", f"--error={folder}/stderr", "--open-mode=append"]
+        streams = _streams(job, folder)
         if job.home is None:
             arguments.append("--export=ALL")
         else:
@@ -599,3 +599,10 @@ def _all_over(error: str) -> bool:
 
 def _text(output: bytes) -> str:
     return output.decode("utf-8", "replace")
+
+
+def _streams(job: LrmsJob, folder: Path) -> list[str]:
+    # Of a job that prints into its own folder.
+    program = job.program or Program("")
+    words = [f"--output={folder}/stdout", *([] if program.merged else [f"--error={folder}/stderr"])]
+    return [*words, f"--open-mode={'truncate' if program.truncated else 'append'}"]

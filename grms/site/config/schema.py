@@ -95,6 +95,8 @@ class LimitsConfig(Model):
             a day; beyond, its offers are declined.
         submissions_per_s: of one user, on average; ten seconds' worth may come at once.
         offers_per_s: of one partner, the same.
+        output_reads_per_s: pieces of what its running jobs print that a partner may ask for, on average, all its jobs
+            together; ten seconds' worth may come at once. A piece has at most 64 KiB.
         message_bytes: largest message.
         calls: calls being answered at a time; half of them are one caller's at most.
         watchers: calls that watch at a time.
@@ -126,6 +128,7 @@ class LimitsConfig(Model):
     unused_acceptances_per_hour: Count = 20
     submissions_per_s: Rate = 1000.0
     offers_per_s: Rate = 200.0
+    output_reads_per_s: Rate = 10.0
     message_bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = 1 << 20
     calls: Count = 2000
     watchers: Count = 500
@@ -154,12 +157,19 @@ class ResultsConfig(Model):
         keep_days: so long after the end of a job its files are there, at home and here for partners.
         file_bytes: a file that is larger is not handed out, and none is taken.
         job_bytes: the same for all files of a job together.
+        user_bytes: so much of what has come home is kept for one user; further files wait at the partner.
+        partner_bytes: so much one partner's jobs may have here, inputs and folders; while it is more, its jobs with
+            a script go back to it.
+        tell_output: partners may follow what their jobs print while these run.
     """
 
     folder: FilePath | None = None
     keep_days: Annotated[float, Field(gt=0, le=3650, allow_inf_nan=False)] = 14.0
     file_bytes: Annotated[int, Field(ge=1, le=2**40)] = 64 << 20
     job_bytes: Annotated[int, Field(ge=1, le=2**40)] = 256 << 20
+    user_bytes: Annotated[int, Field(ge=1, le=2**60)] = 64 << 30
+    partner_bytes: Annotated[int, Field(ge=1, le=2**60)] = 256 << 30
+    tell_output: bool = True
 
 
 class WeightsConfig(Model):

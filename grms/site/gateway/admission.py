@@ -64,6 +64,7 @@ class Admission(Questions[Event, SiteState]):
         brokers: names that may use the reservation service over the network.
         submissions: how often users may submit.
         offers: how often partners may offer.
+        output_reads: how often partners may ask what their running jobs print.
     """
 
     refuse = Refuse
@@ -82,6 +83,7 @@ class Admission(Questions[Event, SiteState]):
         tls: bool,
         submissions: Rate,
         offers: Rate,
+        output_reads: Rate,
         log: structlog.typing.FilteringBoundLogger | None = None,
     ) -> None:
         super().__init__(engine)
@@ -98,6 +100,7 @@ class Admission(Questions[Event, SiteState]):
         self._tls = tls
         self._submissions = submissions
         self._offers = offers
+        self._output_reads = output_reads
         self._log = structlog.get_logger() if log is None else log
         self._refusals_logged = Seldom(REFUSALS_LOGGED_PER_S)
 
@@ -232,6 +235,10 @@ class Admission(Questions[Event, SiteState]):
         """Refuses an offer that comes too soon, or while nothing new can be kept."""
         await self._check_rate(context, self._offers, partner, "offers")
         await self.check_journal(context)
+
+    async def check_output(self, context: Context, partner: str) -> None:
+        """Refuses a question for a job's output that comes too soon."""
+        await self._check_rate(context, self._output_reads, partner, "output_reads")
 
     async def _check_rate(self, context: Context, rate: Rate, caller: str, what: str) -> None:
         wait_s = rate.wait_s(caller)

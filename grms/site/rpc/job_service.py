@@ -1,13 +1,15 @@
 """Users' jobs over gRPC, and those who watch them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final, NamedTuple, NoReturn, TypeVar
 
 import grpc
 
+from grms.daemon.file_names import STDERR, STDOUT, STREAMS
+from grms.daemon.job_files import FileProblemError
 from grms.daemon.messages import WireError
 from grms.daemon.rpc_errors import Context, refuse
 from grms.daemon.uploads import NoRoomError
@@ -18,14 +20,17 @@ from grms.site.model.events import Cancel, Preview, Submit
 from grms.site.model.held_jobs import JobArray
 from grms.site.model.jobs import HomeJob, Request
 from grms.site.model.lifecycle import JobState
-from grms.site.rpc.result_service import sent, write_results
+from grms.site.rpc.result_service import refused, sent, write_results
 from grms.site.runtime.event_loop import Engine
 from grms.site.scheduler.state import SiteState
-from grms.site.staging.download import ResultServer
+from grms.site.staging.download import NoResultsError, ResultServer
+from grms.site.staging.live_output import OutputFollower
 from grms.site.staging.stage_in import InputServer
+from grms.site.staging.stream_names import stream_names
 from grms.site.wire.convert import (
     JOB_STATES,
     element_part,
+    executed_on,
     read_array,
     read_dependencies,
     read_input,
@@ -123,6 +128,15 @@ class Watchers:
             del self._by_array[array_id]
         self._count -= 1
 
+    @contextmanager
+    def another(self) -> Iterator[None]:
+        """Counts a call that watches without a queue."""
+        self._count += 1
+        try:
+            yield
+        finally:
+            self._count -= 1
+
     def close(self) -> None:
         """Ends every call that watches: the daemon ends."""
         self.closed = True
@@ -184,11 +198,14 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         watchers: Watchers,
         results: ResultServer,
         inputs: InputServer,
+        *,
+        output: OutputFollower,
         unheard: Callable[[str], str],
     ) -> None:
         self._unheard = unheard
         self._admission = admission
         self._inputs = inputs
+        self._output = output
         self._results = results
         self._engine = admission.engine
         self._site = admission.engine.state.settings.name
@@ -450,7 +467,13 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         """Says which files a job has left."""
         user = await self._admission.user(context)
         job = await self._seen(context, user, request.job_id, lambda job: job)
-        return write_results(await self._results.of_job(job))
+        names, append = stream_names(job, executed_on(job, self._site))
+        answer = write_results(await self._results.of_job(job))
+        answer.append = append
+        for file in answer.files:
+            if file.name in STREAMS:
+                file.written_as = names.get(file.name, "")
+        return answer
 
     async def FetchResult(  # noqa: N802  # gRPC's name
         self, request: job_pb2.FetchResultRequest, context: Context
@@ -461,6 +484,44 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         pieces = self._results.read_job(job, request.name, request.offset_bytes)
         async for chunk in sent(context, pieces):
             yield chunk
+
+    async def RemoveResults(  # noqa: N802  # gRPC's name
+        self, request: job_pb2.RemoveResultsRequest, context: Context
+    ) -> job_pb2.RemoveResultsResponse:
+        """Deletes what a job has left."""
+        user = await self._admission.user(context)
+        job = await self._seen(context, user, request.job_id, lambda job: job)
+        try:
+            await self._results.remove(job)
+        except NoResultsError as error:
+            await refused(context, error)
+        self._admission.audit("remove_results", user, job=request.job_id)
+        return job_pb2.RemoveResultsResponse()
+
+    async def FollowOutput(  # noqa: N802  # gRPC's name
+        self, request: job_pb2.FollowOutputRequest, context: Context
+    ) -> AsyncIterator[job_pb2.OutputChunk]:
+        """Sends what a job prints, until its end."""
+        user = await self._admission.user(context)
+        await self._seen(context, user, request.job_id, lambda _: None)
+        await self._check_watchers(context)
+        pieces = self._output.follow(
+            request.job_id,
+            STDERR if request.error else STDOUT,
+            request.offset_bytes,
+            once=request.once,
+            stopped=lambda: self._watchers.closed,
+        )
+        with self._watchers.another():
+            try:
+                async for each in pieces:
+                    yield job_pb2.OutputChunk(
+                        content=each.content, anew=each.anew, notice=each.notice
+                    )
+            except (ValueError, FileProblemError, NoResultsError) as error:
+                await refused(context, error)
+        if self._watchers.closed:
+            await self._admission.check_stopping(context)
 
     async def _keyed(self, context: Context, user: User, key: str) -> str:
         """Returns the id of the job that a user has submitted with a key."""

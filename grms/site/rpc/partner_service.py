@@ -9,6 +9,8 @@ from typing import Final
 
 import grpc
 
+from grms.daemon.file_names import STDERR, STDOUT
+from grms.daemon.job_files import FileProblemError
 from grms.daemon.job_needs import write_kinds
 from grms.daemon.journal import JournalError
 from grms.daemon.messages import WireError
@@ -23,7 +25,7 @@ from grms.site.model.events import (
     ResolveReceived,
     WithdrawReceived,
 )
-from grms.site.model.jobs import HomeJob, OfferId
+from grms.site.model.jobs import GuestJob, HomeJob, OfferId
 from grms.site.model.lifecycle import JobState
 from grms.site.model.usage import UsageRecord
 from grms.site.peers.pseudonyms import Pseudonyms
@@ -31,6 +33,7 @@ from grms.site.rpc.result_service import refused, sent, write_results
 from grms.site.runtime.usage_log import UsageLog, read_of_home
 from grms.site.scheduler.state import SiteState
 from grms.site.staging.download import NoResultsError, ResultServer
+from grms.site.staging.live_output import read_guest_output
 from grms.site.staging.stage_in import InputServer
 from grms.site.wire.convert import (
     PROTOCOL_VERSION,
@@ -61,8 +64,9 @@ _ACCEPTED = (JobState.DELEGATED, JobState.SUSPECT)
 class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
     """Implements `proto/grms/v1/partner.proto`.
 
-    `heard` is called with the name of a partner that has called. In a replay, `bring_to` advances
-    this site to a moment of the common clock; else it is `None`. `usage` is what jobs have used, `None` in a replay.
+    `heard` is called with the name of a partner that has called; `tells_output` says whether partners may follow what their
+    jobs print. In a replay, `bring_to` advances this site to a moment of the common clock; else it is `None`. `usage` is
+    what jobs have used, `None` in a replay.
     """
 
     def __init__(
@@ -73,9 +77,11 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         results: ResultServer,
         inputs: InputServer,
         pseudonyms: Pseudonyms,
+        tells_output: bool,
         usage: UsageLog | None,
         bring_to: Callable[[Context, float], Awaitable[None]] | None,
     ) -> None:
+        self._tells = tells_output
         self._admission = admission
         self._engine = admission.engine
         self._heard = heard
@@ -281,6 +287,25 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         async for chunk in sent(context, pieces):
             yield chunk
 
+    async def ReadGuestOutput(  # noqa: N802  # gRPC's name
+        self, request: partner_pb2.ReadGuestOutputRequest, context: Context
+    ) -> partner_pb2.ReadGuestOutputResponse:
+        """Says what a job has printed by now."""
+        partner, offer = await self._about(context, request)
+        await self._admission.check_output(context, partner)
+        guest = self._engine.state.partners[partner].answer_to(offer)
+        if not isinstance(guest, GuestJob) or guest.completion is not None or not self._tells:
+            reason = "it does not run here" if self._tells else "nothing is said before its end"
+            await refuse(context, grpc.StatusCode.NOT_FOUND, f"of that job: {reason}")
+        name = STDERR if request.error else STDOUT
+        try:
+            begin, content = await read_guest_output(
+                self._results, partner, guest.lrms_key, name, request.offset_bytes
+            )
+        except (FileProblemError, NoResultsError) as error:
+            await refused(context, error)
+        return partner_pb2.ReadGuestOutputResponse(content=content, offset_bytes=begin)
+
     async def DropGuestResults(  # noqa: N802  # gRPC's name
         self, request: partner_pb2.DropGuestResultsRequest, context: Context
     ) -> partner_pb2.DropGuestResultsResponse:
@@ -300,6 +325,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         | partner_pb2.FetchInputRequest
         | partner_pb2.ListGuestResultsRequest
         | partner_pb2.FetchGuestResultRequest
+        | partner_pb2.ReadGuestOutputRequest
         | partner_pb2.DropGuestResultsRequest,
     ) -> tuple[str, OfferId]:
         partner = await self._admission.partner(context, request.site)

@@ -27,11 +27,13 @@ def write_results(results: LeftFiles) -> results_pb2.ResultList:
                 size_bytes=file.size,
                 sha256=file.sha256,
                 problem=_PROBLEMS[file.problem],
+                mode=file.mode,
             )
             for file in results.files
         ],
         complete=results.complete,
         problem=results.problem,
+        left_out=results.left_out,
     )
     if (place := results.place) is not None:
         written.folder, written.kept_until_s = place.folder, place.until

@@ -84,7 +84,11 @@ class ProgramGoneError(Exception):
 
 
 class ProgramAwayError(Exception):
-    """A job's program has not arrived; it may arrive later."""
+    """A job's program has not arrived; it may arrive later. With `progress` a good part of its files has."""
+
+    def __init__(self, reason: str, *, progress: bool = False) -> None:
+        self.progress = progress
+        super().__init__(reason)
 
 
 class Hear(Protocol):
@@ -374,6 +378,7 @@ class LrmsDriver:
         self._wanted.set()
         backoff = Backoff(BackoffSettings(PAUSE_FIRST_S, PAUSE_MOST_S))
         news: list[LrmsNews] = []
+        since = command.since
         while True:
             try:
                 payload = await supplies.program(command.partner, command.lrms_key)
@@ -385,7 +390,10 @@ class LrmsDriver:
                 self._note("program_did_not_come", call, error)
                 self._without.add(command.partner)
                 self._hear(ProgramsAway(command.partner, str(error)))
-                if self._clock.now() - command.since <= self._limits.program_wait:
+                if isinstance(error, ProgramAwayError) and error.progress:
+                    since = self._clock.now()
+                    backoff.reset()
+                if self._clock.now() - since <= self._limits.program_wait:
                     await asyncio.sleep(backoff.next_s())
                     continue
                 reason = f"what it runs has not come in time: {error}"

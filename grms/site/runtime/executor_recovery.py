@@ -58,6 +58,8 @@ def lrms_job(
                 for number, file in files
             ),
             shared_files(payload),
+            said.merged,
+            said.truncated,
         )
     elif runs == "to_fetch":
         program = Program("")  # a simulated machine does not run it, and no other is given it so

@@ -9,12 +9,21 @@ import asyncio
 import hashlib
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from grms.daemon.job_files import FileLimits, FileProblem, FileProblemError, JobFile, opened
+from grms.daemon.job_files import (
+    FileLimits,
+    FileProblem,
+    FileProblemError,
+    JobFile,
+    mode_of,
+    opened,
+)
+from grms.daemon.wanted_files import matching
+from grms.lrms.job_directories import JobFolder
 from grms.site.staging.fair_slots import FairSlots
 
 PIECE_BYTES: Final = 1 << 20
@@ -35,6 +44,14 @@ class FoundFile:
 
     file: JobFile
     identity: Identity | None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The files of a job that it declares; of `left_out` others that it wants no list can have the names."""
+
+    files: tuple[FoundFile, ...]
+    left_out: int = 0
 
 
 class NotReadYetError(Exception):
@@ -61,9 +78,9 @@ class Digests:
         self._turns = FairSlots(AT_ONCE)
 
     async def of(
-        self, folder: Path, names: Iterable[str], limits: FileLimits, wait_s: float
-    ) -> tuple[JobFile, ...]:
-        """Returns a job's files with their digests.
+        self, folder: JobFolder, limits: FileLimits, wait_s: float
+    ) -> tuple[tuple[JobFile, ...], int]:
+        """Returns a job's files with their digests, and how many others no list can have.
 
         A name that is invalid counts as a missing file; files beyond `limits` are not served. Digests are awaited for
         `wait_s` real seconds.
@@ -72,13 +89,15 @@ class Digests:
             NotReadYetError: they take longer; reading continues.
             OSError: a file cannot be read.
         """
-        found = await asyncio.to_thread(found_files, folder, names, limits)
-        tasks = [self._begun(folder, each) for each in found if each.identity is not None]
+        found = await asyncio.to_thread(found_files, folder, limits)
+        tasks = [
+            self._begun(folder.path, each) for each in found.files if each.identity is not None
+        ]
         waits = {task for task in tasks if task is not None}
         if waits:
             await asyncio.wait(waits, timeout=wait_s)
         files, read, size = [], 0, 0
-        for each in found:
+        for each in found.files:
             digest = b""
             if each.identity is not None:  # what is not handed out is not read either
                 digest = self._known.get(each.identity, b"")
@@ -91,7 +110,7 @@ class Digests:
                 raise error
         if any(not file.sha256 for file in files if file.problem is None):
             raise NotReadYetError(read, size)
-        return tuple(files)
+        return tuple(files), found.left_out
 
     def _begun(self, folder: Path, found: FoundFile) -> asyncio.Task[bytes] | None:
         identity = found.identity
@@ -151,33 +170,42 @@ class Digests:
         return len(some)
 
 
-def found_files(folder: Path, names: Iterable[str], limits: FileLimits) -> list[FoundFile]:
+def found_files(folder: JobFolder, limits: FileLimits) -> Found:
     """Returns a job's files without their digests; an invalid name counts as a missing file.
+
+    A folder or a pattern without a file is missing, too.
 
     Raises:
         OSError: the folder cannot be read.
     """
+    more = matching(folder.path, folder.wanted, folder.given)
     found, left = [], limits.job_bytes
-    for name in names:
-        try:
-            descriptor = opened(folder, name)
-        except FileProblemError as error:
-            found.append(FoundFile(JobFile(name, problem=error.problem), None))
-            continue
-        except ValueError:
-            found.append(FoundFile(JobFile(name, problem=FileProblem.MISSING), None))
-            continue
-        try:
-            status = os.fstat(descriptor)
-        finally:
-            os.close(descriptor)
-        if status.st_size > min(limits.file_bytes, left):
-            problem = FileProblem.TOO_LARGE
-            found.append(FoundFile(JobFile(name, status.st_size, problem=problem), None))
-            continue
-        left -= status.st_size
-        found.append(FoundFile(JobFile(name, status.st_size), _identity(status)))
-    return found
+    for name in (*folder.names, *more.names):
+        each = _found(folder.path, name, min(limits.file_bytes, left))
+        if each.identity is not None:
+            left -= each.file.size
+        found.append(each)
+    found += [
+        FoundFile(JobFile(each, problem=FileProblem.MISSING), None) for each in more.unmatched
+    ]
+    return Found(tuple(found), more.left_out)
+
+
+def _found(folder: Path, name: str, most: int) -> FoundFile:
+    try:
+        descriptor = opened(folder, name)
+    except FileProblemError as error:
+        return FoundFile(JobFile(name, problem=error.problem), None)
+    except ValueError:
+        return FoundFile(JobFile(name, problem=FileProblem.MISSING), None)
+    try:
+        status = os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
+    file = JobFile(name, status.st_size, mode=mode_of(status))
+    if status.st_size > most:
+        return FoundFile(replace(file, problem=FileProblem.TOO_LARGE), None)
+    return FoundFile(file, _identity(status))
 
 
 def _identity(status: os.stat_result) -> Identity:

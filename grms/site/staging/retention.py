@@ -17,8 +17,11 @@ from grms.lrms.job_directories import JobFolders
 from grms.site.model.state_tables import StateTables
 from grms.site.peers.pseudonyms import GuestOwners
 from grms.site.runtime.event_loop import Engine
-from grms.site.staging.stage_in import GUEST
+from grms.site.staging.quotas import GUEST
 from grms.site.wire.convert import given_inputs
+
+LOOKED_AT_MAX: Final = 100
+"""Jobs whose inputs are looked at before others have their turn."""
 
 PAUSE_S: Final = 3600.0
 """Interval, seconds."""
@@ -92,7 +95,7 @@ class Retention:
             count += await self._old(self._folders, before, lambda key: living(memory, key))
         count += await self._old(self._store, before, lambda _: False)
         # Inputs are touched before the job is known, so jobs need not be checked here.
-        count += await self._old(self._inputs, self._clock() - INPUTS_KEPT_S, self._given)
+        count += await self._old_inputs(self._clock() - INPUTS_KEPT_S)
         # A job's owner is set after its acceptance, when it is known here.
         with self._trying():
             self._owners.sweep(lambda key: living(memory, key))
@@ -114,20 +117,27 @@ class Retention:
                     count += 1
         return count
 
+    async def _old_inputs(self, before: float) -> int:
+        given, looked_at = set[str](), 0
+        for job in tuple(self._engine.state.memory.jobs.values()):
+            if job.outcome is None:
+                given.update(user_input(job.user, file) for file in given_inputs(job.payload))
+                looked_at += 1
+                if looked_at % LOOKED_AT_MAX == 0:
+                    await asyncio.sleep(0)
+
+        def needed(name: str) -> bool:
+            if name.startswith(GUEST):
+                key = name.removeprefix(GUEST).replace("+", "/")
+                return living(self._engine.state.memory, key)
+            # A job that has come meanwhile has touched its files.
+            return name in given or not self._inputs.is_stale(name, before)
+
+        return await self._old(self._inputs, before, needed)
+
     @contextmanager
     def _trying(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
             self._problems.append(str(error))
-
-    def _given(self, name: str) -> bool:
-        memory = self._engine.state.memory
-        if name.startswith(GUEST):
-            return living(memory, name.removeprefix(GUEST).replace("+", "/"))
-        return any(
-            name == user_input(job.user, file)
-            for job in memory.jobs.values()
-            if job.outcome is None
-            for file in given_inputs(job.payload)
-        )

@@ -8,7 +8,7 @@ to files that are here; the journal does not contain them.
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import grpc
 from grpc import aio
@@ -23,13 +23,11 @@ from grms.site.peers.peers import PeerClients
 from grms.site.peers.replies import SenselessError, stub_of
 from grms.site.runtime.executor_driver import ProgramAwayError, ProgramGoneError, ProgramSource
 from grms.site.staging.download import NoResultsError, pieces_of
-from grms.site.staging.streams import FILE_TIMEOUT_S, bring
+from grms.site.staging.quotas import GUEST, PartnerQuota
+from grms.site.staging.streams import FILE_TIMEOUT_S, Progress, bring
 from grms.site.wire.convert import given_inputs, shared_files, write_offer
 from grms.v1 import partner_pb2
 from lrms_sim.util.messages import printable
-
-GUEST: Final = "guest-"
-"""Prefix of the names of partners' jobs."""
 
 
 class InputServer(Uploads):
@@ -85,12 +83,20 @@ class InputFetcher:
     """Gets the programs of partners' jobs, including input files."""
 
     def __init__(
-        self, programs: ProgramSource, server: InputServer, links: PeerClients, site: str
+        self,
+        programs: ProgramSource,
+        server: InputServer,
+        links: PeerClients,
+        site: str,
+        *,
+        quota: PartnerQuota,
     ) -> None:
+        self._quota = quota
         self._programs = programs
         self._server = server
         self._links = links
         self._site = site
+        self._progress: dict[str, Progress] = {}
 
     async def __call__(self, partner: str, key: str) -> bytes:
         """Returns the payload of a job once everything is here.
@@ -105,17 +111,31 @@ class InputFetcher:
             check_size(files, self._server.limits)
         except ValueError as error:
             raise ProgramGoneError(f"what the job is given: {error}", unwanted=True) from error
+        size = sum(file.size for file in files)
+        _, here = await asyncio.to_thread(self._server.store.held, guest_inputs(key))
+        if problem := await self._quota.problem(partner, max(0, size - here)):
+            raise ProgramGoneError(problem, unwanted=True)
         if shared_files(payload):
             if partner not in self._server.shared.partners:
                 text = f"no folders are shared with {partner}"
                 raise ProgramGoneError(text, unwanted=True)
             if problem := await self._server.misplaced(payload):
                 raise ProgramGoneError(f"in place: {problem}", unwanted=True)
-        for number, file in enumerate(files):
-            await self._brought(partner, key, number, file)
+        progress = self._progress.setdefault(key, Progress(2 * size))
+        try:
+            for number, file in enumerate(files):
+                await self._brought(partner, key, number, file, progress)
+        except ProgramAwayError:
+            raise
+        except BaseException:
+            del self._progress[key]
+            raise
+        del self._progress[key]
         return payload
 
-    async def _brought(self, partner: str, key: str, number: int, file: JobFile) -> None:
+    async def _brought(
+        self, partner: str, key: str, number: int, file: JobFile, progress: Progress
+    ) -> None:
         _, epoch, offer = key.split("/")
 
         def call(there: int) -> Any:
@@ -129,13 +149,18 @@ class InputFetcher:
             return stub.FetchInput(request, timeout=FILE_TIMEOUT_S)
 
         try:
-            await bring(self._server.store, guest_inputs(key), number, file, call)
+            await bring(
+                self._server.store, guest_inputs(key), number, file, call, progress=progress
+            )
         except aio.AioRpcError as error:
             reason = f"{partner}: {printable(error.details() or '')[:200]}"
             if error.code() is grpc.StatusCode.NOT_FOUND:
                 raise ProgramGoneError(reason, unwanted=True) from error
-            raise ProgramAwayError(reason) from error
-        except (SenselessError, WrongContentError, ConnectionError, OSError) as error:
+            raise ProgramAwayError(reason, progress=progress.taken()) from error
+        except ConnectionError as error:
+            reason = f"{partner}: {printable(str(error))[:200]}"
+            raise ProgramAwayError(reason, progress=progress.taken()) from error
+        except (SenselessError, WrongContentError, OSError) as error:
             raise ProgramAwayError(f"{partner}: {printable(str(error))[:200]}") from error
 
 

@@ -15,7 +15,7 @@ import asyncio
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import grpc
@@ -23,16 +23,18 @@ import structlog
 from grpc import aio
 
 from grms.daemon.backoff import Backoff, BackoffSettings
-from grms.daemon.file_names import STREAMS
+from grms.daemon.file_names import STREAMS, check_name
 from grms.daemon.file_store import Manifest, ResultStore, WrongContentError
-from grms.daemon.job_files import FileLimits, FileProblem, JobFile
+from grms.daemon.job_files import MODE_MAX, FileLimits, FileProblem, JobFile
+from grms.daemon.wanted_files import RESULTS_MAX, WORKING_FOLDER, WantedFiles
 from grms.site.model.jobs import HomeJob
 from grms.site.model.lifecycle import JobState, Outcome
 from grms.site.peers.peers import PeerClients
 from grms.site.peers.replies import SenselessError, answer_to, stub_of
 from grms.site.runtime.event_loop import Engine
 from grms.site.staging.fair_slots import FairSlots
-from grms.site.staging.streams import FILE_TIMEOUT_S, bring
+from grms.site.staging.quotas import NoRoomError, UserQuota
+from grms.site.staging.streams import FILE_TIMEOUT_S, Progress, bring
 from grms.site.wire.convert import declared_outputs, write_offer
 from grms.v1 import partner_pb2, results_pb2
 from lrms_sim.util.messages import printable
@@ -64,6 +66,7 @@ PROBLEMS: Final = {
 FOLDER_MAX: Final = 4096
 """Longest path accepted from a partner, characters."""
 
+_MISSING: Final = results_pb2.FILE_PROBLEM_MISSING
 _NOT_YET: Final = grpc.StatusCode.FAILED_PRECONDITION
 _FINAL = (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.INVALID_ARGUMENT)
 
@@ -73,7 +76,10 @@ Log = structlog.typing.FilteringBoundLogger
 class StageOut:
     """Gets the files of ended jobs from partners.
 
-    Files beyond `limits` are skipped; a job's files are tried for `keep_s` seconds after its end. `clock` is in
+    Attributes:
+        problems: why the last attempt has not brought a job's files, for people, by the job's name.
+
+    Files beyond `limits` are skipped, and wait at the partner while `quota` has no room for them; a job's files are tried for `keep_s` seconds after its end. `clock` is in
     seconds since 1970.
     """
 
@@ -86,6 +92,7 @@ class StageOut:
         *,
         keep_s: float,
         log: Log,
+        quota: UserQuota,
         clock: Callable[[], float] = time.time,
         pauses: BackoffSettings = PAUSES,
     ) -> None:
@@ -93,6 +100,7 @@ class StageOut:
         self._links = links
         self._store = store
         self._limits = limits
+        self._quota = quota
         self._keep_s = keep_s
         self._log = log
         self._clock = clock
@@ -104,6 +112,7 @@ class StageOut:
             lambda: asyncio.Semaphore(ASKED_AT_ONCE)
         )
         self._said: dict[str, str] = {}
+        self.problems: dict[str, str] = {}
 
     def _told(self, job: HomeJob) -> None:
         if _leaves_files(job):
@@ -123,14 +132,18 @@ class StageOut:
 
     async def _bring(self, job_id: str) -> None:
         backoff = Backoff(self._pauses)
+        progress = Progress()
         try:
-            while (most_s := await self._tried(job_id)) is not None:  # noqa: ASYNC110  # a partner tells nothing
+            while (most_s := await self._tried(job_id, progress)) is not None:
+                if progress.taken():
+                    backoff.reset()
                 await asyncio.sleep(min(backoff.next_s(), most_s))
         finally:
             self._under_way.discard(job_id)
             self._said.pop(job_id, None)
+            self.problems.pop(job_id, None)
 
-    async def _tried(self, job_id: str) -> float | None:
+    async def _tried(self, job_id: str, progress: Progress) -> float | None:
         """Returns the longest wait before the next attempt, seconds; `None` if nothing is left to do."""
         job = self._engine.state.job(job_id)
         if job is None:
@@ -145,10 +158,16 @@ class StageOut:
             link = self._links.links.get(job.partner)
             if link is None or link.stub is None:
                 return math.inf
-            manifest = await self._fetched(job)
+            manifest = await self._fetched(job, progress)
             await self._finish(job, manifest)
             await self._let_go(job, manifest)
-        except (aio.AioRpcError, ConnectionError, WrongContentError, OSError) as error:
+        except (
+            aio.AioRpcError,
+            ConnectionError,
+            NoRoomError,
+            WrongContentError,
+            OSError,
+        ) as error:
             problem, most_s = str(error), math.inf
             if isinstance(error, aio.AioRpcError):
                 problem = f"{error.code().name}: {error.details()}"
@@ -158,6 +177,7 @@ class StageOut:
         return None
 
     def _tell(self, job: HomeJob, problem: str) -> None:
+        self.problems[job.job_id] = printable(problem)[:200]
         # A partner's progress changes with each answer; the kind of answer does not.
         kind = problem.partition(":")[0]
         if self._said.get(job.job_id) == kind:
@@ -167,7 +187,7 @@ class StageOut:
             "results_did_not_come", job=job.job_id, partner=job.partner, problem=printable(problem)
         )
 
-    async def _fetched(self, job: HomeJob) -> Manifest:
+    async def _fetched(self, job: HomeJob, progress: Progress) -> Manifest:
         site, offer = self._engine.state.settings.name, write_offer(job.offer)
         try:
             asked = partner_pb2.ListGuestResultsRequest(site=site, offer=offer)
@@ -177,9 +197,11 @@ class StageOut:
             files = self._read(job, answer)
             size = sum(file.size for file in files if file.problem is None)
             async with self._turns[job.partner].turn(size):
-                for number, file in enumerate(files):
-                    if file.problem is None:
-                        await self._file(job, number, file)
+                await self._quota.check(job.job_id, job.user, size)
+                with self._quota.kept_free(job.job_id, size):
+                    for number, file in enumerate(files):
+                        if file.problem is None:
+                            await self._file(job, number, file, progress)
         except SenselessError as error:
             reason = f"{job.partner} hands out no files: {printable(str(error))}"
             return Manifest(problem=reason)
@@ -197,6 +219,7 @@ class StageOut:
             until=answer.kept_until_s if math.isfinite(answer.kept_until_s) else 0.0,
             other_files=answer.other_files,
             other_bytes=answer.other_bytes,
+            left_out=answer.left_out,
         )
 
     async def _let_go(self, job: HomeJob, manifest: Manifest) -> None:
@@ -227,8 +250,11 @@ class StageOut:
     def _read(self, job: HomeJob, answer: results_pb2.ResultList) -> tuple[JobFile, ...]:
         # The partner's list is checked against the job's declaration and this site's limits.
         said = {file.name: file for file in answer.files}
-        found, left = [], self._limits.job_bytes
-        for name in (*STREAMS, *(declared_outputs(job.payload) or ())):
+        wanted = declared_outputs(job.payload) or WantedFiles()
+        there = [file.name for file in answer.files if file.problem != _MISSING]
+        names, unmatched = _expanded(wanted, dict.fromkeys(there))
+        found, left = [], min(self._limits.job_bytes, self._quota.most)
+        for name in (*STREAMS, *wanted.names, *names):
             file = said.get(name)
             if file is None:
                 found.append(JobFile(name, problem=FileProblem.MISSING))
@@ -240,10 +266,12 @@ class StageOut:
                 problem = FileProblem.TOO_LARGE
             if problem is None:
                 left -= file.size_bytes
-            found.append(JobFile(name, file.size_bytes, file.sha256, problem))
+            mode = file.mode & MODE_MAX
+            found.append(JobFile(name, file.size_bytes, file.sha256, problem, mode))
+        found += [JobFile(each, problem=FileProblem.MISSING) for each in unmatched]
         return tuple(found)
 
-    async def _file(self, job: HomeJob, number: int, file: JobFile) -> None:
+    async def _file(self, job: HomeJob, number: int, file: JobFile, progress: Progress) -> None:
         def call(there: int) -> Any:
             request = partner_pb2.FetchGuestResultRequest(
                 site=self._engine.state.settings.name,
@@ -254,7 +282,7 @@ class StageOut:
             stub = stub_of(self._links.links, job.partner)
             return stub.FetchGuestResult(request, timeout=FILE_TIMEOUT_S)
 
-        await bring(self._store, job.job_id, number, file, call)
+        await bring(self._store, job.job_id, number, file, call, progress=progress)
 
     async def _finish(self, job: HomeJob, manifest: Manifest) -> None:
         await asyncio.to_thread(self._store.finish, job.job_id, manifest)
@@ -275,6 +303,27 @@ class StageOut:
             problem=manifest.problem,
             **more,
         )
+
+
+def _expanded(wanted: WantedFiles, said: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Returns the files, of those that a partner names, for which folders and patterns stand, and those without any."""
+    found, met = list[str](), {WORKING_FOLDER}
+    for name in said if wanted.patterns else ():
+        texts = () if _is_wrong(name) else wanted.matches(name)
+        met.update(texts)
+        if texts and name not in wanted.names:
+            found.append(name)
+    if len(found) > RESULTS_MAX:
+        raise SenselessError(f"it names {len(found)} files; at most {RESULTS_MAX} are taken")
+    return found, [each for each in wanted.patterns if each not in met]
+
+
+def _is_wrong(name: str) -> bool:
+    try:
+        check_name(name)
+    except ValueError:
+        return True
+    return False
 
 
 def _leaves_files(job: HomeJob) -> bool:

@@ -6,12 +6,13 @@ from typing import Any, Final
 
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from grms.daemon.file_names import check_outputs
-from grms.daemon.job_files import JobFile
+from grms.daemon.file_names import check_inputs
+from grms.daemon.job_files import MODE_MAX, JobFile
 from grms.daemon.job_needs import read_kinds, read_needs, write_needs
 from grms.daemon.messages import WireError
 from grms.daemon.shared_folders import SharedFile, check_shared
 from grms.daemon.uploads import SHA256_BYTES
+from grms.daemon.wanted_files import WantedFiles, check_wanted
 from grms.lrms.base import LrmsPhase
 from grms.site.model.commands import ReplyPreview
 from grms.site.model.held_jobs import OK, JobArray
@@ -41,6 +42,9 @@ PROTOCOL_VERSION = 1
 PROGRESS_MAX: Final = 1000
 """Most offers in one question of where their jobs stand."""
 
+
+STREAM_NAME_MAX: Final = 4096
+"""Most characters of what a user calls a job's output."""
 
 JOB_NAME_MAX: Final = 128
 """Most characters of the name that a script finds."""
@@ -106,6 +110,10 @@ def read_request(message: request_pb2.JobRequest, field: str) -> tuple[Request, 
     if len(message.program.name) > JOB_NAME_MAX or "\0" in message.program.name:
         text = f"name: at most {JOB_NAME_MAX} characters, without NUL"
         raise WireError(f"{field}.program.name", text)
+    for name, value in (("output", message.streams.output), ("error", message.streams.error)):
+        if len(value) > STREAM_NAME_MAX:
+            text = f"{name}: it has {len(value)} characters; at most {STREAM_NAME_MAX} are taken"
+            raise WireError(f"{field}.streams.{name}", text)
     program = request_pb2.JobRequest()
     program.CopyFrom(message)
     for told in ("processors", "requested_time_s", "needs"):
@@ -149,13 +157,16 @@ def _read_asked(message: request_pb2.JobRequest, field: str) -> Request:
 
 def _check_files(program: request_pb2.Program, field: str) -> None:
     shared = [_read_shared(each) for each in program.inputs if each.shared_path]
+    try:
+        check_wanted(program.outputs)
+    except ValueError as error:
+        raise WireError(f"{field}.outputs", f"outputs: {error}") from error
     for what, names in (
-        ("outputs", program.outputs),
         ("inputs", [each.name for each in program.inputs if not each.shared_path]),
         ("inputs", [each.name for each in shared if not each.runs]),
     ):
         try:
-            check_outputs(names)
+            check_inputs(names)
         except ValueError as error:
             raise WireError(f"{field}.{what}", f"{what}: {error}") from error
     names_all = [each.name for each in program.inputs]
@@ -178,7 +189,7 @@ def _check_files(program: request_pb2.Program, field: str) -> None:
 
 def read_input(message: request_pb2.InputFile) -> JobFile:
     """Returns an input file of a job."""
-    return JobFile(message.name, message.size_bytes, message.sha256)
+    return JobFile(message.name, message.size_bytes, message.sha256, mode=message.mode & MODE_MAX)
 
 
 def given_inputs(payload: bytes) -> tuple[JobFile, ...]:
@@ -204,6 +215,7 @@ def write_request(request: Request, payload: bytes) -> request_pb2.JobRequest:
     """
     message = request_pb2.JobRequest.FromString(payload)
     message.ClearField("home")
+    message.ClearField("streams")
     message.processors = request.processors
     message.requested_time_s = request.requested_time
     if request.needs is not None:
@@ -227,10 +239,10 @@ def is_to_fetch(payload: bytes) -> bool:
     return request_pb2.JobRequest.FromString(payload).HasField("to_fetch")
 
 
-def declared_outputs(payload: bytes) -> tuple[str, ...] | None:
+def declared_outputs(payload: bytes) -> WantedFiles | None:
     """Returns the files that a job declares; `None` if it has no script."""
     message = request_pb2.JobRequest.FromString(payload)
-    return tuple(message.program.outputs) if message.HasField("program") else None
+    return check_wanted(message.program.outputs) if message.HasField("program") else None
 
 
 def read_offer(message: partner_pb2.OfferId, field: str = "offer") -> OfferId:

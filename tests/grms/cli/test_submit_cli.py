@@ -186,7 +186,7 @@ def test_slurm_says_what_a_job_is(slurm: Slurm, capsys: pytest.CaptureFixture[st
     async def scene() -> None:
         async with running(document(slurm.folder), slurm.folder) as site:
             said = await _submitted()
-            assert "at a partner not followed: --output; grms logs" in said
+            assert "at a partner --open-mode, --output: for grms fetch" in said
             assert "at a partner it goes without --mem=100M" in said
             first, second = site.core.engine.state.jobs()
             assert (first.request.processors, first.request.requested_time) == (4, 120.0)
@@ -195,6 +195,9 @@ def test_slurm_says_what_a_job_is(slurm: Slurm, capsys: pytest.CaptureFixture[st
             assert program.arguments == ["one", "-t", "--wait"]
             assert program.environment == {"A": "b", "C": "d"}
             assert program.outputs == ["out"]
+            assert (program.merged, program.truncated) == (True, True)
+            streams = request_pb2.JobRequest.FromString(first.payload).streams
+            assert (streams.output, streams.error, streams.append) == ("/x", "", False)
             # Without a limit it has the partition's, without a name that of its file.
             assert (second.request.requested_time, second.name) == (1800.0, "job.sh")
         assert slurm.asked == [
@@ -204,7 +207,7 @@ def test_slurm_says_what_a_job_is(slurm: Slurm, capsys: pytest.CaptureFixture[st
 
     async def _submitted() -> str:
         words: list[str | Path] = ["submit", "--site", slurm.folder / "home.sock"]
-        more = ("job-name : mine", "export : A=b", "mem : 100M", "output : /x")
+        more = ("job-name : mine", "export : A=b", "mem : 100M", "output : /x", "open-mode : t")
         slurm.says("ntasks : 4", "time : 00:02:00", *more)
         own = ["--env", "C=d", "--result", "out", "--without", "mem"]
         assert await grms(*words, "-n", "4", *own, "job.sh", "one", "-t", "--wait") == 0

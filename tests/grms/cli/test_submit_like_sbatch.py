@@ -85,7 +85,7 @@ CASES: Final = {
     "output": Case(
         BASH + "#SBATCH -o %x-%j.out -e out/%%x%x.err\necho out; echo err >&2\n",
         files={"out/here": ""},
-        said="at a partner not followed: --error, --output; grms logs",
+        said="at a partner --error, --output: for grms fetch",
     ),
     "error alone": Case(BASH + "echo out; echo err >&2\n", ("-e", "errors")),
     "no output": Case(BASH + "echo out; echo err >&2\n", ("-o", "/dev/null")),

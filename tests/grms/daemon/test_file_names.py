@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.daemon.file_names import FILES_MAX, NAME_BYTES_MAX, PARTS_MAX, check_name, check_outputs
+from grms.daemon.file_names import INPUTS_MAX, NAME_BYTES_MAX, PARTS_MAX, check_inputs, check_name
 
 
 @pytest.mark.parametrize("name", ["out", "a/b/c.txt", ".hidden", "ä ö.csv", "..a/b..", "x" * 255])
@@ -45,11 +45,11 @@ def test_a_name_that_is_taken_stays_beneath_its_folder(name: str) -> None:
         (["stdout"], "the site itself"),
         (["outputs.json"], "the site itself"),
         (["../a"], "no name of a file"),
-        ([f"f{number}" for number in range(FILES_MAX + 1)], "at most"),
+        ([f"f{number}" for number in range(INPUTS_MAX + 1)], "at most"),
     ],
 )
 def test_what_cannot_be_declared(names: list[str], text: str) -> None:
     """A file twice, a site's own, one outside, too many."""
     with pytest.raises(ValueError, match=text):
-        check_outputs(names)
-    assert check_outputs(["a", "b/stdout"]) == ("a", "b/stdout")
+        check_inputs(names)
+    assert check_inputs(["a", "b/stdout"]) == ("a", "b/stdout")

@@ -59,6 +59,12 @@ to_partner: Any = {
     ),
     "FetchProgram": st.builds(partner_pb2.FetchProgramRequest, site=words, offer=offer_ids),
     "ListGuestResults": st.builds(partner_pb2.ListGuestResultsRequest, site=words, offer=offer_ids),
+    "ReadGuestOutput": st.builds(
+        partner_pb2.ReadGuestOutputRequest,
+        site=words,
+        offer=offer_ids,
+        offset_bytes=st.integers(0, 2**64 - 1),
+    ),
     "DropGuestResults": st.builds(partner_pb2.DropGuestResultsRequest, site=words, offer=offer_ids),
 }
 to_jobs: Any = {

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 from grms.daemon.job_files import JobFile
 from grms.daemon.shared_folders import SCRIPT as SCRIPT_NAME
 from grms.daemon.shared_folders import SharedFile, SharedFolders
+from grms.daemon.wanted_files import matching
 from grms.lrms.base import HomeRun, JobInput, LrmsRefusedError, Program
 from grms.lrms.batch.launcher import (
     ARGUMENTS_BYTES_MAX,
@@ -315,13 +317,13 @@ def test_what_nobody_has_stays(tmp_path: Path) -> None:
     inputs = tuple(given(tmp_path, name, b"abc") for name in ("sub/kept", "changed"))
     program = Program(SCRIPT, inputs=inputs, outputs=("out",))
     folder = spool.prepare("A/1/1", program, run=True)
-    assert spool.others("A/1/1") == Remains()
+    assert spool.others("A/1/1", ["stdout", "out"]) == Remains()
     (folder / "stdout").write_text("said")
     (folder / "out").write_text("much")
     (folder / "more").write_text("more")
     (folder / "changed").write_text("changed")
     (folder / "gone").symlink_to(tmp_path / "nowhere")
-    assert spool.others("A/1/1") == Remains(2, 11)
+    assert spool.others("A/1/1", ["stdout", "out"]) == Remains(2, 11)
     assert spool.clear("A/1/1", ["stdout"]) == Remains(3, 15)
     assert not (folder / "stdout").exists()
     assert (folder / "out").read_text() == "much"
@@ -541,6 +543,16 @@ def test_a_job_finds_what_it_is_given(tmp_path: Path) -> None:
     assert (tmp_path / "content").stat().st_size == 210_000
 
 
+def test_an_input_can_be_run_where_it_could_be(tmp_path: Path) -> None:
+    """Its owner's permissions are kept; it is the job's to read and write in any case."""
+    spool = Spool(tmp_path / "spool")
+    spool.open()
+    inputs = (given(tmp_path, "tool", b"x", mode=0o555), given(tmp_path, "data", b"x", mode=0o444))
+    folder = spool.prepare("A/1/1", check_program(Program(SCRIPT, inputs=inputs)), run=True)
+    modes = [(folder / name).stat().st_mode & 0o777 for name in ("tool", "data")]
+    assert modes == [0o700, 0o600]
+
+
 def test_a_job_is_given_nothing_else_than_what_was_sent(tmp_path: Path) -> None:
     """Garbled, cut off or gone, the job is refused; a link that lay in its folder leads nowhere."""
     spool = Spool(tmp_path / "spool")
@@ -615,13 +627,17 @@ def test_what_is_not_shared_is_not_laid(tmp_path: Path) -> None:
 # --- jobs that begin where they were handed in ---------------------------------------------------
 
 
-def ran_at_home(folder: Path, place: Path, script: str, **more: Any) -> tuple[Path, int]:
+def ran_at_home(
+    folder: Path,
+    place: Path,
+    script: str,
+    outputs: Sequence[str] = ("made/here", "link", "absent", "dir"),
+    **more: Any,
+) -> tuple[Path, int]:
     """Runs a job in a user's folder as a batch system does, and returns its own folder and its status."""
     spool = Spool(folder)
     spool.open()
-    program = check_program(
-        Program(script, ("a b",), outputs=("made/here", "link", "absent", "dir"))
-    )
+    program = check_program(Program(script, ("a b",), outputs=tuple(outputs)))
     variables = (b"VALUE=x\\xff", b"here=mine", b"code=mine", b"BASH_FUNC_f%%=() {  echo f\n}")
     home = check_home(HomeRun(str(place), variables))
     own = spool.prepare("A/1/1", program, run=True, home=home, **more)
@@ -665,6 +681,52 @@ def test_a_job_begins_where_it_was_handed_in(tmp_path: Path) -> None:
     assert not (own / "absent").exists()
     assert not (own / "dir").exists()
     assert [line.split()[0] for line in (own / "begun").read_text().splitlines()] == ["0", "ended"]
+
+
+GLOBS = """#!/bin/sh
+/bin/mkdir -p made/deep "odd ' name"; echo new >made/deep/new.csv; echo new >new.csv; echo new >"odd ' name/a b.csv"
+echo mine >launch; echo mine >environ; /bin/ln -s /etc/passwd made/link.csv
+/bin/touch "line
+feed.csv"; echo changed >>changed.csv
+"""
+
+
+@pytest.mark.parametrize(
+    ("outputs", "names"),
+    [
+        (["*.csv"], {"new.csv", "changed.csv"}),
+        (["made/"], {"made/deep/new.csv"}),
+        (["**/*.csv"], {"new.csv", "changed.csv", "made/deep/new.csv", "odd ' name/a b.csv"}),
+        (["odd ' name/*"], {"odd ' name/a b.csv"}),
+        (["./"], {"new.csv", "changed.csv", "made/deep/new.csv", "odd ' name/a b.csv"}),
+        (["none/*", "$(touch run)*", "[';%+']$(touch run)*"], set()),
+    ],
+)
+def test_what_a_pattern_stands_for_at_home_is_what_the_job_has_made(
+    tmp_path: Path, outputs: list[str], names: set[str]
+) -> None:
+    """What was in its user's folder before stays out, and so does the site's own; nothing of a pattern is run."""
+    place = tmp_path / "user"
+    (place / "made").mkdir(parents=True)
+    for name in ("old.csv", "changed.csv", "made/old"):
+        (place / name).write_text("old")
+        os.utime(place / name, (1.0, 1.0))
+    until_older(place / "made/old")
+    own, code = ran_at_home(tmp_path / "jobs", place, GLOBS, outputs)
+    assert code == 0
+    left = Spool(tmp_path / "jobs").left("A/1/1")
+    assert left is not None
+    assert set(matching(own, left.wanted, left.given).names) == names
+    assert all((own / name).samefile(place / name) for name in names)
+    assert (own / "environ").read_bytes().startswith(b"VALUE=")
+    assert not (place / "run").exists()
+
+
+def until_older(path: Path) -> None:
+    """Waits until a file's last change is so old that nobody takes it for one of a job that begins now."""
+    changed = path.stat().st_ctime
+    while time.time() < changed + 1.1:
+        time.sleep(0.05)
 
 
 def test_what_lies_on_another_disk_is_copied(tmp_path: Path) -> None:

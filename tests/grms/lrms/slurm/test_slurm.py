@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -506,6 +507,27 @@ async def test_a_job_that_was_not_handed_in_here_runs_in_its_own_folder() -> Non
         "/jobs/B+1+2",
         -1,
     )
+
+
+@pytest.mark.parametrize(
+    ("said", "streams"),
+    [
+        ({"merged": True}, ["--output=/jobs/B+1+2/stdout", "--open-mode=append"]),
+        (
+            {"truncated": True},
+            [
+                *("--output=/jobs/B+1+2/stdout", "--error=/jobs/B+1+2/stderr"),
+                "--open-mode=truncate",
+            ],
+        ),
+    ],
+)
+async def test_streams_are_one_or_begin_anew_as_was_written(said: Any, streams: list[str]) -> None:
+    """In the job's own folder, whatever their user has called them."""
+    words, _, _ = await submitted(replace(JOB, program=Program("#!/bin/sh\n", **said)))
+    assert [
+        word for word in words if word.startswith(("--output", "--error", "--open-mode"))
+    ] == streams
 
 
 async def test_a_job_at_home_runs_as_it_was_handed_in() -> None:

@@ -50,6 +50,7 @@ def admission(*, tls: bool) -> Admission:
         tls=tls,
         submissions=Rate(1.0),
         offers=Rate(1.0),
+        output_reads=Rate(1.0),
     )
 
 

@@ -132,6 +132,15 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
         await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
         yield results_pb2.ResultChunk()
 
+    async def ReadGuestOutput(  # noqa: N802  # gRPC's
+        self,
+        request: Any,  # noqa: ARG002  # same
+        context: Any,
+    ) -> partner_pb2.ReadGuestOutputResponse:
+        """Answers as one whose version does not know the call."""
+        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
+        return partner_pb2.ReadGuestOutputResponse()
+
     async def DropGuestResults(  # noqa: N802  # gRPC's
         self,
         request: Any,  # noqa: ARG002  # same

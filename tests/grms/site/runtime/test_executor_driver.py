@@ -381,6 +381,31 @@ def test_a_partners_job_runs_as_the_account_that_it_is_given() -> None:
     run(scene)
 
 
+def test_large_files_may_take_longer_as_long_as_they_come(monkeypatch: Any) -> None:
+    """The time runs from the last good part; when nothing more comes it is over."""
+    monkeypatch.setattr("grms.site.runtime.executor_driver.PAUSE_FIRST_S", 0.001)
+
+    async def scene() -> None:
+        lrms, clock = Slow(), VirtualClock(0.0)
+        attempts = 0
+
+        async def source(_partner: str, _key: str) -> bytes:
+            nonlocal attempts
+            attempts += 1
+            if attempts <= 5:
+                clock.advance(clock.now() + LIMITS.program_wait + 1.0)
+            raise ProgramAwayError("cut off", progress=attempts <= 5)
+
+        async with driven(lrms, clock, Supplies(source)) as (driver, told):
+            driver.do(to_fetch("b/1/1"))
+            await until(lambda: attempts > 7)
+            assert not any(isinstance(one, LrmsRefused) for one in told)
+            clock.advance(clock.now() + LIMITS.program_wait + 1.0)
+            await until(lambda: any(isinstance(one, LrmsRefused) for one in told))
+
+    run(scene)
+
+
 def test_a_program_that_never_comes_ends_its_job(monkeypatch: Any) -> None:
     """At once where the home site does not have the job here any more; else when its time is over."""
     monkeypatch.setattr("grms.site.runtime.executor_driver.PAUSE_FIRST_S", 0.001)

@@ -5,16 +5,38 @@ import errno
 import hashlib
 import os
 import threading
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from grms.daemon.job_files import FileLimits, FileProblem, JobFile
+from grms.daemon.wanted_files import WantedFiles
+from grms.lrms.job_directories import JobFolder
 from grms.site.staging import digests as module
 from grms.site.staging.digests import Digests, NotReadYetError, found_files
 from tests.waiting import TIME_OUT_S, until
 
 LARGE = FileLimits(1 << 40, 1 << 40)
+
+
+class Alone(JobFolder):
+    """A folder without streams."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The declared names."""
+        return self.wanted.names
+
+
+async def files_of(
+    digests: Digests, folder: Path, names: Sequence[str], limits: FileLimits, wait_s: float
+) -> tuple[JobFile, ...]:
+    """Returns files of a folder with their digests."""
+    found, left_out = await digests.of(Alone(folder, WantedFiles(tuple(names))), limits, wait_s)
+    assert left_out == 0
+    return tuple(replace(each, mode=0) for each in found)
 
 
 class Slow:
@@ -54,7 +76,9 @@ def test_files_are_found(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"x" * size)
     (tmp_path / "link").symlink_to("/etc/passwd")
     names = [*"abcd", "link", "none", "../etc/passwd"]
-    found = [each.file for each in found_files(tmp_path, names, FileLimits(100, 100))]
+    left = found_files(Alone(tmp_path, WantedFiles(tuple(names))), FileLimits(100, 100))
+    found = [replace(each.file, mode=0) for each in left.files]
+    assert left.files[0].file.mode == (tmp_path / "a").stat().st_mode & 0o777
     assert found == [
         JobFile("a", 60),
         JobFile("b", 101, problem=FileProblem.TOO_LARGE),
@@ -78,29 +102,29 @@ async def test_a_digest_survives_who_has_asked_for_it(
     digests = Digests(disk)
     names = ["stdout", "none", "empty"]
     with pytest.raises(NotReadYetError, match="0 of 95 bytes"):
-        await digests.of(tmp_path, names, LARGE, 0.001)
+        await files_of(digests, tmp_path, names, LARGE, 0.001)
     disk.let(4)
     await until(lambda: disk.read == 40)
-    asks = asyncio.create_task(digests.of(tmp_path, names, LARGE, TIME_OUT_S))
+    asks = asyncio.create_task(files_of(digests, tmp_path, names, LARGE, TIME_OUT_S))
     await asyncio.sleep(0)
     asks.cancel()
     await asyncio.gather(asks, return_exceptions=True)
     with pytest.raises(NotReadYetError) as told:
-        await digests.of(tmp_path, names, LARGE, 0.001)
+        await files_of(digests, tmp_path, names, LARGE, 0.001)
     assert (told.value.read, told.value.size) == (40, 95)
     disk.let(6)
-    found = await digests.of(tmp_path, names, LARGE, TIME_OUT_S)
+    found = await files_of(digests, tmp_path, names, LARGE, TIME_OUT_S)
     assert found == (
         JobFile("stdout", 95, hashlib.sha256(content).digest()),
         JobFile("none", problem=FileProblem.MISSING),
         JobFile("empty", 0, hashlib.sha256().digest()),
     )
-    assert await digests.of(tmp_path, names, LARGE, 0.0) == found
+    assert await files_of(digests, tmp_path, names, LARGE, 0.0) == found
     assert disk.read == 95
     (tmp_path / "stdout").write_bytes(content[::-1])
     os.utime(tmp_path / "stdout", ns=(0, 1))
     disk.open()
-    changed = await digests.of(tmp_path, names, LARGE, TIME_OUT_S)
+    changed = await files_of(digests, tmp_path, names, LARGE, TIME_OUT_S)
     assert changed[0].sha256 == hashlib.sha256(content[::-1]).digest()
 
 
@@ -111,11 +135,11 @@ async def test_what_is_too_large_counts_for_nothing_that_was_read(tmp_path: Path
     disk = Slow()
     digests = Digests(disk)
     with pytest.raises(NotReadYetError) as told:
-        await digests.of(tmp_path, ["large", "stdout"], FileLimits(100, 100), 0.001)
+        await files_of(digests, tmp_path, ["large", "stdout"], FileLimits(100, 100), 0.001)
     disk.open()
     assert (told.value.read, told.value.size) == (0, 60)
-    large, stdout = await digests.of(
-        tmp_path, ["large", "stdout"], FileLimits(100, 100), TIME_OUT_S
+    large, stdout = await files_of(
+        digests, tmp_path, ["large", "stdout"], FileLimits(100, 100), TIME_OUT_S
     )
     assert large == JobFile("large", 101, problem=FileProblem.TOO_LARGE)
     assert stdout.sha256 == hashlib.sha256(b"x" * 60).digest()
@@ -132,7 +156,7 @@ async def test_a_file_that_changes_meanwhile_is_read_again(
         digests = Digests(disk)
         path = tmp_path / f"{number}"
         path.write_bytes(b"x" * 20)
-        asks = asyncio.create_task(digests.of(tmp_path, [path.name], LARGE, TIME_OUT_S))
+        asks = asyncio.create_task(files_of(digests, tmp_path, [path.name], LARGE, TIME_OUT_S))
         disk.let(1)
         await until(lambda: disks[-1].read > 0)
         path.write_bytes(b"y" * size)
@@ -140,7 +164,7 @@ async def test_a_file_that_changes_meanwhile_is_read_again(
         with pytest.raises(OSError, match="has changed"):
             await asks
         disk.let(5)
-        (found,) = await digests.of(tmp_path, [path.name], LARGE, TIME_OUT_S)
+        (found,) = await files_of(digests, tmp_path, [path.name], LARGE, TIME_OUT_S)
         assert found == JobFile(path.name, size, hashlib.sha256(b"y" * size).digest())
 
 
@@ -162,11 +186,11 @@ async def test_small_files_do_not_wait_behind_large_ones(
     digests = Digests(read)
     large = [f"large{number}" for number in range(6)]
     with pytest.raises(NotReadYetError):
-        await digests.of(tmp_path, large, LARGE, 0.001)
-    (found,) = await digests.of(tmp_path, ["small"], LARGE, TIME_OUT_S)
+        await files_of(digests, tmp_path, large, LARGE, 0.001)
+    (found,) = await files_of(digests, tmp_path, ["small"], LARGE, TIME_OUT_S)
     assert found.sha256 == hashlib.sha256(b"x").digest()
     held.set()
-    assert len(await digests.of(tmp_path, large, LARGE, TIME_OUT_S)) == 6
+    assert len(await files_of(digests, tmp_path, large, LARGE, TIME_OUT_S)) == 6
 
 
 async def test_a_disk_that_fails_is_asked_again(tmp_path: Path) -> None:
@@ -181,6 +205,6 @@ async def test_a_disk_that_fails_is_asked_again(tmp_path: Path) -> None:
 
     digests = Digests(read)
     with pytest.raises(OSError, match="Input/output"):
-        await digests.of(tmp_path, ["stdout"], LARGE, TIME_OUT_S)
-    (found,) = await digests.of(tmp_path, ["stdout"], LARGE, TIME_OUT_S)
+        await files_of(digests, tmp_path, ["stdout"], LARGE, TIME_OUT_S)
+    (found,) = await files_of(digests, tmp_path, ["stdout"], LARGE, TIME_OUT_S)
     assert found.sha256 == hashlib.sha256(b"x").digest()

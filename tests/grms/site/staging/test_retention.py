@@ -36,9 +36,9 @@ class Folders:
         """Returns nothing."""
         raise AssertionError(key)
 
-    def others(self, key: str) -> Remains:
+    def others(self, key: str, listed: Collection[str]) -> Remains:
         """Is not called."""
-        raise AssertionError(key)
+        raise AssertionError(key, listed)
 
     def changed(self, key: str) -> float:
         """Is not called."""
@@ -47,6 +47,10 @@ class Folders:
     def clear(self, key: str, copied: Collection[str]) -> Remains:
         """Is not called."""
         raise AssertionError(key, copied)
+
+    def held(self, prefix: str) -> int:
+        """Is not called."""
+        raise AssertionError(prefix)
 
     def remove(self, key: str) -> None:
         """Deletes one."""

@@ -20,6 +20,7 @@ from grms.daemon.shared_folders import SharedFolders
 from grms.daemon.uploads import JOBS_HELD, Uploads, user_input
 from grms.site.runtime.executor_driver import ProgramAwayError, ProgramGoneError
 from grms.site.staging.download import NoResultsError
+from grms.site.staging.quotas import PartnerQuota
 from grms.site.staging.stage_in import (
     InputFetcher,
     InputServer,
@@ -268,14 +269,39 @@ class Call:
         self.cancelled = True
 
 
-def fetcher(server: InputServer, home: Home | None, *files: JobFile) -> InputFetcher:
+def quota(server: InputServer, most: int = 10**6) -> PartnerQuota:
+    """Returns what a partner may have here."""
+    return PartnerQuota(None, server.store, most)
+
+
+def fetcher(
+    server: InputServer, home: Home | None, *files: JobFile, most: int = 10**6
+) -> InputFetcher:
     """Returns what gets the files of a partner's job."""
 
     async def programs(_partner: str, _key: str) -> bytes:
         return payload(*files)
 
     links: Any = SimpleNamespace(links={} if home is None else {"home": home})
-    return InputFetcher(programs, server, links, "away")
+    return InputFetcher(programs, server, links, "away", quota=quota(server, most))
+
+
+async def test_a_partner_whose_jobs_have_too_much_here_gets_its_jobs_back(
+    server: InputServer,
+) -> None:
+    """Before a byte comes; what is here of the same job does not count twice."""
+    down = grpc.StatusCode.UNAVAILABLE
+    home = Home((b"01234567", down), (b"89", None))
+    fetch = fetcher(server, home, a_file(), most=14)
+    with pytest.raises(ProgramAwayError):
+        await fetch("home", "home/1f/17")
+    assert await fetch("home", "home/1f/17")
+    with pytest.raises(ProgramGoneError, match="files of 10 bytes here; at most 14 are") as told:
+        await fetch("home", "home/1f/2")
+    assert told.value.unwanted
+    assert len(home.offsets) == 2
+    other = fetcher(server, None, most=14)
+    assert await other("home", "home/1f/3")  # it brings nothing
 
 
 async def test_files_come_after_the_program(server: InputServer) -> None:
@@ -345,7 +371,8 @@ async def test_files_in_place_are_used_where_both_sites_say_so(tmp_path: Path) -
         async def programs(_partner: str, _key: str) -> bytes:
             return request.SerializeToString(deterministic=True)
 
-        return InputFetcher(programs, server, SimpleNamespace(links={}), "away")  # type: ignore[arg-type]  # asks nobody
+        links: Any = SimpleNamespace(links={})  # asks nobody
+        return InputFetcher(programs, server, links, "away", quota=quota(server))
 
     good = f"{tmp_path}/shared/in"
     assert await runs(good)("home", "home/1f/17")

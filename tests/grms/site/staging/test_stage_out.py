@@ -1,7 +1,9 @@
 """What jobs have left comes home, whatever partners do meanwhile."""
 
 import asyncio
+import errno
 import hashlib
+import os
 import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -13,6 +15,7 @@ from structlog.testing import capture_logs
 
 from grms.cli.main import run_command
 from grms.client import Client, SiteError
+from grms.daemon.file_store import ResultStore
 from grms.daemon.ports import free_port
 from grms.daemon.shared_folders import SharedFile
 from grms.site.model.lifecycle import JobState
@@ -322,6 +325,40 @@ def test_what_never_comes_is_said(tmp_path: Path) -> None:
     run(scene)
 
 
+def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has come stays, the user is told why nothing more does, and it goes on when there is room."""
+    full_disk, sound = [True], ResultStore.append
+
+    def append(store: ResultStore, job_id: str, number: int, some: bytes) -> None:
+        if full_disk[0]:
+            sound(store, job_id, number, some[:4])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        sound(store, job_id, number, some)
+
+    monkeypatch.setattr(ResultStore, "append", append)
+
+    async def scene() -> None:
+        partner, port, own = Leaving(), free_port(), free_port()
+        configuration = document(tmp_path, partners={"away": port}, port=own)
+        async with (
+            listening(partner, port),
+            running(configuration, tmp_path) as site,
+            Client(site.users_address.removeprefix("unix:"), timeout_s=TIME_OUT_S) as user,
+        ):
+            await site.linked()
+            await full(site)
+            partner.answers = [(CONTENT, None), (CONTENT[4:], None)]
+            job_id = await over(site, "full")
+            said = ""
+            while "No space left" not in said:
+                said = (await user.results(job_id)).problem
+            full_disk[0] = False
+            assert await read(user, job_id) == CONTENT
+            assert partner.offsets == [0, 4]
+
+    run(scene)
+
+
 def test_what_is_still_to_come_is_known_after_a_restart(tmp_path: Path) -> None:
     """It follows from the journal; nothing more has to be remembered."""
 
@@ -336,7 +373,7 @@ def test_what_is_still_to_come_is_known_after_a_restart(tmp_path: Path) -> None:
                 job_id = await over(site, "late")
                 async with Client(site.users_address.removeprefix("unix:")) as user:
                     results = await user.results(job_id)
-                assert results.problem == "its files are on the way from away"
+                assert results.problem.startswith("its files are on the way from away")
             partner.list, partner.answers = [listed()], [(CONTENT, None)]
             async with (
                 running(configuration, tmp_path) as site,

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from grms.daemon.messages import WireError
 from grms.daemon.shared_folders import SharedFile
+from grms.daemon.wanted_files import WantedFiles
 from grms.site.model.jobs import Completion, Exit, HomeJob, OfferId, Request
 from grms.site.model.lifecycle import PROVISIONAL, WAITING, GuestState, JobState, Outcome
 from grms.site.wire.convert import (
@@ -355,7 +356,7 @@ def test_an_offer_has_a_script_to_fetch_and_not_the_script() -> None:
     message.program.outputs.append("table")
     _, script = read_request(message, "job")
     assert not is_to_fetch(script)
-    assert declared_outputs(script) == ("table",)
+    assert declared_outputs(script) == WantedFiles(("table",))
     offered = without_program(script)
     assert is_to_fetch(offered)
     assert request_pb2.JobRequest.FromString(offered).HasField("to_fetch")

@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import json
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from typing import Final
 
 from grms.daemon.socket_folder import is_held
 from grms.site.config.schema import DASHBOARD_FILE_END, PSEUDONYMS_END
+from grms.site.runtime.usage_log import END as USAGE_END
 from scenarios.report.output import FILES
 from scenarios.util.errors import LiveError
 
@@ -31,9 +33,9 @@ RUN: Final = "run"
 
 LEFT_BEHIND: Final = (
     *(".toml", ".log", ".watch.json", DASHBOARD_FILE_END, PSEUDONYMS_END),
-    *(".journal", ".journal.lock", ".journal.new"),
+    *(".journal", ".journal.lock", ".journal.new", USAGE_END),
 )
-"""Suffixes, after a site's name, of the files that its daemon leaves."""
+"""Suffixes, after a site's name, of the files that its daemon leaves, and of the folder with what was used."""
 
 
 @contextmanager
@@ -184,6 +186,9 @@ def _clear(folder: Path) -> None:
     for place, names in ((folder, ours), (folder / RUN, set(FILES))):
         for path in list(place.iterdir()) if place.is_dir() else []:
             if path.name in names:
-                path.unlink()
+                if path.name.endswith(USAGE_END) and path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
     with contextlib.suppress(FileNotFoundError):
         (folder / RUN).rmdir()

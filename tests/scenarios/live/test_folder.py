@@ -53,8 +53,10 @@ def test_the_next_federation_replaces_the_last(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "one"
     with claimed(folder, ["a", "b.c"]):
         (folder / RUN).mkdir()
+        (folder / "a.usage" / "partners").mkdir(parents=True)
         for name in (
             "a.toml",
+            "a.usage/2026-11.jsonl",
             "a.journal.new",
             ".a.watch.json.new",
             "b.c.log",
@@ -79,6 +81,7 @@ def test_links_are_not_followed_out_of_the_folder(tmp_path: Path) -> None:
     (mine / "result.json").write_text("precious")
     with claimed(folder, ["a"]):
         (folder / "a.toml").symlink_to(mine / "result.json")
+        (folder / "a.usage").symlink_to(mine)
     with claimed(folder, ["a"]):
         (folder / RUN).symlink_to(mine)
     refused(folder, f"{RUN} is not the folder of a run;")

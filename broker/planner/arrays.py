@@ -82,11 +82,13 @@ def timed_choice(problem: Problem, task: Task, alternative: Alternative) -> Alte
 
 
 def shortest_durations(
-    tasks: Rows, choices: Sequence[Alternative], usable: Sequence[Numbers], performance: Float
+    problem: Problem, tasks: Rows, choices: Sequence[Alternative], usable: Sequence[Numbers]
 ) -> Float:
     """Returns by task seconds that it takes at least."""
-    untimed = [number for number, each in enumerate(choices) if each.seconds is None]
-    fastest = float(performance[untimed].max(initial=0.0)) or 1.0
+    speeds = [
+        problem.resource[each.primary].performance for each in choices if each.seconds is None
+    ]
+    fastest = max(speeds, default=1.0)
     return floats(
         min((choices[number].seconds or 0.0 for number in rows), default=0.0)
         if task.timed

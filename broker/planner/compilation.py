@@ -128,7 +128,7 @@ def compile_problem(problem: Problem, old: Plan | None = None) -> Compilation:
     arrays["mean_duration"] = floats(
         per_work(task) * each for (_, task), each in zip(tasks, mean, strict=True)
     )
-    arrays["shortest"] = shortest_durations(tasks, choices, usable, arrays["performance"])
+    arrays["shortest"] = shortest_durations(problem, tasks, choices, usable)
     arrays["kept"], arrays["kept_end"] = kept_choices(problem, old, tasks, choices, usable)
     few = [numbers if len(numbers) <= FEW else numbers[:0] for numbers in usable]
     arrays["few_begin"], arrays["few"] = concatenated(few)

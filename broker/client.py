@@ -27,7 +27,7 @@ import grpc
 from broker.model.program import URLS, Input, Program, check_programs
 from broker.model.workflow import Workflow
 from broker.scheduler.records import Supply
-from broker.util.errors import CallError, unreached
+from broker.util.errors import CallError, InputError, unreached
 from broker.v1 import (
     plan_pb2,
     plan_pb2_grpc,
@@ -36,7 +36,7 @@ from broker.v1 import (
     workflow_pb2,
     workflow_pb2_grpc,
 )
-from broker.wire.convert import read_supply, write_supply, write_workflow
+from broker.wire.convert import WireError, read_supply, write_supply, write_workflow
 from grms.client import Results
 from grms.client.answers import read_results
 from grms.daemon.backoff import Backoff, BackoffSettings, is_absent
@@ -99,6 +99,7 @@ class BrokerClient:
 
         Raises:
             CallError: the broker has refused, or cannot be reached in time.
+            InputError: an alternative has times of its own, which a broker does not plan with.
             ValueError: a program belongs to none of its tasks, or is given what no predecessor leaves.
             OSError: a file cannot be read, or a URL not be fetched.
         """
@@ -106,8 +107,12 @@ class BrokerClient:
         check_programs(workflow, programs)
         known: dict[str, Input] = {}
         given = [self._with_contents(program, known) for program in programs]
+        try:
+            spec = write_workflow(workflow, given)
+        except WireError as error:
+            raise InputError(str(error)) from None
         request = workflow_pb2.SubmitRequest(
-            idempotency_key=key or str(uuid.uuid4()), workflow=write_workflow(workflow, given)
+            idempotency_key=key or str(uuid.uuid4()), workflow=spec
         )
         taken: workflow_pb2.Workflow = self._call(self._workflows.Submit, request)
         return taken

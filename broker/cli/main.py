@@ -176,7 +176,14 @@ def jobshop(
 
     FILE is in the standard format: a line with the numbers of jobs and machines, then for each
     job a line of pairs, machine (from 0) and time of each operation. Times count as seconds.
-    """
+
+    A file .fjs is a flexible job shop, in Brandimarte's format: the line of a job has the number of its
+    operations, and for each the number of machines that can do it, with as many pairs of machine and time.
+
+    \b
+      gorba jobshop docs/examples/ft06.txt --search-time 10s --html plan.html
+      gorba jobshop mk01.fjs --evaluations 100000 --json plan.json
+    """  # noqa: D301  # see `cli`
     from broker.cli.plan_command import makespan_words, run_plan  # noqa: PLC0415  # same
     from broker.io.jobshop import read_job_shop  # noqa: PLC0415  # see the module's docstring
 

@@ -6,7 +6,7 @@ files are read, so that workflows can be written before the pool is known.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -26,7 +26,7 @@ from broker.model.resources import (
     Resource,
     WeeklyWindow,
 )
-from broker.model.workflow import Alternative, Demand, Task, Workflow
+from broker.model.workflow import WORK_MAX, Alternative, Demand, Task, Workflow
 from broker.util.errors import FileError
 from grms.daemon.config_base import Model, wrong
 from grms.daemon.config_errors import mistakes_of, path_of
@@ -67,8 +67,34 @@ def _demands(value: object) -> tuple[Demand, ...]:
     return demands
 
 
-def _alternative(value: object) -> Alternative | Demand:
+@dataclass(frozen=True, slots=True)
+class _Timed:
+    """An alternative with a duration or a set-up of its own, in seconds."""
+
+    of: Alternative | Demand
+    seconds: float | None
+    setup: float
+
+
+def _seconds(value: object, *, least: str) -> float:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if number and (0 < value <= WORK_MAX or (value == 0 and least == "0")):  # type: ignore[operator]  # a number
+        return float(value)  # type: ignore[arg-type]  # a number
+    raise wrong(f"is {shown(value)}; it must be seconds, {least} to {WORK_MAX:g}")
+
+
+def _alternative(value: object) -> Alternative | Demand | _Timed:
     """Returns an alternative, or a demand to which its resource's requirements are still to be added."""
+    if isinstance(value, dict) and value.keys() & {"seconds", "setup"}:
+        rest = {key: each for key, each in value.items() if key not in {"seconds", "setup"}}
+        of = _alternative(rest["resource"] if isinstance(rest.get("resource"), list) else rest)
+        if isinstance(rest.get("resource"), list) and "units" in rest:
+            raise wrong(f"is {shown(value)}; units belong to each resource of the list")
+        seconds = (
+            None if "seconds" not in value else _seconds(value["seconds"], least="more than 0")
+        )
+        assert not isinstance(of, _Timed), "what is left has no times"
+        return _Timed(of, seconds, _seconds(value.get("setup", 0), least="0"))
     if not isinstance(value, list):
         return _demand(value)
     if not value:
@@ -76,7 +102,7 @@ def _alternative(value: object) -> Alternative | Demand:
     return Alternative(_demands(value))
 
 
-def _alternatives(value: object) -> tuple[Alternative | Demand, ...]:
+def _alternatives(value: object) -> tuple[Alternative | Demand | _Timed, ...]:
     if not isinstance(value, list) or not value:
         what = "a list of alternatives, at least one: a resource, or a list of resources together"
         raise wrong(f"is {shown(value)}; it must be {what}")
@@ -178,10 +204,10 @@ class _Resource(_Priced):
 
 class _PlannedTask(Model):
     name: Name
-    work: Positive
+    work: Positive | None = None
     predecessors: list[Name] = Field(default_factory=list)
     alternatives: (
-        Annotated[tuple[Alternative | Demand, ...], BeforeValidator(_alternatives)] | None
+        Annotated[tuple[Alternative | Demand | _Timed, ...], BeforeValidator(_alternatives)] | None
     ) = None
     kind: Name | None = None
     units: Units | None = None
@@ -193,10 +219,24 @@ class _Task(ProgramTable, _PlannedTask):
     def _check_place(self) -> "_Task":
         if self.alternatives is not None and (self.kind is not None or self.units is not None):
             raise wrong("has alternatives and kind or units; alternatives say all of it")
+        if self.work is None and None in self.times():
+            raise wrong("work is missing; only alternatives that all have seconds do without it")
         return self
 
     def program(self, tasks: Sequence[str], folder: Path) -> Program | None:
-        return program_of(self.name, self, self.work, tasks, folder)
+        return program_of(self.name, self, self.effort, tasks, folder)
+
+    def times(self) -> list[float | None]:
+        """Returns the seconds of each alternative that has some of its own, else `None`."""
+        found: list[float | None] = [
+            each.seconds if isinstance(each, _Timed) else None for each in self.alternatives or ()
+        ]
+        return found or [None]
+
+    @property
+    def effort(self) -> float:
+        """Its work, or its shortest duration where it has none: what counts where work is summed."""
+        return self.work or min(each or math.inf for each in self.times())
 
 
 class _Workflow(Model):
@@ -334,20 +374,26 @@ def _task(task: _Task, program: Program | None, pool: Pool, names: set[str]) -> 
             raise ValueError(f"needs {units} units; no {kind!r} has more than {most}")
     else:
         alternatives = tuple(
-            pool.alternative(each.resource, each.units) if isinstance(each, Demand) else each
+            replace(_resolved(each.of, pool), seconds=each.seconds, setup=each.setup)
+            if isinstance(each, _Timed)
+            else _resolved(each, pool)
             for each in task.alternatives
         )
     for each in alternatives:
         if missing := next((name for name in each.resources if name not in names), None):
             raise ValueError(f"alternatives: {unknown('resource', missing, names)}")
     more = [each for each in _given_by(program) if each not in task.predecessors]
-    return Task(task.name, task.work, alternatives, (*task.predecessors, *more))
+    return Task(task.name, task.effort, alternatives, (*task.predecessors, *more))
 
 
 def _given_by(program: Program | None) -> list[str]:
     # The tasks that leave what a program is given.
     inputs = () if program is None else program.inputs
     return list(dict.fromkeys(each.task for each in inputs if each.task))
+
+
+def _resolved(each: Alternative | Demand, pool: Pool) -> Alternative:
+    return pool.alternative(each.resource, each.units) if isinstance(each, Demand) else each
 
 
 def _workflow(workflow: _Workflow, tasks: Sequence[Task]) -> Workflow:

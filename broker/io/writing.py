@@ -172,9 +172,17 @@ def _task(task: Task) -> dict[str, Any]:
     return table
 
 
-def _alternative(alternative: Alternative) -> list[Any]:
+def _alternative(alternative: Alternative) -> list[Any] | dict[str, Any]:
     # A list is taken literally; a bare name would add what its resource requires.
-    return [_demand(each) for each in alternative.demands]
+    demands = [_demand(each) for each in alternative.demands]
+    if not alternative.timed:
+        return demands
+    table: dict[str, Any] = {"resource": demands}
+    if alternative.seconds is not None:
+        table["seconds"] = alternative.seconds
+    if alternative.setup:
+        table["setup"] = alternative.setup
+    return table
 
 
 def _demand(demand: Demand) -> str | dict[str, Any]:

@@ -43,7 +43,7 @@ def heft(problem: Problem) -> Plan:
             unplanned.append((workflow.name, task.name))
             continue
         start, end, alternative = best
-        duration = problem.resource[alternative.primary].duration(task.work)
+        duration = _duration(problem, task, alternative)
         cost = 0.0
         for demand in alternative.demands:
             timelines[demand.resource].add(start, end, demand.units)
@@ -63,7 +63,7 @@ def upward_ranks(problem: Problem, workflow: Workflow) -> dict[str, float]:
     ranks: dict[str, float] = {}
     for task in reversed(in_order(workflow)):
         after = max((ranks[name] for name in successors[task.name]), default=0.0)
-        ranks[task.name] = task.work * _mean_slowness(problem, task.alternatives) + after
+        ranks[task.name] = _mean_duration(problem, task) + after
     return ranks
 
 
@@ -87,6 +87,18 @@ def in_order(workflow: Workflow) -> list[Task]:
                     following.append(successor)
         ready = following
     return ordered
+
+
+def _duration(problem: Problem, task: Task, alternative: Alternative) -> float:
+    return alternative.duration(task.work, problem.resource[alternative.primary].performance)
+
+
+def _mean_duration(problem: Problem, task: Task) -> float:
+    """Returns the seconds that a task takes, averaged over its alternatives."""
+    if task.timed:
+        durations = [_duration(problem, task, each) for each in task.alternatives]
+        return math.fsum(durations) / len(durations)
+    return task.work * _mean_slowness(problem, task.alternatives)
 
 
 def _mean_slowness(problem: Problem, alternatives: Sequence[Alternative]) -> float:
@@ -118,7 +130,7 @@ def _earliest_finish(
     """Returns start, end and alternative that end first; the first alternative among equals."""
     best: tuple[float, float, Alternative] | None = None
     for alternative in task.alternatives:
-        duration = problem.resource[alternative.primary].duration(task.work)
+        duration = _duration(problem, task, alternative)
         latest = math.inf if best is None else best[1] - duration
         # A search on resources that are never open together would not terminate.
         if ready >= latest or not _meets(problem, task, alternative, timelines):

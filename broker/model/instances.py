@@ -190,9 +190,11 @@ def critical_path(problem: Problem, workflow: Workflow) -> float:
         waiting.extend(missing)
         if not missing:
             waiting.pop()
-            fastest = max(problem.resource[each.primary].performance for each in task.alternatives)
             before = max((length[name] for name in task.predecessors), default=0.0)
-            length[task.name] = before + task.work / fastest
+            length[task.name] = before + min(
+                each.duration(task.work, problem.resource[each.primary].performance)
+                for each in task.alternatives
+            )
     return max(length.values())
 
 
@@ -210,7 +212,7 @@ def cheapest_cost(problem: Problem, workflow: Workflow) -> float:
                 demand.units * resource.mean_price()
                 for demand, resource in zip(alternative.demands, resources, strict=True)
             )
-            costs.append(price * resources[0].duration(task.work))
+            costs.append(price * alternative.duration(task.work, resources[0].performance))
         total.append(min(costs))
     return math.fsum(total)
 
@@ -230,6 +232,36 @@ def job_shop(operations: Sequence[Sequence[tuple[int, float]]]) -> Problem:
                     f"o{step}", float(seconds), on[machine], (f"o{step - 1}",) if step else ()
                 )
                 for step, (machine, seconds) in enumerate(job)
+            ),
+            earliest_start=0.0,
+        )
+        for number, job in enumerate(operations)
+    )
+    return Problem(workflows, tuple(Resource(f"m{number}") for number in range(machines)))
+
+
+def flexible_job_shop(
+    operations: Sequence[Sequence[Sequence[tuple[int, float]]]], machines: int
+) -> Problem:
+    """Returns a flexible job shop as a planning problem: one resource per machine.
+
+    `operations` has, by job and in order, the machines (from 0) that can do an operation, each with the
+    seconds it takes there, more than 0.
+    """
+    workflows = tuple(
+        Workflow(
+            f"j{number}",
+            tuple(
+                Task(
+                    f"o{step}",
+                    float(min(seconds for _, seconds in choices)),
+                    tuple(
+                        Alternative((Demand(f"m{machine}"),), float(seconds))
+                        for machine, seconds in choices
+                    ),
+                    (f"o{step - 1}",) if step else (),
+                )
+                for step, choices in enumerate(job)
             ),
             earliest_start=0.0,
         )

@@ -120,7 +120,7 @@ class Problem:
 
     def is_possible(self, task: Task, alternative: Alternative) -> bool:
         """Returns whether a task could run on an alternative if nothing else did."""
-        duration = self.resource[alternative.primary].duration(task.work)
+        duration = alternative.duration(task.work, self.resource[alternative.primary].performance)
         return duration <= self.reach.longest(alternative)
 
 

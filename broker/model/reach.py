@@ -23,6 +23,9 @@ class _Shared:
     # What is shared by all tasks with a tuple of alternatives; the tuple is kept, as its id is the key.
     alternatives: tuple[Alternative, ...]
     performance: npt.NDArray[np.float64]
+    seconds: npt.NDArray[np.float64]
+    setup: npt.NDArray[np.float64]
+    timed: bool
     longest: npt.NDArray[np.float64]
     bounded: bool
     kept: dict[bytes, tuple[Alternative, ...]]
@@ -83,7 +86,10 @@ class Reach:
         shared = self._of(alternatives)
         if not shared.bounded:
             return None
-        found: Mask = work / shared.performance <= shared.longest
+        taken = work / shared.performance
+        if shared.timed:
+            taken = np.where(np.isnan(shared.seconds), taken, shared.seconds) + shared.setup
+        found: Mask = taken <= shared.longest
         return None if found.all() else found
 
     def kept(self, alternatives: tuple[Alternative, ...], work: float) -> tuple[Alternative, ...]:
@@ -108,7 +114,10 @@ class Reach:
             longest = np.array([self.longest(each) for each in alternatives])
             performance = np.array([self._performance(each) for each in alternatives])
             bounded = bool((longest < math.inf).any())
-            found = _Shared(alternatives, performance, longest, bounded, {})
+            seconds = np.array([math.nan if a.seconds is None else a.seconds for a in alternatives])
+            setup = np.array([each.setup for each in alternatives])
+            timed = any(each.timed for each in alternatives)
+            found = _Shared(alternatives, performance, seconds, setup, timed, longest, bounded, {})
             self._shared[id(alternatives)] = found
         return found
 

@@ -40,14 +40,23 @@ class Alternative:
     Attributes:
         demands: the primary resource, whose performance counts, then its dependencies; all are
             held from the task's start to its end (co-allocation).
+        seconds: that the task takes here, if its work and the performance do not say it.
+        setup: seconds before that in which the task gets ready here. It begins when its predecessors have
+            ended, and counts for its start, duration and cost.
 
     Raises:
-        ValueError: there is no demand, or a resource is named twice.
+        ValueError: there is no demand, a resource is named twice, or a time is out of bounds.
     """
 
     demands: tuple[Demand, ...]
+    seconds: float | None = None
+    setup: float = 0.0
 
     def __post_init__(self) -> None:
+        if self.seconds is not None and not 0 < self.seconds <= WORK_MAX:
+            raise ValueError(f"{self.seconds} seconds; more than 0 and at most {WORK_MAX:g}")
+        if not 0 <= self.setup <= WORK_MAX:
+            raise ValueError(f"a set-up of {self.setup} seconds; from 0 to {WORK_MAX:g}")
         if not self.demands:
             raise ValueError("an alternative needs at least one resource")
         names = self.resources
@@ -58,6 +67,17 @@ class Alternative:
     def of(cls, primary: str, *dependent: str) -> "Alternative":
         """Returns the alternative that takes one unit of each resource named."""
         return cls(tuple(Demand(name) for name in (primary, *dependent)))
+
+    @property
+    def timed(self) -> bool:
+        """Whether more than work and performance says how long a task takes here."""
+        return self.seconds is not None or self.setup > 0
+
+    def duration(self, work: float, performance: float) -> float:
+        """Returns the seconds, set-up included, of a task of that work, at the primary's performance."""
+        if not self.timed:
+            return work / performance
+        return self.setup + (work / performance if self.seconds is None else self.seconds)
 
     @property
     def primary(self) -> str:
@@ -76,12 +96,14 @@ class Task:
 
     Attributes:
         name: unique in its workflow.
-        work: seconds that it takes on a resource of performance 1; more than 0, up to `WORK_MAX`.
+        work: seconds that it takes on a resource of performance 1; more than 0, up to `WORK_MAX`. Alternatives
+            may say otherwise.
         alternatives: at least one; their order breaks ties.
         predecessors: names of tasks of the same workflow that end before it starts.
 
     Raises:
-        ValueError: the work is out of bounds, there is no alternative, a predecessor is the task itself or
+        ValueError: the work is out of bounds, there is no alternative, two of them with times of their own
+            have the same resources, a predecessor is the task itself or
             named twice, or the name is invalid (`check_name`).
     """
 
@@ -95,10 +117,27 @@ class Task:
         self._check_work()
         if not self.alternatives:
             raise ValueError(f"task {self.name!r} has no alternative to run on")
+        self._check_times()
         if self.name in self.predecessors:
             raise ValueError(f"task {self.name!r} is its own predecessor")
         if len(set(self.predecessors)) < len(self.predecessors):
             raise ValueError(f"task {self.name!r} names a predecessor twice: {self.predecessors}")
+
+    @property
+    def timed(self) -> bool:
+        """Whether an alternative has a duration or a set-up of its own."""
+        return any(each.timed for each in self.alternatives)
+
+    def _check_times(self) -> None:
+        if not self.timed:
+            return
+        known: dict[tuple[Demand, ...], Alternative] = {}
+        for each in self.alternatives:
+            if known.setdefault(each.demands, each) != each:
+                raise ValueError(
+                    f"task {self.name!r} has two alternatives on {', '.join(each.resources)}, which "
+                    "differ in time; name the shorter one alone"
+                )
 
     def _check_work(self) -> None:
         if not 0 < self.work <= WORK_MAX:
@@ -114,8 +153,10 @@ class Instant(Task):
     """
 
     def _check_work(self) -> None:
-        if self.work != 0:
-            raise ValueError(f"task {self.name!r}: work is {self.work}; an instant has none")
+        if self.work != 0 or self.timed:
+            raise ValueError(
+                f"task {self.name!r}: work is {self.work}; an instant has none, nor times"
+            )
 
 
 @dataclass(frozen=True, slots=True)

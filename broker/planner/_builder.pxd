@@ -1,4 +1,6 @@
 # The schedule builder: from a sequence of genes and a strategy to a schedule.
+from libc.stdint cimport int32_t
+
 from broker.planner._instance cimport CompiledProblem
 from broker.planner._scratch cimport Scratch, Strategy
 from broker.planner._types cimport task_t
@@ -10,5 +12,6 @@ cdef class Workspace:
     cdef object memory
     cdef column(self, const void* array, object dtype)
     cdef take(self)
+    cdef check_choices(self, const int32_t[::1] choices)
 
 cdef int build_fast(Scratch* scratch, const task_t* genes, Strategy strategy) except -1 nogil

@@ -13,7 +13,7 @@ import numpy as np
 
 from broker.planner._arena cimport Arena, arena_open, cut
 from broker.planner._free_sets cimport begin_sets, cut_sets, fill_sets, mark_full
-from broker.planner._instance cimport ORDERS, CompiledProblem, Instance, placement_cost_fast
+from broker.planner._instance cimport ORDERS, CompiledProblem, Instance, duration_on, placement_cost_fast
 from broker.planner._places cimport Slot, find_place
 from broker.planner._scratch cimport BUCKETS_MAX, RAS_4, STRATEGIES
 from broker.planner._timetable cimport (
@@ -47,7 +47,7 @@ cdef int place_task(Scratch* scratch, task_t task, Strategy strategy) except -1 
     scratch.choice[task] = best.choice
     if best.choice < 0:
         return 0
-    duration = instance.work[task] / instance.performance[best.choice]
+    duration = duration_on(instance, task, best.choice)
     scratch.start[task] = best.start
     scratch.end[task] = best.start + duration
     scratch.cost[task] = placement_cost_fast(instance, best.choice, best.start, duration)
@@ -210,6 +210,7 @@ cdef class Workspace:
             "cost": self.column(scratch.cost, np.dtype(np.float64)),
             "order": self.column(scratch.order, np.dtype(np.int32)),
         }
+        scratch.assigned = NULL
         scratch.tables = <Timetable*> calloc(instance.resources, sizeof(Timetable))
         scratch.taken = <Timetable*> calloc(instance.resources, sizeof(Timetable))
         if scratch.tables == NULL or scratch.taken == NULL:
@@ -245,11 +246,9 @@ cdef class Workspace:
         cdef int32_t i
         cdef seconds_t shortest
         fill_sets(scratch)
-        # No task is shorter than the least work on the fastest choice.
         shortest = INFINITY
         for i in range(instance.tasks):
-            shortest = min(shortest, instance.work[i] / instance.performance[0])
-        scratch.performance_max = instance.performance[0]
+            shortest = min(shortest, instance.shortest[i])
         for resource in range(instance.resources):
             table = &scratch.tables[resource]
             i = instance.opening_begin[resource]
@@ -270,10 +269,14 @@ cdef class Workspace:
                 )
                 mark_full(scratch, scratch.sets_before, resource, &full)
 
-    def build(self, const int32_t[::1] genes, int strategy) -> None:
-        """Builds the schedule of a sequence of genes with RAS-1 to RAS-6 (`strategy` 0 to 5).
+    def build(
+        self, const int32_t[::1] genes, int strategy, const int32_t[::1] choices=None
+    ) -> None:
+        """Builds the schedule of a sequence of genes with RAS-1 to RAS-6 (`strategy` 0 to 5), or with
+        given choices by task.
 
-        The columns hold it until the next one. ValueError if the sequence is not one of all tasks.
+        The columns hold it until the next one. ValueError if the sequence is not one of all tasks, or a
+        choice is not one of its task.
         """
         cdef task_t tasks = self.scratch.instance.tasks
         if not 0 <= strategy < STRATEGIES:
@@ -281,8 +284,27 @@ cdef class Workspace:
         if sorted(genes) != list(range(tasks)):
             raise ValueError(f"a sequence has to name each of the {tasks} tasks once")
         cdef const task_t* first = &genes[0] if tasks > 0 else NULL
+        cdef const choice_t* assigned = NULL
+        if choices is not None:
+            self.check_choices(choices)
+            assigned = &choices[0] if tasks > 0 else NULL
         with nogil:
+            self.scratch.assigned = assigned
             build_fast(&self.scratch, first, <Strategy> strategy)
+            self.scratch.assigned = NULL
+
+    cdef check_choices(self, const int32_t[::1] choices):
+        cdef const Instance* instance = self.scratch.instance
+        cdef task_t task
+        cdef choice_t choice
+        if choices.shape[0] != instance.tasks:
+            raise ValueError(f"{choices.shape[0]} choices for {instance.tasks} tasks")
+        for task in range(instance.tasks):
+            choice = choices[task]
+            if not 0 <= choice < instance.choices or not (
+                instance.usable[0][task * instance.words + (choice >> 6)] >> (choice & 63) & 1
+            ):
+                raise ValueError(f"task {task} has no choice {choice}")
 
     def earliest_ends(self) -> object:
         """Returns by task when it could end if no other task of the problem occupied anything.

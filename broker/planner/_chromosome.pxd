@@ -3,7 +3,7 @@ from libc.stdint cimport int32_t
 
 from broker.planner._arena cimport Arena
 from broker.planner._random cimport Random
-from broker.planner._types cimport task_t
+from broker.planner._types cimport choice_t, task_t
 
 cdef enum:
     SEGMENT_LEAST = 4     # lengths of new segments
@@ -14,6 +14,7 @@ cdef struct Chromosome:
     int32_t* length          # of each segment; none is empty
     int32_t segments
     int32_t strategy         # the RAS gene
+    choice_t* choices        # by task, instead of what the strategy takes; NULL: the strategy decides
 
 cdef struct Room:
     # Working memory of operators, for one thread: as many rows as there are genes.

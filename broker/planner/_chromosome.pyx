@@ -14,12 +14,13 @@ import numpy as np
 from broker.planner._arena cimport Arena, cut
 from broker.planner._scratch cimport STRATEGIES
 from broker.planner._random cimport Random, random_below, random_between
-from broker.planner._types cimport task_t
+from broker.planner._types cimport choice_t, task_t
 
 
 cdef void cut_chromosome(Chromosome* one, Arena* arena, int32_t count) noexcept:
     one.genes = <task_t*> cut(arena, count, sizeof(task_t))
     one.length = <int32_t*> cut(arena, count, sizeof(int32_t))
+    one.choices = NULL
 
 
 cdef void cut_room(Room* room, Arena* arena, int32_t count) noexcept:
@@ -34,6 +35,8 @@ cdef void chromosome_copy(Chromosome* to, const Chromosome* source, int32_t coun
     memcpy(to.length, source.length, source.segments * sizeof(int32_t))
     to.segments = source.segments
     to.strategy = source.strategy
+    if to.choices != NULL and source.choices != NULL:
+        memcpy(to.choices, source.choices, count * sizeof(choice_t))
 
 
 cdef void cut_segments(Chromosome* one, int32_t count, Random* random) noexcept nogil:

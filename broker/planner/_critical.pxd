@@ -4,12 +4,17 @@ from libc.stdint cimport int64_t
 from broker.planner._graph cimport Graph
 from broker.planner._random cimport Random
 from broker.planner._scratch cimport Scratch
-from broker.planner._types cimport task_t
+from broker.planner._types cimport choice_t, task_t
 
 cdef class CriticalGraph:
     cdef Graph graph
     cdef object memory
 
 cdef int64_t tabu_search_fast(
-    Graph* graph, const Scratch* scratch, int64_t iterations, Random* random, task_t* genes
+    Graph* graph,
+    const Scratch* scratch,
+    int64_t iterations,
+    Random* random,
+    task_t* genes,
+    choice_t* choices,
 ) noexcept nogil

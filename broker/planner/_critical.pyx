@@ -1,10 +1,11 @@
-"""Tabu search on critical blocks, for problems in which every task has one exclusive resource.
+"""Tabu search on critical blocks, for problems in which every task has one exclusive resource at a time.
 
 A schedule's makespan is the length of a longest path through precedence and the orders of tasks on
 resources. It can only shrink if, in some block of consecutive tasks of a resource on such a path,
 a task moves before the first or after the last one, so these are the moves (`_moves`), plus inward
-ones of the first and last task (Balas and Vazacopoulos 1998; Zhang et al. 2007). After each all
-heads and tails are recomputed.
+ones of the first and last task (Balas and Vazacopoulos 1998; Zhang et al. 2007). Where tasks have
+alternatives (flexible job shops), one on the path may also go to another resource (`_shifts`; Mastrolilli
+and Gambardella 2000). After each all heads and tails are recomputed.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -14,10 +15,11 @@ import numpy as np
 
 from broker.planner._arena cimport Arena, arena_open, cut
 from broker.planner._graph cimport Graph
-from broker.planner._instance cimport CompiledProblem, Instance
+from broker.planner._instance cimport CompiledProblem, Instance, duration_on
 from broker.planner._moves cimport Move, find_move, make_move
 from broker.planner._random cimport Random, random_below, random_between
 from broker.planner._scratch cimport Scratch
+from broker.planner._shifts cimport Shift, find_shift, make_shift
 from broker.planner._types cimport choice_t, resource_t, seconds_t, task_t
 
 TASKS_MAX = 3000
@@ -154,46 +156,97 @@ cdef void read_orders(Graph* graph, const Scratch* scratch) noexcept nogil:
             graph.last[resource] = task
 
 
+cdef void take_choice(Graph* graph, task_t task, choice_t choice) noexcept nogil:
+    cdef const Instance* instance = graph.instance
+    graph.choice[task] = choice
+    graph.resource[task] = instance.demand_resource[instance.demand_begin[choice]]
+    graph.duration[task] = duration_on(instance, task, choice)
+
+
+cdef void keep_best(Graph* graph) noexcept nogil:
+    memcpy(graph.best_before, graph.before, graph.tasks * sizeof(task_t))
+    memcpy(graph.best_after, graph.after, graph.tasks * sizeof(task_t))
+    if graph.flexible:
+        memcpy(graph.best_choice, graph.choice, graph.tasks * sizeof(choice_t))
+
+
+cdef bint take_shift(const Move* move, const Shift* shift, Random* random) noexcept nogil:
+    # Whether a shift to another resource is better than a move on the same one; random ties.
+    if shift.task < 0 or move.moved < 0:
+        return shift.task >= 0
+    if shift.forbidden != move.forbidden:
+        return move.forbidden
+    if shift.forbidden or shift.estimate == move.estimate:
+        return random_below(random, 2) == 0
+    return shift.estimate < move.estimate
+
+
 cdef int64_t tabu_search_fast(
-    Graph* graph, const Scratch* scratch, int64_t iterations, Random* random, task_t* genes
+    Graph* graph,
+    const Scratch* scratch,
+    int64_t iterations,
+    Random* random,
+    task_t* genes,
+    choice_t* choices,
 ) noexcept nogil:
     # Searches from the schedule in the scratch; writes the tasks of the shortest schedule in an
-    # order that builds it. Returns the number of schedules examined.
+    # order that builds it, and their choices where there are several. Returns the number of schedules
+    # examined.
     cdef int32_t n = graph.tasks
     cdef int32_t tenure = 10 + n // max(1, graph.instance.resources * graph.instance.resources)
     cdef int64_t iteration = 0
     cdef int32_t length
     cdef seconds_t makespan, best
     cdef Move move
+    cdef Shift shift
+    cdef task_t task
+    shift.task = -1
+    if graph.flexible:
+        for task in range(n):
+            take_choice(graph, task, scratch.choice[task])
+        memset(graph.barred, 0, <Py_ssize_t> n * graph.instance.resources * sizeof(int64_t))
     read_orders(graph, scratch)
     memset(graph.forbidden, 0, <Py_ssize_t> n * n * sizeof(int64_t))
     best = makespan = compute(graph)
-    memcpy(graph.best_before, graph.before, n * sizeof(task_t))
-    memcpy(graph.best_after, graph.after, n * sizeof(task_t))
+    keep_best(graph)
     while iteration < iterations:
         iteration += 1
         length = critical_path(graph, makespan, random)
         find_move(graph, length, iteration, best, &move, random)
-        if move.moved < 0:
-            break    # no block of two tasks: nothing is shorter
-        make_move(
-            graph, &move, iteration, random_between(random, tenure, tenure + tenure // 2)
-        )
+        if graph.flexible:
+            find_shift(graph, length, iteration, best, &shift, random)
+            if take_shift(&move, &shift, random):
+                make_shift(
+                    graph, &shift, iteration, random_between(random, tenure, tenure + tenure // 2)
+                )
+                take_choice(graph, shift.task, shift.choice)
+                move.moved = -1
+            else:
+                shift.task = -1
+        if move.moved >= 0:
+            make_move(
+                graph, &move, iteration, random_between(random, tenure, tenure + tenure // 2)
+            )
+        elif shift.task < 0:
+            break    # no block of two tasks, and no other resource: nothing is shorter
         makespan = compute(graph)
         if makespan < 0.0:
             break    # cannot happen: moves that could close a cycle are not considered
         if makespan < best:
             best = makespan
-            memcpy(graph.best_before, graph.before, n * sizeof(task_t))
-            memcpy(graph.best_after, graph.after, n * sizeof(task_t))
+            keep_best(graph)
     memcpy(graph.before, graph.best_before, n * sizeof(task_t))
     memcpy(graph.after, graph.best_after, n * sizeof(task_t))
+    if graph.flexible:
+        for task in range(n):
+            take_choice(graph, task, graph.best_choice[task])
+        memcpy(choices, graph.best_choice, n * sizeof(choice_t))
     compute(graph)
     memcpy(genes, graph.order, n * sizeof(task_t))
     return iteration
 
 
-cdef void lay_out(Graph* graph, Arena* arena) noexcept:
+cdef void lay_out(Graph* graph, Arena* arena, Py_ssize_t choices) noexcept:
     cdef Py_ssize_t n = graph.tasks
     graph.duration = <seconds_t*> cut(arena, n, sizeof(seconds_t))
     graph.resource = <resource_t*> cut(arena, n, sizeof(resource_t))
@@ -211,16 +264,23 @@ cdef void lay_out(Graph* graph, Arena* arena) noexcept:
     graph.best_after = <task_t*> cut(arena, n, sizeof(task_t))
     graph.last = <task_t*> cut(arena, graph.instance.resources, sizeof(task_t))
     graph.forbidden = <int64_t*> cut(arena, n * n, sizeof(int64_t))
+    if graph.flexible:
+        graph.choice = <choice_t*> cut(arena, n, sizeof(choice_t))
+        graph.best_choice = <choice_t*> cut(arena, n, sizeof(choice_t))
+        graph.choices_begin = <int32_t*> cut(arena, n + 1, sizeof(int32_t))
+        graph.choices = <choice_t*> cut(arena, choices, sizeof(choice_t))
+        graph.barred = <int64_t*> cut(arena, n * graph.instance.resources, sizeof(int64_t))
 
 
 cdef class CriticalGraph:
-    """Memory for tabu search by one thread.
+    """Memory for tabu search by one thread, in flexible job shops too where that is wanted.
 
-    `usable` is false, and nothing is allocated, if a task has several alternatives or several
-    resources, a resource has capacity, hours or fixed tasks, or there are too many tasks.
+    `usable` is false, and nothing is allocated, if a task has several resources at once, a resource has
+    capacity, hours or fixed tasks, there are too many tasks, or tasks have alternatives and one takes no
+    time.
     """
 
-    def __init__(self, CompiledProblem problem):
+    def __init__(self, CompiledProblem problem, bint flexible=False):
         cdef Graph* graph = &self.graph
         cdef Arena arena = Arena(NULL, 0)
         cdef task_t task
@@ -228,19 +288,29 @@ cdef class CriticalGraph:
         graph.instance = &problem.instance
         graph.tasks = problem.instance.tasks
         graph.usable = is_job_shop(problem)
+        graph.flexible = flexible and not graph.usable and is_flexible(problem)
+        graph.usable |= graph.flexible
         graph.instants = False
         if not graph.usable:
             return
-        lay_out(graph, &arena)
+        rows = choices_by_task(problem) if graph.flexible else []
+        lay_out(graph, &arena, sum(map(len, rows)))
         self.memory = np.zeros(arena.used, np.uint8)
         arena_open(&arena, self.memory)
-        lay_out(graph, &arena)
+        lay_out(graph, &arena, sum(map(len, rows)))
+        for task, mine in enumerate(rows):
+            graph.choices_begin[task + 1] = graph.choices_begin[task]
+            for choice in mine:
+                graph.choices[graph.choices_begin[task + 1]] = choice
+                graph.choices_begin[task + 1] += 1
+        if graph.flexible:
+            return
         for task in range(graph.tasks):
             choice = graph.instance.few[task]
             graph.resource[task] = graph.instance.demand_resource[
                 graph.instance.demand_begin[choice]
             ]
-            graph.duration[task] = graph.instance.work[task] / graph.instance.performance[choice]
+            graph.duration[task] = duration_on(graph.instance, task, choice)
             graph.instants |= graph.duration[task] == 0
 
     @property
@@ -250,14 +320,34 @@ cdef class CriticalGraph:
 
 def is_job_shop(CompiledProblem problem) -> bool:
     """Returns whether every task has one exclusive resource that is always available."""
-    cdef int32_t n = problem.instance.tasks
-    if not 1 <= n <= TASKS_MAX:
-        return False
     few = np.diff(problem.column("few_begin"))
+    return bool(are_machines(problem) and (few == 1).all() and len(few) == problem.instance.tasks)
+
+
+def is_flexible(CompiledProblem problem) -> bool:
+    """Returns whether tasks, which all take time, choose among exclusive resources that are always
+    available."""
+    cdef int32_t n = problem.instance.tasks
+    return bool(
+        are_machines(problem)
+        and (problem.column("shortest")[:n] > 0).all()
+        and all(len(each) for each in choices_by_task(problem))
+    )
+
+
+def choices_by_task(CompiledProblem problem) -> list[list[int]]:
+    """Returns the choices that each task can use."""
+    cdef int32_t n = problem.instance.tasks
+    words = problem.column("usable_fastest")[: n * problem.instance.words]
+    bits = np.unpackbits(words.view(np.uint8).reshape(n, -1), axis=1, bitorder="little")
+    return [np.flatnonzero(row).tolist() for row in bits]
+
+
+cdef bint are_machines(CompiledProblem problem):
+    # Whether every choice is one exclusive resource that is always available.
     resources = problem.instance.resources
     return bool(
-        (few == 1).all()
-        and len(few) == n
+        1 <= problem.instance.tasks <= TASKS_MAX
         and (np.diff(problem.column("demand_begin")) == 1).all()
         and (problem.column("capacity")[:resources] == 1).all()
         and not problem.column("opening_begin")[resources]

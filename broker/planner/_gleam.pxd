@@ -34,6 +34,7 @@ cdef struct Improvement:
 
 cdef class GleamCore:
     cdef int32_t tasks, size, strategies
+    cdef readonly bint assigned        # whether individuals have a choice for each task
     cdef uint64_t seed
     cdef int64_t generation
     cdef int32_t step

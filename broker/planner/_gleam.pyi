@@ -10,6 +10,7 @@ Parts: TypeAlias = tuple[npt.NDArray[np.int32], list[int], int]
 
 class GleamCore:
     steps: list[list[int]]
+    assigned: bool
     progress: tuple[int, int]
     def __init__(
         self,
@@ -19,6 +20,7 @@ class GleamCore:
         seed: int,
         groups: list[tuple[float, float, float]],
         strategies: int = 3,
+        assigned: bool = False,
     ) -> None: ...
     def set_improvement(
         self,
@@ -30,8 +32,13 @@ class GleamCore:
         level: tuple[float, ...],
     ) -> None: ...
     def set_individual(
-        self, row: int, chromosome: tuple[Any, Sequence[int], int], fitness: float
+        self,
+        row: int,
+        chromosome: tuple[Any, Sequence[int], int],
+        fitness: float,
+        choices: npt.NDArray[np.int32] | None = None,
     ) -> None: ...
+    def choices(self, row: int) -> npt.NDArray[np.int32] | None: ...
     def individual(self, row: int) -> tuple[Parts, float]: ...
     @property
     def values(self) -> npt.NDArray[np.float64]: ...

@@ -19,6 +19,7 @@ from broker.planner._operators cimport (
     BIG_DISPLACEMENT,
     GROUPS,
     SMALL_DISPLACEMENT,
+    inherit_choices,
     make_child,
 )
 from broker.planner._random cimport (
@@ -31,7 +32,7 @@ from broker.planner._random cimport (
 from broker.planner._ring cimport QUALITIES, Ring, is_accepted, partner_of
 from broker.planner._ring import parents_by_step
 from broker.planner._scratch cimport STRATEGIES
-from broker.planner._types cimport task_t
+from broker.planner._types cimport choice_t, task_t
 from broker.planner._worker cimport Bench, Worker, evaluate_fast, evaluate_justified
 
 cdef extern from *:
@@ -47,7 +48,7 @@ cdef class GleamCore:
 
     A chromosome has `tasks` genes; demes have `radius` neighbours on either side. `groups` has by
     group of operators the probabilities for a poor, medium and good parent; `strategies` resource
-    allocation strategies evolve.
+    allocation strategies evolve. `assigned` individuals have a choice for each task.
     """
 
     def __cinit__(
@@ -58,6 +59,7 @@ cdef class GleamCore:
         uint64_t seed,
         list groups,
         int32_t strategies=3,
+        bint assigned=False,
     ):
         cdef int32_t i, k, most
         if tasks < 1 or size < 2 or not 1 <= radius < size:
@@ -83,6 +85,12 @@ cdef class GleamCore:
             "child_length": np.zeros((most * CHILDREN_MAX, tasks), np.int32),
             "child_fitness": np.zeros(most * CHILDREN_MAX),
         }
+        self.assigned = assigned
+        if assigned:
+            self.columns["choices"] = np.zeros((size, tasks), np.int32)
+            self.columns["child_choices"] = np.zeros((most * CHILDREN_MAX, tasks), np.int32)
+            bind_choices(self.individuals, self.columns["choices"])
+            bind_choices(self.children, self.columns["child_choices"])
         bind(self.individuals, self.columns["genes"], self.columns["length"])
         bind(self.children, self.columns["child_genes"], self.columns["child_length"])
         cdef double[::1] values = self.columns["fitness"]
@@ -124,13 +132,24 @@ cdef class GleamCore:
             self.improvement.probability[i] = probability[i]
             self.improvement.level[i] = level[i]
 
-    def set_individual(self, int32_t row, chromosome, double fitness) -> None:
-        """Puts a chromosome (genes, lengths of segments, strategy) into the population."""
+    def choices(self, int32_t row):
+        """Returns a copy of an individual's choices by task; None where the strategy decides."""
+        if not 0 <= row < self.size:
+            raise ValueError(f"individual {row} of {self.size}")
+        return self.columns["choices"][row].copy() if self.assigned else None
+
+    def set_individual(self, int32_t row, chromosome, double fitness, choices=None) -> None:
+        """Puts a chromosome (genes, lengths of segments, strategy) into the population, with its choices
+        if individuals have them."""
         if not 0 <= row < self.size:
             raise ValueError(f"individual {row} of {self.size}")
         genes, lengths, strategy = checked(chromosome)
         if len(genes) != self.tasks:
             raise ValueError(f"{len(genes)} genes for {self.tasks} tasks")
+        if (choices is not None) != self.assigned:
+            raise ValueError("individuals have choices, or the strategy decides: for all of them")
+        if self.assigned:
+            self.columns["choices"][row] = choices
         self.columns["genes"][row] = genes
         self.columns["length"][row, : len(lengths)] = lengths
         self.individuals[row].segments = len(lengths)
@@ -320,6 +339,11 @@ cdef class GleamCore:
             if group < SMALL_DISPLACEMENT:
                 # The RAS gene is that of the better parent.
                 child.strategy = parent.strategy if parent_is_better else other.strategy
+            if self.assigned:
+                inherit_choices(
+                    child, parent, other, self.tasks, 0.5 if group < SMALL_DISPLACEMENT else 0.0,
+                    &mating.random,
+                )
         return 0
 
     cdef int judge(self, Mating* mating, Bench* bench) except -1 nogil:
@@ -382,6 +406,13 @@ cdef class GleamCore:
         if is_accepted(&self.ring, mating.parent, self.child_fitness[row]):
             chromosome_copy(&self.individuals[mating.parent], &self.children[row], self.tasks)
             self.fitness[mating.parent] = self.child_fitness[row]
+
+
+cdef bind_choices(Chromosome* rows, choices):
+    cdef int32_t[:, ::1] view = choices
+    cdef Py_ssize_t i
+    for i in range(view.shape[0]):
+        rows[i].choices = <choice_t*> &view[i, 0]
 
 
 cdef bind(Chromosome* rows, genes, length):

@@ -2,16 +2,22 @@
 from libc.stdint cimport int32_t, int64_t
 
 from broker.planner._instance cimport Instance
-from broker.planner._types cimport resource_t, seconds_t, task_t
+from broker.planner._types cimport choice_t, resource_t, seconds_t, task_t
 
 cdef struct Graph:
     # The disjunctive graph: precedence, and an order of the tasks on each resource.
     const Instance* instance
     int32_t tasks
     bint usable                 # whether the problem is of this kind
+    bint flexible               # whether some task has several choices
     bint instants               # whether some task takes no time
     seconds_t* duration         # by task
     resource_t* resource        # by task
+    choice_t* choice            # by task, in a flexible job shop
+    int32_t* choices_begin      # by task, into the choices that it has
+    choice_t* choices
+    choice_t* best_choice       # of the shortest schedule so far
+    int64_t* barred             # by task and resource: until which iteration it may not go there
     task_t* before              # the task before it on its resource; -1: none
     task_t* after
     seconds_t* head             # longest way to its start

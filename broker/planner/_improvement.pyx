@@ -10,7 +10,7 @@ from broker.planner._scratch cimport RAS_1, RAS_2, RAS_3, RAS_4, RAS_5, RAS_6, S
 from broker.planner._chromosome cimport chromosome_copy
 from broker.planner._critical cimport tabu_search_fast
 from broker.planner._evaluation cimport COST_TOLERANCE, TIME_TOLERANCE
-from broker.planner._instance cimport FASTEST, Instance, placement_cost_fast
+from broker.planner._instance cimport FASTEST, Instance, duration_on, placement_cost_fast
 from broker.planner._random cimport Random, random_below, random_chance, random_share
 from broker.planner._types cimport choice_t, money_t, seconds_t, task_t, word_t, workflow_t
 from broker.planner._worker cimport evaluate_fast
@@ -125,14 +125,14 @@ cdef task_t cheaper_place(const Bench* bench, task_t task, Random* random) noexc
         bit = instance.usable[FASTEST][task * instance.words + (choice >> 6)] >> (choice & 63)
         if not bit & 1:
             continue
-        duration = instance.work[task] / instance.performance[choice]
+        duration = duration_on(instance, task, choice)
         cost = placement_cost_fast(instance, choice, scratch.start[other], duration)
         if cost >= scratch.cost[task]:
             continue
         second_count += 1
         if random_below(random, second_count) == 0:
             second = other
-        duration = instance.work[other] / instance.performance[scratch.choice[task]]
+        duration = duration_on(instance, other, scratch.choice[task])
         change = placement_cost_fast(
             instance, scratch.choice[task], scratch.start[task], duration
         ) - scratch.cost[other]
@@ -349,7 +349,7 @@ cdef double improve_blocks(
     cdef double found
     chromosome_copy(&bench.trial, one, count)
     bench.evaluations += tabu_search_fast(
-        bench.graph, bench.scratch, iterations, random, bench.trial.genes
+        bench.graph, bench.scratch, iterations, random, bench.trial.genes, bench.trial.choices
     )
     found = evaluate_fast(bench, &bench.trial)
     if found > fitness:

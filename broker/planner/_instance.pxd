@@ -32,6 +32,7 @@ cdef struct Instance:
     const money_t* least_cost           # on its cheapest choice, at mean prices
     const choice_t* kept                # where an old plan has it; -1: nowhere that it can be now
     const seconds_t* kept_end           # until when, in the old plan
+    const seconds_t* shortest           # seconds that it takes at least
     const int32_t* predecessors         # how many are to be planned as well
     const int32_t* predecessor_begin    # into predecessor
     const task_t* predecessor
@@ -44,6 +45,7 @@ cdef struct Instance:
     const choice_t* by_rank[2]          # by order: the choice of a rank
     const choice_t* rank[2]             # by order: the rank of a choice
     const double* performance           # of the primary resource
+    const seconds_t* seconds            # that a task takes; negative: its work over the performance
     const money_t* rate                 # price of a second; nan where it varies with time
     const int32_t* demand_begin         # into the two below
     const resource_t* demand_resource
@@ -83,6 +85,13 @@ cdef class CompiledProblem:
     cdef bind_choices(self)
     cdef bind_resources(self)
     cdef bind_workflows(self)
+
+cdef inline seconds_t duration_on(
+    const Instance* instance, task_t task, choice_t choice
+) noexcept nogil:
+    # The seconds that a task takes on a choice.
+    cdef seconds_t seconds = instance.seconds[choice]
+    return seconds if seconds >= 0.0 else instance.work[task] / instance.performance[choice]
 
 cdef money_t placement_cost_fast(
     const Instance* instance, choice_t choice, seconds_t start, seconds_t duration

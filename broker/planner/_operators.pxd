@@ -15,6 +15,14 @@ cdef enum:
     BIG_DISPLACEMENT
     GROUPS
 
+cdef void inherit_choices(
+    Chromosome* child,
+    const Chromosome* parent,
+    const Chromosome* other,
+    int32_t count,
+    double share,
+    Random* random,
+) noexcept nogil
 cdef void make_child(
     int32_t group,
     Chromosome* child,

@@ -34,7 +34,7 @@ from broker.planner._random cimport (
     random_chance,
 )
 from broker.planner._scratch cimport STRATEGIES
-from broker.planner._types cimport task_t
+from broker.planner._types cimport choice_t, task_t
 
 
 cdef inline void append_segments(
@@ -244,6 +244,23 @@ cdef void displace_much(
         split_segment(child, random)
     if random_chance(random, 0.2):
         change_strategy(child, strategies, random)
+
+
+cdef void inherit_choices(
+    Chromosome* child,
+    const Chromosome* parent,
+    const Chromosome* other,
+    int32_t count,
+    double share,
+    Random* random,
+) noexcept nogil:
+    # Choices of the parent; each with the probability `share` that of the partner instead.
+    cdef int32_t i
+    memcpy(child.choices, parent.choices, count * sizeof(choice_t))
+    if share > 0.0:
+        for i in range(count):
+            if random_chance(random, share):
+                child.choices[i] = other.choices[i]
 
 
 cdef void make_child(

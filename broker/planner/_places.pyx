@@ -18,7 +18,7 @@ from libc.math cimport INFINITY, isnan
 from libc.stdint cimport int32_t
 from libc.string cimport memcpy
 
-from broker.planner._instance cimport CHEAPEST, FASTEST, Instance, placement_cost_fast
+from broker.planner._instance cimport CHEAPEST, FASTEST, Instance, duration_on, placement_cost_fast
 from broker.planner._scratch cimport BUCKETS_MAX, RAS_2, RAS_3, RAS_4, RAS_5, RAS_6
 from broker.planner._timetable cimport timetable_fit_fast
 from broker.planner._types cimport word_t, workflow_t
@@ -77,7 +77,7 @@ cdef inline void consider(
     # the cheapest and prices vary, then rank.
     cdef const Instance* instance = scratch.instance
     cdef choice_t choice = instance.by_rank[order][rank]
-    cdef seconds_t duration = instance.work[task] / instance.performance[choice]
+    cdef seconds_t duration = duration_on(instance, task, choice)
     cdef seconds_t start = choice_fit(scratch, choice, earliest, duration, best.start)
     cdef money_t cost = 0.0
     cdef bint better
@@ -105,9 +105,7 @@ cdef void find_few(
 cdef inline int32_t buckets_covered(const Scratch* scratch, task_t task) noexcept nogil:
     # How many buckets after its first one a task surely covers completely; one less than by the
     # duration, so that rounding does not matter.
-    cdef double covered = (
-        scratch.instance.work[task] / scratch.performance_max / scratch.width - 2.0
-    )
+    cdef double covered = scratch.instance.shortest[task] / scratch.width - 2.0
     return BUCKETS_MAX if covered >= BUCKETS_MAX else <int32_t> covered
 
 
@@ -205,7 +203,7 @@ cdef inline void consider_end(
 ) noexcept nogil:
     # Searches one choice and keeps it if the task ends earlier there; ties by speed.
     cdef const Instance* instance = scratch.instance
-    cdef seconds_t duration = instance.work[task] / instance.performance[choice]
+    cdef seconds_t duration = duration_on(instance, task, choice)
     cdef money_t rate = instance.rate[choice]
     cdef seconds_t start, end
     if rate * duration > share:
@@ -239,7 +237,6 @@ cdef void find_end(
     cdef word_t word, live
     cdef choice_t choice
     cdef Py_ssize_t i, k
-    cdef double work = instance.work[task]
     cdef seconds_t begin
     for i in range(instance.few_begin[task], instance.few_begin[task + 1]):
         consider_end(scratch, task, instance.few[i], earliest, share, best)
@@ -251,7 +248,7 @@ cdef void find_end(
     bucket = max(bucket, first_live(scratch, FASTEST))
     while bucket <= last:
         begin = max(earliest, instance.now + bucket * scratch.width)
-        if begin + work / scratch.performance_max > best.end:
+        if begin + instance.shortest[task] > best.end:
             return
         for k in range(scratch.live_words):
             live = scratch.sets[FASTEST].live[bucket * scratch.live_words + k]
@@ -264,7 +261,7 @@ cdef void find_end(
                 candidates[i] ^= word
                 while word:
                     choice = <choice_t> (64 * i + lowest_bit(word))
-                    if begin + work / instance.performance[choice] > best.end:
+                    if begin + duration_on(instance, task, choice) > best.end:
                         words = i + 1
                         break
                     consider_end(scratch, task, choice, earliest, share, best)
@@ -282,7 +279,7 @@ cdef bint find_kept(
     cdef seconds_t duration, start
     if choice < 0:
         return False
-    duration = instance.work[task] / instance.performance[choice]
+    duration = duration_on(instance, task, choice)
     start = choice_fit(scratch, choice, earliest, duration, INFINITY)
     if start == INFINITY:
         return False
@@ -304,6 +301,14 @@ cdef void find_place(
     best.choice = -1
     best.start = best.end = best.cost = INFINITY
     best.rank = 0
+    if scratch.assigned != NULL:
+        best.start = choice_fit(
+            scratch, scratch.assigned[task], ready,
+            duration_on(instance, task, scratch.assigned[task]), INFINITY,
+        )
+        if best.start < INFINITY:
+            best.choice = scratch.assigned[task]
+        return
     if strategy >= RAS_4:
         kept = best[0]
         if strategy == RAS_6 and find_kept(scratch, task, ready, &kept):

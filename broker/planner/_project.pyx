@@ -18,7 +18,7 @@ import numpy as np
 
 from broker.planner._arena cimport Arena, arena_open, cut
 from broker.planner._builder cimport Workspace
-from broker.planner._instance cimport CompiledProblem, Instance, placement_cost_fast
+from broker.planner._instance cimport CompiledProblem, Instance, duration_on, placement_cost_fast
 from broker.planner._types cimport choice_t, resource_t
 
 CELLS_MAX = 2_000_000
@@ -297,7 +297,7 @@ cdef class ProjectRoom:
             project.capacity[kind] = instance.capacity[resource]
         for task in range(project.tasks):
             choice = instance.few[task]
-            project.duration[task] = instance.work[task] / instance.performance[choice]
+            project.duration[task] = duration_on(instance, task, choice)
             for i in range(instance.demand_begin[choice], instance.demand_begin[choice + 1]):
                 kind = kind_of[instance.demand_resource[i]]
                 project.need[task * project.kinds + kind] = instance.demand_units[i]

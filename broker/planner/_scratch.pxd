@@ -31,6 +31,7 @@ cdef struct Scratch:
     const Instance* instance
     Timetable* tables            # by resource
     Timetable* taken             # by resource: before anything is planned
+    const choice_t* assigned     # by task what it has to take; NULL: the strategy decides
     # The schedule: by task.
     choice_t* choice             # -1: not planned
     seconds_t* start
@@ -56,5 +57,4 @@ cdef struct Scratch:
     Py_ssize_t live_words        # of a set of words
     int32_t first_live[2]        # no bucket before it has any
     word_t* candidates           # words
-    double performance_max       # of all choices
     bint in_use[2]               # orders that the present strategy follows

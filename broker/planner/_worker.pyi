@@ -9,11 +9,23 @@ class Worker:
     workspace: Workspace
     goals: CompiledGoals
     def __init__(
-        self, problem: CompiledProblem, goals: CompiledGoals, horizon: float, buckets: int = 128
+        self,
+        problem: CompiledProblem,
+        goals: CompiledGoals,
+        horizon: float,
+        buckets: int = 128,
+        assigning: bool = False,
     ) -> None: ...
     @property
     def evaluations(self) -> int: ...
-    def evaluate(self, genes: npt.NDArray[np.int32], strategy: int) -> float: ...
+    @property
+    def assigns(self) -> bool: ...
+    def evaluate(
+        self,
+        genes: npt.NDArray[np.int32],
+        strategy: int,
+        choices: npt.NDArray[np.int32] | None = None,
+    ) -> float: ...
     @property
     def justifies(self) -> bool: ...
     def justify(self, genes: npt.NDArray[np.int32]) -> float: ...

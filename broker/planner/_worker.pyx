@@ -5,19 +5,21 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from broker.planner._arena cimport Arena, arena_open
+from broker.planner._arena cimport Arena, arena_open, cut
 from broker.planner._builder cimport build_fast
 from broker.planner._chromosome cimport cut_chromosome, cut_room
 from broker.planner._scratch cimport STRATEGIES, Strategy
 from broker.planner._evaluation cimport worth_fast
 from broker.planner._instance cimport CompiledProblem
 from broker.planner._project cimport build_serial, justify_fast
-from broker.planner._types cimport task_t
+from broker.planner._types cimport choice_t, task_t
 
 
 cdef double evaluate_fast(Bench* bench, const Chromosome* one) except? -1.0 nogil:
     # The fitness of a chromosome; its schedule stays in the scratch.
+    bench.scratch.assigned = one.choices
     build_fast(bench.scratch, one.genes, <Strategy> one.strategy)
+    bench.scratch.assigned = NULL
     worth_fast(bench.scratch, bench.goals, &bench.worth)
     bench.evaluations += 1
     return bench.worth.fitness
@@ -37,13 +39,23 @@ cdef double evaluate_justified(Bench* bench, task_t* genes) noexcept nogil:
 cdef void lay_out(Bench* bench, Arena* arena, task_t tasks) noexcept:
     cut_room(&bench.room, arena, tasks)
     cut_chromosome(&bench.trial, arena, tasks)
+    if bench.graph != NULL and bench.graph.flexible:
+        bench.trial.choices = <choice_t*> cut(arena, tasks, sizeof(choice_t))
 
 
 cdef class Worker:
-    """One thread's memory: a `Workspace`, with its parameters, and that of operators."""
+    """One thread's memory: a `Workspace`, with its parameters, and that of operators.
+
+    `assigning` allows for tabu search in flexible job shops.
+    """
 
     def __init__(
-        self, CompiledProblem problem, CompiledGoals goals, double horizon, int buckets=128
+        self,
+        CompiledProblem problem,
+        CompiledGoals goals,
+        double horizon,
+        int buckets=128,
+        bint assigning=False,
     ):
         cdef task_t tasks = problem.instance.tasks
         cdef Bench* bench = &self.bench
@@ -52,15 +64,15 @@ cdef class Worker:
         self.goals = goals
         bench.scratch = &self.workspace.scratch
         bench.goals = &goals.goals
+        bench.evaluations = 0
+        bench.graph = NULL
+        self.graph = CriticalGraph(problem, assigning)
+        if self.graph.graph.usable:
+            bench.graph = &self.graph.graph
         lay_out(bench, &arena, tasks)
         self.memory = np.zeros(arena.used, np.uint8)
         arena_open(&arena, self.memory)
         lay_out(bench, &arena, tasks)
-        bench.evaluations = 0
-        bench.graph = NULL
-        self.graph = CriticalGraph(problem)
-        if self.graph.graph.usable:
-            bench.graph = &self.graph.graph
         bench.project = NULL
         self.project = ProjectRoom(problem)
         if self.project.project.usable:
@@ -70,10 +82,17 @@ cdef class Worker:
     def evaluations(self) -> int:
         return self.bench.evaluations
 
-    def evaluate(self, const int32_t[::1] genes, int strategy) -> float:
+    @property
+    def assigns(self) -> bool:
+        """Whether a choice for each task belongs to a chromosome: in flexible job shops."""
+        return self.bench.graph != NULL and self.bench.graph.flexible
+
+    def evaluate(
+        self, const int32_t[::1] genes, int strategy, const int32_t[::1] choices=None
+    ) -> float:
         """Returns the fitness of a sequence; its schedule stays in the workspace, as by
         `Workspace.build`."""
-        self.workspace.build(genes, strategy)
+        self.workspace.build(genes, strategy, choices)
         worth_fast(self.bench.scratch, self.bench.goals, &self.bench.worth)
         self.bench.evaluations += 1
         return self.bench.worth.fitness
@@ -115,5 +134,6 @@ cdef class Worker:
             for i in range(count):
                 one.genes = <task_t*> &genes[i, 0]
                 one.strategy = strategies[i]
+                one.choices = NULL
                 values[i] = evaluate_fast(&self.bench, &one)
         return fitness

@@ -46,13 +46,16 @@ class Prices:
         return self._mean[name]
 
     def of_work(self, alternative: Alternative) -> float:
-        """Returns what a unit of work costs on an alternative, averaged over the week."""
+        """Returns what a unit of work costs on an alternative, averaged over the week; all of it if timed."""
         found = self._of_work.get(alternative)
         if found is None:
             price = math.fsum(
                 demand.units * self._mean_price(demand.resource) for demand in alternative.demands
             )
-            found = price / self._problem.resource[alternative.primary].performance
+            if alternative.seconds is None:
+                found = price / self._problem.resource[alternative.primary].performance
+            else:
+                found = price * alternative.seconds
             self._of_work[alternative] = found
         return found
 
@@ -62,7 +65,36 @@ class Prices:
             demand.units * min(price for _, price in self.steps(demand.resource))
             for demand in alternative.demands
         )
+        if alternative.seconds is not None:
+            return math.fsum(lowest) * alternative.seconds
         return math.fsum(lowest) / self._problem.resource[alternative.primary].performance
+
+
+def per_work(task: Task) -> float:
+    """Returns what a task's choices count by: its work, or 1 if their seconds are those of the task."""
+    return 1.0 if task.timed else task.work
+
+
+def timed_choice(problem: Problem, task: Task, alternative: Alternative) -> Alternative:
+    """Returns the choice of a task with durations of its own: its seconds include the set-up."""
+    performance = problem.resource[alternative.primary].performance
+    return Alternative(alternative.demands, alternative.duration(task.work, performance))
+
+
+def shortest_durations(
+    problem: Problem, tasks: Rows, choices: Sequence[Alternative], usable: Sequence[Numbers]
+) -> Float:
+    """Returns by task seconds that it takes at least."""
+    speeds = [
+        problem.resource[each.primary].performance for each in choices if each.seconds is None
+    ]
+    fastest = max(speeds, default=1.0)
+    return floats(
+        min((choices[number].seconds or 0.0 for number in rows), default=0.0)
+        if task.timed
+        else task.work / fastest
+        for (_, task), rows in zip(tasks, usable, strict=True)
+    )
 
 
 def task_arrays(problem: Problem, tasks: Rows) -> Arrays:
@@ -116,6 +148,7 @@ def choice_arrays(
         "by_rank_cheapest": _ints(by_price),
         "rank_cheapest": rank,
         "performance": floats(problem.resource[each.primary].performance for each in choices),
+        "seconds": floats(-1.0 if each.seconds is None else each.seconds for each in choices),
         "rate": floats(rate),
         "demand_begin": demand_begin,
         "demand_resource": demand_resource,
@@ -209,7 +242,7 @@ def least_costs(
 ) -> Arrays:
     """Returns the least costs, which RAS-5 uses, and the budget a workflow has left."""
     cheapest = by_row(usable, lambda rows: float(work_price[rows].min()) if len(rows) else 0.0)
-    least = [task.work * price for (_, task), price in zip(tasks, cheapest, strict=True)]
+    least = [per_work(task) * price for (_, task), price in zip(tasks, cheapest, strict=True)]
     total = dict.fromkeys((each.name for each in problem.workflows), 0.0)
     for (workflow, _), cost in zip(tasks, least, strict=True):
         total[workflow.name] += cost
@@ -255,6 +288,7 @@ def _ints(values: Iterable[object]) -> Int:
 
 
 def kept_choices(
+    problem: Problem,
     old: Plan | None,
     tasks: Rows,
     choices: tuple[Alternative, ...],
@@ -264,11 +298,17 @@ def kept_choices(
     kept = np.full(max(1, len(tasks)), -1, np.int32)
     ends = np.zeros(max(1, len(tasks)))
     if old is not None:
-        number = {choice.demands: row for row, choice in enumerate(choices)}
+        number = {choice: row for row, choice in enumerate(choices)}
+        by_demands = {each.demands: row for row, each in enumerate(choices) if each.seconds is None}
         for row, ((workflow, task), mine) in enumerate(zip(tasks, usable, strict=True)):
             placement = old.placement(workflow.name, task.name)
-            choice = -1 if placement is None else number.get(placement.demands, -1)
-            if placement is not None and choice in mine:
+            if placement is None:
+                continue
+            choice = by_demands.get(placement.demands, -1)
+            if task.timed:
+                there = next((a for a in task.alternatives if a.demands == placement.demands), None)
+                choice = -1 if there is None else number[timed_choice(problem, task, there)]
+            if choice in mine:
                 kept[row], ends[row] = choice, placement.end
     return kept, ends
 

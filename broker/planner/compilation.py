@@ -4,8 +4,13 @@ Alternatives that are equal become one *choice*, whichever tasks have them. As a
 its work over the performance of the primary resource, one order of the choices serves all tasks:
 RAS-1 goes by performance and RAS-2 by the price of a unit of work, averaged over the week. A task's
 alternatives are then a set of bits in such an order.
+
+A task with durations or set-ups of its own has choices of its own: each has its seconds, all included, and
+stands in the orders by these and by what they cost, behind the choices that go by work. As no task has
+choices of both kinds, either order serves all of them.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,7 +19,7 @@ import numpy as np
 from broker.model.plan import Placement, Plan
 from broker.model.problem import Problem
 from broker.model.reach import Mask
-from broker.model.workflow import Alternative, Task
+from broker.model.workflow import Alternative, Demand, Task
 from broker.planner._instance import CompiledProblem
 from broker.planner.arrays import (
     Arrays,
@@ -30,8 +35,11 @@ from broker.planner.arrays import (
     floats,
     kept_choices,
     least_costs,
+    per_work,
     resource_arrays,
+    shortest_durations,
     task_arrays,
+    timed_choice,
     workflow_arrays,
 )
 
@@ -58,6 +66,11 @@ class Compilation:
         """Whether an old plan has a task somewhere that it can be now."""
         return bool((self.compiled.column("kept") >= 0).any())
 
+    def timed_choice_of(self, task: Task, demands: tuple[Demand, ...]) -> int:
+        """Returns the choice of a task with durations of its own that has these demands."""
+        alternative = next(each for each in task.alternatives if each.demands == demands)
+        return self.choices.index(timed_choice(self.problem, task, alternative))
+
     def stay(self, until: Float) -> None:
         """Sets until when (seconds, by task) tasks may end at their old places; call before building."""
         self.compiled.column("kept_end")[: len(self.tasks)] = until
@@ -75,8 +88,9 @@ class Compilation:
             if number < 0:
                 unplanned.append((workflow.name, task.name))
                 continue
-            demands = self.choices[number].demands
-            duration = self.problem.resource[demands[0].resource].duration(task.work)
+            taken = self.choices[number]
+            demands = taken.demands
+            duration = taken.duration(task.work, self.problem.resource[taken.primary].performance)
             cost = self.compiled.placement_cost(number, begin, duration)
             end = begin + duration
             placements.append(Placement(workflow.name, task.name, demands, begin, end, cost))
@@ -106,12 +120,16 @@ def compile_problem(problem: Problem, old: Plan | None = None) -> Compilation:
     arrays["usable_fastest"] = bit_sets(usable, words)
     arrays["usable_cheapest"] = bit_sets(by_row(usable, lambda numbers: rank[numbers]), words)
     arrays |= least_costs(problem, work_price, tasks, usable)
-    slowness = floats(1.0 / problem.resource[each.primary].performance for each in choices)
+    slowness = floats(
+        1.0 / problem.resource[each.primary].performance if each.seconds is None else each.seconds
+        for each in choices
+    )
     mean = by_row(mine, lambda numbers: float(slowness[numbers].mean()))
     arrays["mean_duration"] = floats(
-        task.work * each for (_, task), each in zip(tasks, mean, strict=True)
+        per_work(task) * each for (_, task), each in zip(tasks, mean, strict=True)
     )
-    arrays["kept"], arrays["kept_end"] = kept_choices(old, tasks, choices, usable)
+    arrays["shortest"] = shortest_durations(problem, tasks, choices, usable)
+    arrays["kept"], arrays["kept_end"] = kept_choices(problem, old, tasks, choices, usable)
     few = [numbers if len(numbers) <= FEW else numbers[:0] for numbers in usable]
     arrays["few_begin"], arrays["few"] = concatenated(few)
     sizes = {
@@ -127,6 +145,11 @@ def compile_problem(problem: Problem, old: Plan | None = None) -> Compilation:
     return Compilation(problem, CompiledProblem(sizes, arrays), tasks, choices)
 
 
+def key_of(task: Task) -> tuple[int, float]:
+    """Returns what tasks with the same choices have in common."""
+    return id(task.alternatives), task.work if task.timed else math.nan
+
+
 def _distinct(
     problem: Problem, prices: Prices, tasks: Rows
 ) -> tuple[tuple[Alternative, ...], list[Numbers], list[Numbers]]:
@@ -135,30 +158,38 @@ def _distinct(
     row = {resource.name: number for number, resource in enumerate(problem.resources)}
     by_value: dict[Alternative, int] = {}
     by_identity: dict[int, int] = {}
-    shared: dict[int, list[int]] = {}
+    shared: dict[tuple[int, float], list[int]] = {}
     for _, task in tasks:
-        if id(task.alternatives) in shared:
+        if key_of(task) in shared:
+            continue
+        if task.timed:
+            shared[key_of(task)] = [
+                by_value.setdefault(timed_choice(problem, task, each), len(by_value))
+                for each in task.alternatives
+            ]
             continue
         for each in task.alternatives:
             if id(each) not in by_identity:
                 by_identity[id(each)] = by_value.setdefault(each, len(by_value))
-        shared[id(task.alternatives)] = [by_identity[id(each)] for each in task.alternatives]
+        shared[key_of(task)] = [by_identity[id(each)] for each in task.alternatives]
     distinct = list(by_value)
 
     def fastest_first(number: int) -> tuple[object, ...]:
         alternative = distinct[number]
         primary = problem.resource[alternative.primary]
         rows = [(row[demand.resource], demand.units) for demand in alternative.demands]
-        return -primary.performance, prices.of_work(alternative), rows
+        if alternative.seconds is not None:
+            return True, alternative.seconds, prices.of_work(alternative), rows
+        return False, -primary.performance, prices.of_work(alternative), rows
 
     order = sorted(range(len(distinct)), key=fastest_first)
     place = np.empty(max(1, len(order)), np.int64)
     place[order] = np.arange(len(order))
     rows = {key: place[numbers] for key, numbers in shared.items()}
-    sets: dict[tuple[int, bytes], Numbers] = {}
+    sets: dict[tuple[tuple[int, float], bytes], Numbers] = {}
 
     def numbers_of(task: Task, mask: Mask | None) -> Numbers:
-        key = id(task.alternatives), b"" if mask is None else mask.tobytes()
+        key = key_of(task), b"" if mask is None else mask.tobytes()
         if key not in sets:
             mine = rows[key[0]]
             sets[key] = np.unique(mine if mask is None else mine[mask])

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from broker.model.plan import COST_TOLERANCE, TIME_TOLERANCE
 from broker.planner._builder import Workspace
 from broker.planner._evaluation import CompiledGoals
-from broker.planner.arrays import Prices
+from broker.planner.arrays import Prices, timed_choice
 from broker.planner.compilation import Compilation
 from broker.planner.goals import CRITERIA, Goals
 
@@ -148,6 +148,12 @@ def _least_of_tasks(compilation: Compilation) -> tuple[Float, Float, Float]:
     duration, cost, spent = [], [], []
     varies = any(resource.price_rules for resource in problem.resources)
     for _, task in compilation.tasks:
+        if task.timed:
+            timed = [timed_choice(problem, task, each) for each in task.alternatives]
+            duration.append(min(each.seconds or 0.0 for each in timed))
+            cost.append(0.0 if varies else min(map(prices.of_work, timed)))
+            spent.append(min(map(prices.lowest_of_work if varies else prices.of_work, timed)))
+            continue
         mine = task.alternatives  # which many tasks share, or at least what is in it
         if id(mine) not in known:
             found = []

@@ -90,6 +90,11 @@ class GleamSettings:
                 raise ValueError(f"probabilities of {name} are {group}; from 0 to 1")
 
     @property
+    def assign(self) -> bool:
+        """Whether individuals have a choice for each task, where the problem is a flexible job shop."""
+        return self.memetic is not None and Searcher.BLOCKS in self.memetic.searchers
+
+    @property
     def justify(self) -> bool:
         """Whether schedules are justified, where the problem allows it."""
         return self.memetic is not None and Searcher.JUSTIFY in self.memetic.searchers
@@ -108,14 +113,13 @@ class GleamSettings:
 PASSES = 3
 """Schedules built for one justified child: the serial one and a pass in either direction."""
 
-PROJECT_POPULATION = (3, 300)
+PROJECT_POPULATION = (3, 120)
 """Least and most individuals of a project's population."""
 
-PROJECT_GROUPS = tuple(
-    (1.0, 1.0, 1.0) if name == "order crossover, n runs" else (0.0, 0.0, 0.0) for name in GROUPS
-)
-"""What makes children of projects; of parents that are alike, big displacements do."""
+PROJECT_CHANCES = {"order crossover, n runs": 1.0, "small displacement": 0.2}
+"""What makes children of projects; of parents that are alike, big displacement may."""
 
+PROJECT_GROUPS = tuple((PROJECT_CHANCES.get(name, 0.0),) * 3 for name in GROUPS)
 PROJECT = GleamSettings(memetic=Memetic(Searcher.JUSTIFY), groups=PROJECT_GROUPS)
 """The search for resource-constrained projects: every schedule is justified."""
 
@@ -149,7 +153,7 @@ class Offspring:
 
 @dataclass
 class Gleam:
-    """One run of GLEAM; `justified` if all its schedules are.
+    """One run of GLEAM; `justified` if all its schedules are, `assigned` if individuals have choices.
 
     `begin` starts a step, `breed` (on any number of threads) or `ask` and `tell` do its matings, and
     `commit` ends it.
@@ -160,6 +164,7 @@ class Gleam:
     seed: int
     evaluations: int = 0
     justified: bool = False
+    assigned: bool = False
     adaptation: LevelAdaptation = field(default_factory=LevelAdaptation)
 
     def __post_init__(self) -> None:
@@ -173,6 +178,7 @@ class Gleam:
             self.seed,
             list(settings.groups),
             settings.strategies,
+            self.assigned,
         )
         self._set_improvement()
 
@@ -199,13 +205,22 @@ class Gleam:
             if place in taken:
                 fitness, row = taken[place]
                 chosen = seeds[row]
-                self.core.set_individual(place, (chosen.genes, lengths, chosen.strategy), -fitness)
+                genes, strategy = chosen.genes, chosen.strategy
+                if self.assigned:
+                    worker.evaluate(genes, strategy)
+                choices = self._choices(worker)
+                self.core.set_individual(place, (genes, lengths, strategy), -fitness, choices)
                 continue
             genes = self.core.shuffle(place)
             strategy = place % self.settings.strategies
             fitness = worker.evaluate(genes, strategy)
-            self.core.set_individual(place, (genes, lengths, strategy), fitness)
+            choices = self._choices(worker)
+            self.core.set_individual(place, (genes, lengths, strategy), fitness, choices)
         self.evaluations += len(seeds) + size - len(judged)
+
+    def _choices(self, worker: Worker) -> npt.NDArray[np.int32] | None:
+        # Those of the schedule that was built last, where individuals have them.
+        return worker.workspace.columns["choice"][: self.tasks].copy() if self.assigned else None
 
     @property
     def schedules_of_mating(self) -> int | None:
@@ -278,13 +293,19 @@ class Gleam:
         (genes, _, strategy), fitness = self.core.individual(int(np.argmax(self.core.values)))
         return genes, strategy, fitness
 
+    @property
+    def best_choices(self) -> npt.NDArray[np.int32] | None:
+        """Choices of the best individual by task; `None` where its strategy decides."""
+        return self.core.choices(int(np.argmax(self.core.values)))
+
     def state(self) -> dict[str, Any]:
         """Returns everything there is to save between two steps, as plain JSON values."""
         individuals = []
         for row in range(self.settings.population):
             (genes, lengths, strategy), fitness = self.core.individual(row)
-            packed = base64.b85encode(zlib.compress(genes.astype("<i4").tobytes())).decode()
-            individuals.append([packed, lengths, strategy, fitness])
+            choices = self.core.choices(row)
+            taken = None if choices is None else packed(choices)
+            individuals.append([packed(genes), lengths, strategy, fitness, taken])
         return {
             "version": STATE_VERSION,
             "tasks": self.tasks,
@@ -292,6 +313,7 @@ class Gleam:
             "seed": self.seed,
             "evaluations": self.evaluations,
             "justified": self.justified,
+            "assigned": self.assigned,
             "progress": list(self.core.progress),
             "adaptation": self.adaptation.state(),
             "individuals": individuals,
@@ -317,11 +339,12 @@ class Gleam:
             state["seed"],
             state["evaluations"],
             state["justified"],
+            state["assigned"],
             LevelAdaptation(**state["adaptation"]),
         )
-        for row, (packed, lengths, strategy, fitness) in enumerate(state["individuals"]):
-            genes = np.frombuffer(zlib.decompress(base64.b85decode(packed)), "<i4")
-            run.core.set_individual(row, (genes, lengths, strategy), fitness)
+        for row, (genes, lengths, strategy, fitness, taken) in enumerate(state["individuals"]):
+            choices = None if taken is None else unpacked(taken)
+            run.core.set_individual(row, (unpacked(genes), lengths, strategy), fitness, choices)
         generation, step = state["progress"]
         run.core.progress = (generation, step)
         return run
@@ -336,3 +359,13 @@ class Gleam:
             tuple(self.adaptation.probability),
             self.adaptation.levels,
         )
+
+
+def packed(numbers: npt.NDArray[np.int32]) -> str:
+    """Returns numbers as a text for JSON."""
+    return base64.b85encode(zlib.compress(numbers.astype("<i4").tobytes())).decode()
+
+
+def unpacked(text: str) -> npt.NDArray[np.int32]:
+    """Returns the numbers of such a text."""
+    return np.frombuffer(zlib.decompress(base64.b85decode(text)), "<i4").astype(np.int32)

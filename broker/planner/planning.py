@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from broker.model.plan import Plan
 from broker.model.problem import Problem
 from broker.planner._worker import Worker
@@ -25,6 +23,7 @@ from broker.planner.heuristics import (
     PAPER_STRATEGIES,
     PLANNING_STRATEGIES,
     STRATEGIES,
+    Genes,
     Heuristic,
     Priorities,
     own_heuristics,
@@ -50,7 +49,7 @@ class HeuristicPlan:
 class Planner:
     """Plans one problem: evaluates the heuristics at once, then starts GLEAM runs from them.
 
-    An old plan adds the replanning heuristics; if the goals ask for stability, tasks should stay where
+    `assigning` allows runs with a choice for each task, in flexible job shops. An old plan adds the replanning heuristics; if the goals ask for stability, tasks should stay where
     it has them.
 
     Attributes:
@@ -62,8 +61,14 @@ class Planner:
     """
 
     def __init__(
-        self, problem: Problem, goals: Goals | None = None, old: Plan | None = None
+        self,
+        problem: Problem,
+        goals: Goals | None = None,
+        old: Plan | None = None,
+        *,
+        assigning: bool = False,
     ) -> None:
+        self._assigning = assigning
         self.goals = goals or Goals()
         stable = old if self.goals.stability > 0 else None
         self.compilation: Compilation = compile_problem(problem, stable)
@@ -106,7 +111,13 @@ class Planner:
 
     def worker(self) -> Worker:
         """Returns room for one more thread."""
-        return Worker(self.compilation.compiled, self._compiled_goals, self._horizon, self._buckets)
+        return Worker(
+            self.compilation.compiled,
+            self._compiled_goals,
+            self._horizon,
+            self._buckets,
+            self._assigning,
+        )
 
     def run(self, settings: GleamSettings, seed: int, worker: Worker) -> Gleam:
         """Returns a GLEAM run whose population holds the heuristics, and our own if it may.
@@ -116,7 +127,8 @@ class Planner:
         """
         if settings.strategies == PLANNING_STRATEGIES and self.compilation.keeps:
             settings = replace(settings, strategies=len(STRATEGIES))
-        gleam = Gleam(len(self.compilation.tasks), settings, seed)
+        assigned = settings.assign and worker.assigns
+        gleam = Gleam(len(self.compilation.tasks), settings, seed, assigned=assigned)
         seeds = [each.heuristic for each in self.heuristics]
         if settings.strategies > PAPER_STRATEGIES:
             due = due_dates(self.compilation, self.bounds).kept
@@ -139,10 +151,10 @@ class Planner:
             )
         return gleam
 
-    def plan(self, genes: np.ndarray[Any, np.dtype[np.int32]], strategy: int) -> tuple[Plan, Worth]:
-        """Returns the plan of a sequence with a strategy, and what it is worth."""
+    def plan(self, genes: Genes, strategy: int, choices: Genes | None = None) -> tuple[Plan, Worth]:
+        """Returns the plan of a sequence with a strategy, or choices by task, and what it is worth."""
         worker = self.worker()
-        worker.evaluate(genes, strategy)
+        worker.evaluate(genes, strategy, choices)
         columns = worker.workspace.columns
         count = len(self.compilation.tasks)
         plan = self.compilation.plan(columns["choice"][:count], columns["start"][:count])
@@ -157,11 +169,19 @@ class Planner:
         worker = self.worker()
         worker.evaluate(best.heuristic.genes, best.heuristic.strategy)
         columns = worker.workspace.columns
-        choices = {each.demands: row for row, each in enumerate(self.compilation.choices)}
+        choices = {
+            each.demands: row
+            for row, each in enumerate(self.compilation.choices)
+            if each.seconds is None
+        }
         for row, (workflow, task) in enumerate(self.compilation.tasks):
             placement = plan.placement(workflow.name, task.name)
             assert placement is not None, "a plan has every task, or lists it as unplanned"
-            columns["choice"][row] = choices[placement.demands]
+            columns["choice"][row] = (
+                self.compilation.timed_choice_of(task, placement.demands)
+                if task.timed
+                else choices[placement.demands]
+            )
             columns["start"][row] = placement.start
             columns["end"][row] = placement.end
             columns["cost"][row] = placement.cost

@@ -111,7 +111,8 @@ class Search:
         fixed = {placement.key for placement in problem.fixed}
         if all((w.name, t.name) in fixed for w in problem.workflows for t in w.tasks):
             return
-        self._planner = Planner(problem, goals, old)
+        assigning = (settings or GleamSettings()).assign or (resume or {}).get("assigned", False)
+        self._planner = Planner(problem, goals, old, assigning=assigning)
         self._workers = [self._planner.worker() for _ in range(count)]
         self._gleam = (
             self._planner.run(settings or GleamSettings(), seed, self._workers[0])
@@ -139,7 +140,7 @@ class Search:
                 if on_progress is not None and gleam.generation > before:
                     on_progress(self.progress())
         genes, strategy, _ = gleam.best
-        plan, worth = planner.plan(genes, strategy)
+        plan, worth = planner.plan(genes, strategy, gleam.best_choices)
         return Found(plan, worth, planner.heuristics, self.progress(), reason, gleam.state())
 
     @property

@@ -79,7 +79,18 @@ def _read_alternative(content: bytes) -> Alternative:
 def write_workflow(
     workflow: Workflow, programs: Iterable[Program] = ()
 ) -> workflow_pb2.WorkflowSpec:
-    """Returns a workflow as it is handed in."""
+    """Returns a workflow as it is handed in.
+
+    Raises:
+        WireError: an alternative has a duration or a set-up of its own, which a broker does not take.
+    """
+    timed = next((task for task in workflow.tasks if task.timed), None)
+    if timed is not None:
+        text = (
+            f"task {timed.name!r} of {workflow.name!r} has seconds or a set-up for an alternative, which "
+            "a broker does not plan with: give it work instead, or plan it by gorba plan"
+        )
+        raise WireError("workflow", text)
     by_task = {program.task: program for program in programs}
     spec = workflow_pb2.WorkflowSpec(name=workflow.name)
     written: dict[int, workflow_pb2.TaskSpec] = {}

@@ -6,6 +6,7 @@ Hypothesis draws: drawing every number of a problem by itself would take most of
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -146,6 +147,43 @@ def random_problem(seed: int, *, plain: bool, workflows_max: int, fixed: bool) -
     if not fixed:
         return problem
     return Problem(flows, pool, NOW, fixed_placements(rng, problem))
+
+
+def with_times(problem: Problem, seed: int) -> Problem:
+    """Returns the problem with durations and set-ups of their own for alternatives of most tasks."""
+    rng = np.random.default_rng(seed)
+    fixed = {placement.key for placement in problem.fixed}
+
+    def timed(workflow: Workflow, task: Task) -> Task:
+        if (workflow.name, task.name) in fixed or rng.random() < 0.25:
+            return task
+        alternatives = tuple(
+            replace(
+                each,
+                seconds=one_of(rng, (None, HOUR / 2, HOUR, 2.5 * HOUR)),
+                setup=one_of(rng, (0.0, 0.0, HOUR / 2)),
+            )
+            for each in {each.demands: each for each in task.alternatives}.values()
+        )
+        return replace(task, alternatives=alternatives)
+
+    flows = tuple(
+        replace(each, tasks=tuple(timed(each, task) for task in each.tasks))
+        for each in problem.workflows
+    )
+    try:
+        return replace(problem, workflows=flows)
+    except ValueError:
+        return problem  # one takes longer than anything is open
+
+
+def timed_problems(*, plain: bool = False) -> st.SearchStrategy[Problem]:
+    """Returns problems in which alternatives have durations and set-ups of their own."""
+    return st.integers(0, 2**32).map(
+        lambda seed: with_times(
+            random_problem(seed, plain=plain, workflows_max=4, fixed=True), seed
+        )
+    )
 
 
 def problems(

@@ -13,7 +13,7 @@ from broker.model.plan import Placement, Plan
 from broker.model.problem import Problem
 from broker.model.resources import WEEK, Resource
 from broker.model.workflow import Alternative, Task, Workflow
-from tests.oracles.plan_checker import is_open, price_between
+from tests.oracles.plan_checker import is_open, plain_duration, price_between
 
 Key = tuple[str, str]
 Taken = dict[str, list[tuple[float, float, int]]]
@@ -96,7 +96,7 @@ def plain_place(
         if not problem.is_possible(task, alternative):
             continue
         resources = [problem.resource[name] for name in alternative.resources]
-        duration = task.work / resources[0].performance
+        duration = plain_duration(task, alternative, resources[0])
         start = plain_fit(resources, alternative, taken, earliest, duration)
         if start is None:
             continue
@@ -105,7 +105,7 @@ def plain_place(
             demand.units * price_between(resource, start, end)
             for demand, resource in zip(alternative.demands, resources, strict=True)
         )
-        rank = preference_rank(problem, alternative, cheapest=cheapest)
+        rank = preference_rank(problem, task, alternative, cheapest=cheapest)
         asked = float(Fraction(cost).limit_denominator(10**6)) if varies else 0.0
         placement = Placement(workflow.name, task.name, alternative.demands, start, end, cost)
         if best is None or (start, asked, *rank) < best[0]:
@@ -141,7 +141,7 @@ def plain_end(
     best: tuple[tuple[object, ...], Placement] | None = None
     for alternative in dict.fromkeys(task.alternatives):
         resources = [problem.resource[name] for name in alternative.resources]
-        duration = task.work / resources[0].performance
+        duration = plain_duration(task, alternative, resources[0])
         if not problem.is_possible(task, alternative):
             continue
         start = plain_fit(resources, alternative, taken, earliest, duration)
@@ -153,7 +153,7 @@ def plain_end(
         )
         if cost > share:
             continue
-        key = (start + duration, *preference_rank(problem, alternative, cheapest=False))
+        key = (start + duration, *preference_rank(problem, task, alternative, cheapest=False))
         if best is None or key < best[0]:
             end = start + duration
             best = key, Placement(workflow.name, task.name, alternative.demands, start, end, cost)
@@ -184,7 +184,7 @@ def least_cost(problem: Problem, task: Task) -> float:
                 demand.units * resource.mean_price()
                 for demand, resource in zip(alternative.demands, resources, strict=True)
             )
-            costs.append(task.work * price / resources[0].performance)
+            costs.append(price * plain_duration(task, alternative, resources[0]))
     return min(costs, default=0.0)
 
 
@@ -203,7 +203,7 @@ def used_resources(problem: Problem) -> list[Resource]:
 
 
 def preference_rank(
-    problem: Problem, alternative: Alternative, *, cheapest: bool
+    problem: Problem, task: Task, alternative: Alternative, *, cheapest: bool
 ) -> tuple[object, ...]:
     """Returns the place of an alternative in the list of a strategy, as a sort key."""
     resources = [problem.resource[name] for name in alternative.resources]
@@ -215,6 +215,9 @@ def preference_rank(
     names = [resource.name for resource in problem.resources]
     rows = [(names.index(demand.resource), demand.units) for demand in alternative.demands]
     speed = -resources[0].performance
+    if any(each.seconds is not None or each.setup for each in task.alternatives):
+        speed = plain_duration(task, alternative, resources[0])
+        of_work = price * speed
     return (of_work, speed, rows) if cheapest else (speed, of_work, rows)
 
 

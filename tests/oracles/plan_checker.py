@@ -10,7 +10,7 @@ from itertools import pairwise
 from broker.model.plan import Placement, Plan
 from broker.model.problem import Problem
 from broker.model.resources import Resource
-from broker.model.workflow import Task, Workflow
+from broker.model.workflow import Alternative, Task, Workflow
 
 DAY = 86_400.0
 RELATIVE_TOLERANCE = 1e-9
@@ -68,7 +68,8 @@ def task_violations(
         next(each for each in problem.resources if each.name == demand.resource)
         for demand in placement.demands
     ]
-    duration = task.work / resources[0].performance
+    alternative = next(each for each in task.alternatives if each.demands == placement.demands)
+    duration = plain_duration(task, alternative, resources[0])
     if not close(placement.end, placement.start + duration):
         found.append(f"{key}: takes {placement.end - placement.start}, not {duration}")
     for predecessor in task.predecessors:
@@ -89,6 +90,14 @@ def task_violations(
     if not math.isclose(placement.cost, cost, rel_tol=1e-6, abs_tol=1e-6):
         found.append(f"{key}: costs {cost}, not {placement.cost}")
     return found
+
+
+def plain_duration(task: Task, alternative: Alternative, primary: Resource) -> float:
+    """Returns how long a task holds what an alternative names: set-up, and what it takes then."""
+    takes = alternative.seconds
+    if takes is None:
+        takes = task.work / primary.performance
+    return takes + alternative.setup if alternative.setup else takes
 
 
 def resource_violations(problem: Problem, resource: Resource, plan: Plan) -> list[str]:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.io.pools import parse_file, read_file
+from broker.io.writing import document_of, write_document
 from broker.model.heft import heft
 from broker.model.pool import Pool
 from broker.model.problem import Problem
@@ -111,12 +112,16 @@ def test_every_key_is_read() -> None:
 def test_the_example_in_the_documentation_is_right() -> None:
     """What the page on files shows can be planned."""
     page = (Path(__file__).parents[3] / "docs" / "workflows.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    example, times = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     document = parsed(example)
     (workflow,) = document.workflows(document.pool)
     assert document.now == 1_772_438_400.0  # the example is the same whenever it is tried
     problem = Problem((workflow,), document.pool.resources, now=document.now)
     assert heft(problem).unplanned == ()
+    pool = "".join(f'[[resources]]\nname = "{n}"\n' for n in ("old lathe", "new lathe", "operator"))
+    document = parsed(pool + '[[workflows]]\nname = "w"\n' + times)
+    (workflow,) = document.workflows(document.pool)
+    assert heft(Problem((workflow,), document.pool.resources)).makespan_end == 300.0
 
 
 def test_workflows_are_made_for_the_pool_at_hand() -> None:
@@ -246,6 +251,26 @@ def task(keys: str) -> str:
             "workflows.w.tasks.t.alternatives: is ['a', 'a']; it names a resource twice",
         ),
         (
+            task("alternatives = [{ resource = 'a', seconds = 0 }]"),
+            "workflows.w.tasks.t.alternatives: is 0; it must be seconds, more than 0 to 1e+10",
+        ),
+        (
+            task("alternatives = [{ resource = 'a', setup = 'x' }]"),
+            "workflows.w.tasks.t.alternatives: is 'x'; it must be seconds, 0 to 1e+10",
+        ),
+        (
+            task("alternatives = [{ resource = ['a'], units = 2, setup = 1 }]"),
+            "workflows.w.tasks.t.alternatives: is {'resource': ['a'], 'units': 2, 'setup': 1}; units belong",
+        ),
+        (
+            task("alternatives = [{ seconds = 1 }]"),
+            "workflows.w.tasks.t.alternatives: is {}; it must be the name of a resource",
+        ),
+        (
+            task("alternatives = [{ resource = 'a', seconds = 1 }, ['a']]"),
+            "workflows.w.tasks.t: task 't' has two alternatives on a, which differ in time",
+        ),
+        (
             task("alternatives = [[]]"),
             "workflows.w.tasks.t.alternatives: is []; an alternative names at least one",
         ),
@@ -356,3 +381,43 @@ def test_any_document_is_read_or_said_to_be_wrong(document: dict[str, Any]) -> N
     """No document ends in an exception that is not meant for a user."""
     with suppress(FileError):
         used(document)
+
+
+TIMED = """
+[[resources]]
+name = "a"
+requires = ["b"]
+
+[[resources]]
+name = "b"
+capacity = 2
+
+[[workflows]]
+name = "w"
+tasks = [
+    { name = "s", alternatives = [{ resource = "a", seconds = 4, setup = 1.5 }, { resource = ["b"], seconds = 9 }] },
+    { name = "t", work = 3, alternatives = [{ resource = "b", units = 2, setup = 2 }] },
+]
+"""
+
+
+def test_alternatives_may_have_times(tmp_path: Path) -> None:
+    """Written and read again; without work a task counts by its shortest duration."""
+    path = tmp_path / "timed.toml"
+    path.write_text(TIMED)
+    document = read_file(path)
+    (workflow,) = document.workflows(document.pool)
+    first, second = workflow.tasks
+    assert [(a.resources, a.seconds, a.setup) for a in first.alternatives] == [
+        (("a", "b"), 4.0, 1.5),
+        (("b",), 9.0, 0.0),
+    ]
+    assert (first.work, second.work) == (4.0, 3.0)
+    assert second.alternatives[0].duration(second.work, 1.0) == 5.0
+    again = tmp_path / "again.json"
+    write_document(again, document_of(document.pool.resources, [workflow]))
+    read = read_file(again)
+    assert read.workflows(read.pool) == (workflow,)
+    path.write_text(TIMED.replace("seconds = 9", "setup = 9"))
+    with pytest.raises(FileError, match="work is missing; only alternatives that all have seconds"):
+        read_file(path)

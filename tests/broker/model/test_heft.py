@@ -10,7 +10,7 @@ from broker.model.problem import Problem
 from broker.model.resources import DAY, Calendar, PriceRule, Resource, WeeklyWindow
 from broker.model.workflow import Alternative, Demand, Instant, Task, Workflow
 from tests.broker.drawn import pools, workflows
-from tests.broker.random_problems import problems
+from tests.broker.random_problems import problems, timed_problems
 from tests.oracles.plan_checker import plan_violations
 
 MONDAY = 7 * DAY * 2000 + 4 * DAY
@@ -30,7 +30,7 @@ def places(problem: Problem) -> list[tuple[str, str, float, float]]:
     return [(each.task, each.resources[0], each.start, each.end) for each in plan]
 
 
-@given(problems())
+@given(st.one_of(problems(), timed_problems()))
 def test_plans_are_valid(problem: Problem) -> None:
     """Precedence, capacities, calendars, co-allocation and fixed tasks are respected."""
     plan = heft(problem)

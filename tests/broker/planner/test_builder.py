@@ -10,7 +10,7 @@ from broker.model.resources import Calendar, Resource
 from broker.model.workflow import Alternative, Task, Workflow
 from broker.planner._builder import Workspace
 from broker.planner.compilation import Compilation, compile_problem
-from tests.broker.random_problems import HOUR, NOW, problems
+from tests.broker.random_problems import HOUR, NOW, problems, timed_problems
 from tests.oracles.plan_builder import plain_build
 from tests.oracles.plan_checker import plan_violations
 
@@ -22,7 +22,12 @@ def built(compilation: Compilation, workspace: Workspace, genes: list[int], stra
     return compilation.plan(workspace.columns["choice"][:count], workspace.columns["start"][:count])
 
 
-@given(st.data(), problems(), st.integers(1, 5), st.sampled_from((1, 3, 64, 256)))
+@given(
+    st.data(),
+    st.one_of(problems(), timed_problems()),
+    st.integers(1, 5),
+    st.sampled_from((1, 3, 64, 256)),
+)
 def test_every_placement_is_the_plain_builders(
     data: st.DataObject, problem: Problem, strategy: int, buckets: int
 ) -> None:
@@ -53,7 +58,7 @@ def test_every_task_finds_a_place(data: st.DataObject, problem: Problem, strateg
     assert plan_violations(problem, plan) == []
 
 
-@given(st.data(), problems(), st.integers(0, 4))
+@given(st.data(), st.one_of(problems(), timed_problems()), st.integers(0, 4))
 def test_ras_6_keeps_places_as_the_plain_builder_does(
     data: st.DataObject, problem: Problem, strategy: int
 ) -> None:
@@ -87,7 +92,7 @@ def test_ras_6_builds_the_old_plan_again() -> None:
     assert again == old
 
 
-@given(st.data(), problems(), st.integers(0, 4))
+@given(st.data(), st.one_of(problems(), timed_problems()), st.integers(0, 4))
 def test_no_task_ends_before_its_earliest_end(
     data: st.DataObject, problem: Problem, strategy: int
 ) -> None:

@@ -279,3 +279,10 @@ def test_the_same_workflow_is_the_same_bytes() -> None:
         for each in (names, reversed(names))
     )
     assert read_workflow(forth) == read_workflow(back)
+
+
+def test_times_of_alternatives_are_not_lost_in_silence() -> None:
+    """A broker does not plan with them: a program that hands them in is told."""
+    timed = Workflow("flow", (Task("t", 1, (Alternative((Demand("a"),), setup=2.0),)),))
+    with pytest.raises(WireError, match="task 't' of 'flow' has seconds or a set-up"):
+        write_workflow(timed)

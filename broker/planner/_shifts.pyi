@@ -1,0 +1,1 @@
+# Used by tabu search only; nothing is exported to Python.

@@ -36,10 +36,11 @@ from broker.v1 import (
     workflow_pb2,
     workflow_pb2_grpc,
 )
-from broker.wire.convert import WireError, read_supply, write_supply, write_workflow
+from broker.wire.convert import read_supply, write_supply, write_workflow
 from grms.client import Results
 from grms.client.answers import read_results
 from grms.daemon.backoff import Backoff, BackoffSettings, is_absent
+from grms.daemon.messages import WireError
 from grms.v1 import job_pb2, request_pb2
 
 __all__ = ["BrokerClient", "CallError"]

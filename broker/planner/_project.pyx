@@ -306,11 +306,13 @@ cdef class ProjectRoom:
     def usable(self) -> bool:
         return self.project.usable
 
-    def build(self, Workspace workspace, const int32_t[::1] genes, *, bint justified=False) -> object:
-        """Builds the serial schedule of a sequence in a workspace of the same problem, and may justify it.
+    def build(
+        self, Workspace workspace, const int32_t[::1] genes, *, bint justified=False
+    ) -> object:
+        """Builds the serial schedule of a sequence in a workspace, and may justify it.
 
-        Returns the sequence that builds it. ValueError if this is not one of all tasks, or the room is
-        not usable.
+        The workspace is one of the same problem. Returns the sequence that builds the schedule.
+        ValueError if the one that is given is not of all tasks, or the room is not usable.
         """
         if not self.project.usable or workspace.scratch.instance != self.project.instance:
             raise ValueError("a workspace of another problem, or no project")

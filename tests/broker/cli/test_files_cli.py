@@ -119,6 +119,8 @@ def test_a_workflow_of_programs_from_file_to_files(tmp_path: Path) -> None:
         assert fetched.exit_code == 0, fetched.output
         assert (tmp_path / "flow_1/first/out").read_text() == "12345"
         assert (tmp_path / "flow_1/second/stdout").read_text() == "5 given\n"
+        assert gorba(tmp_path, "fetch", "w1", "first").exit_code == 0  # all of it is here
+        (tmp_path / "flow_1/first/out").write_text("mine")
         again = gorba(tmp_path, "fetch", "w1", "first")
         assert (again.exit_code, "--force replaces it" in again.output) == (1, True)
         assert gorba(tmp_path, "fetch", "w1", "first", "--force").exit_code == 0

@@ -51,7 +51,7 @@ def living(memory: StateTables, key: str) -> bool:
 class Retention:
     """Deletes expired folders from time to time.
 
-    `folders` are those of the batch system's jobs, `None` if they have none. A folder expires `keep_s` seconds after
+    `folders` are those of the batch system's jobs, `runs` those of programs in pilots, `None` if there are none. A folder expires `keep_s` seconds after
     its last change; `clock` is in seconds since 1970.
     """
 
@@ -65,10 +65,12 @@ class Retention:
         *,
         keep_s: float,
         log: Log,
+        runs: JobFolders | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._engine = engine
         self._folders = folders
+        self._runs = runs
         self._store = store
         self._inputs = inputs
         self._owners = owners
@@ -90,6 +92,9 @@ class Retention:
         if self._folders is not None:
             # A new job's key is known before its folder is written.
             count += await self._old(self._folders, before, lambda key: living(memory, key))
+        if self._runs is not None:
+            runs = {one.run_key for one in memory.reservations.open.values()}
+            count += await self._old(self._runs, before, runs.__contains__)
         count += await self._old(self._store, before, lambda _: False)
         # Inputs are touched before the job is known, so jobs need not be checked here.
         count += await self._old(self._inputs, self._clock() - INPUTS_KEPT_S, self._given)
@@ -125,9 +130,10 @@ class Retention:
         memory = self._engine.state.memory
         if name.startswith(GUEST):
             return living(memory, name.removeprefix(GUEST).replace("+", "/"))
+        of_jobs = ((job.user, job.payload) for job in memory.jobs.values() if job.outcome is None)
+        of_runs = ((one.owner, one.payload) for one in memory.reservations.open.values())
         return any(
-            name == user_input(job.user, file)
-            for job in memory.jobs.values()
-            if job.outcome is None
-            for file in given_inputs(job.payload)
+            name == user_input(user, file)
+            for user, payload in (*of_jobs, *of_runs)
+            for file in given_inputs(payload)
         )

@@ -63,6 +63,10 @@ class InputServer(Uploads):
             return self.store.path(guest_inputs(command.lrms_key), number)
         return self.store.path(user_input(command.user, file), 0)
 
+    def given(self, owner: str, _number: int, file: JobFile) -> Path:
+        """Returns the path of a file for a program in a reservation of an owner."""
+        return self.store.path(user_input(owner, file), 0)
+
     async def read(self, job: HomeJob, name: str, begin: int) -> AsyncIterator[bytes]:
         """Yields a file of a user's job in pieces, for the partner that runs it.
 

@@ -47,7 +47,8 @@ class InputServer(Uploads):
 
     async def misplaced(self, payload: bytes) -> str:
         """Returns why a job cannot use files in place, for people; empty if it can."""
-        return await asyncio.to_thread(self._misplaced, shared_files(payload))
+        files = shared_files(payload)
+        return await asyncio.to_thread(self._misplaced, files) if files else ""
 
     def _misplaced(self, files: tuple[SharedFile, ...]) -> str:
         try:

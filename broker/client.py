@@ -227,9 +227,10 @@ class BrokerClient:
         shown = -1
         deadline, backoff = time.monotonic() + self._timeout_s, Backoff(PAUSES)
         while True:
+            heard = False
             try:
                 for message in self._workflows.Watch(request):
-                    deadline = time.monotonic() + self._timeout_s
+                    heard = True
                     backoff.reset()
                     if message.revision != shown:
                         shown = message.revision
@@ -237,6 +238,9 @@ class BrokerClient:
                     if message.HasField("end_time_s"):
                         return
             except grpc.RpcError as error:
+                if heard:
+                    # It was there until now, however long it had nothing to tell.
+                    deadline = time.monotonic() + self._timeout_s
                 self._pause_or_raise(error, deadline, backoff.next_s())
 
     def wait(self, workflow_id: str) -> workflow_pb2.Workflow:

@@ -11,6 +11,7 @@ import contextlib
 import os
 import stat
 import time
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -34,6 +35,7 @@ from broker.runtime.event_loop import Engine, SiteCommand
 from broker.runtime.journal import Journal, JournalError
 from broker.runtime.replanner import Replanner, Searching
 from broker.scheduler.commands import PublishPlan, PublishWorkflow, StartPlanning, StopPlanning
+from broker.scheduler.lifecycle import TaskState
 from broker.scheduler.state import BrokerState
 from broker.util.errors import BrokerError, FileError
 from broker.v1 import plan_pb2_grpc, resource_pb2_grpc, workflow_pb2_grpc
@@ -245,7 +247,7 @@ class Daemon:
                     jobs = JobSite(socket, resource)
                     sites[site.name] = await stack.enter_async_context(jobs)
                     continue
-                connected = _Connected(site)
+                connected = _Connected(site, self._has_work)
                 stack.push_async_callback(connected.close)
                 self._remote[site.name] = connected
                 sites[site.name] = connected.remote
@@ -318,6 +320,10 @@ class Daemon:
                 self._log.warning("files_not_cleaned", problem=str(error))
             else:
                 self._log.debug("files_cleaned", files=count)
+
+    def _has_work(self) -> bool:
+        # Whether a task waits for a place: then sites may ask for pilots.
+        return any(task.state is TaskState.WAITING for task in self.engine.state.memory.tasks())
 
     def _server(self, stack: AsyncExitStack) -> aio.Server:
         assert self._dispatcher is not None
@@ -402,10 +408,10 @@ def _lasting(site: SiteConfig) -> dict[str, Any]:
 class _Connected:
     """A site, and the channel to it; `DaemonError` if its keys cannot be used."""
 
-    def __init__(self, site: SiteConfig) -> None:
+    def __init__(self, site: SiteConfig, has_work: Callable[[], bool]) -> None:
         self._way = _Way(_channel(site), _shown(site))
         self._closing: set[asyncio.Task[None]] = set()
-        self.remote = RemoteSite(self._way.channel)
+        self.remote = RemoteSite(self._way.channel, has_work=has_work)
 
     def other_way(self, site: SiteConfig) -> "_Way | None":
         """Returns a new channel if a site's address or keys have changed, else `None`.

@@ -1,14 +1,16 @@
 """A site's daemon, reached through its `ReservationService`."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 import grpc
 from grpc import aio
 
 from broker.executor.base import (
+    GivenFile,
     Order,
+    ProgramRefused,
     Reservation,
     ReservationRefused,
     ReservationState,
@@ -16,11 +18,15 @@ from broker.executor.base import (
     Window,
     Wish,
 )
-from broker.executor.programs import NoPrograms, write_job
+from broker.executor.programs import write_job
 from broker.model.resources import Resource
 from broker.scheduler.offers import ResourceOffer
+from grms.client import Results
+from grms.client.answers import read_results
+from grms.client.calls import read_details
+from grms.client.uploading import FileChangedError, upload
 from grms.util.outcomes import Outcome
-from grms.v1 import request_pb2, reservation_pb2, reservation_pb2_grpc
+from grms.v1 import job_pb2, request_pb2, reservation_pb2, reservation_pb2_grpc
 
 CALL_S: Final = 10.0
 """Timeout of a call, real seconds."""
@@ -51,11 +57,21 @@ _OUTCOMES: Final[dict[int, Outcome | None]] = {request_pb2.OUTCOME_UNSPECIFIED: 
 _T = TypeVar("_T")
 
 
-class RemoteSite(NoPrograms):
-    """A site's daemon, over gRPC; `call_s` is the timeout of a call in real seconds."""
+class RemoteSite:
+    """A site's daemon, over gRPC; `call_s` is the timeout of a call in real seconds.
 
-    def __init__(self, channel: aio.Channel, *, call_s: float = CALL_S) -> None:
+    `has_work` says whether something waits for resources: a site asks for pilots then.
+    """
+
+    def __init__(
+        self,
+        channel: aio.Channel,
+        *,
+        call_s: float = CALL_S,
+        has_work: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._call_s = call_s
+        self._has_work = has_work
         self._stub: Any
         self.speak_over(channel)
 
@@ -91,9 +107,61 @@ class RemoteSite(NoPrograms):
             request.job.simulated.run_time_s = order.work
         else:
             write_job(request.job, order)
+            for file, given in zip(request.job.program.inputs, order.inputs, strict=True):
+                await self._hand_over(file, given)
             request.estimate_s = order.work
         request.to_the_end = True
-        return _read(await self._ask(self._stub.Launch(request, timeout=self._call_s)))
+        try:
+            return _read(await self._stub.Launch(request, timeout=self._call_s))
+        except aio.AioRpcError as error:
+            field, _ = read_details(error)
+            reason = error.details() or error.code().name
+            if error.code() is grpc.StatusCode.INVALID_ARGUMENT and field.startswith("job"):
+                raise ProgramRefused(f"its site refuses it: {reason}") from error
+            if field == "inputs":  # it was here, and is wanted once more
+                raise SiteUnavailable(reason) from error
+            if error.code() in _REFUSALS:
+                raise ReservationRefused(reason) from error
+            raise SiteUnavailable(f"{reason} ({error.code().name})") from error
+        except asyncio.CancelledError:
+            _check_cancelled()
+            raise
+
+    async def _hand_over(self, file: request_pb2.InputFile, given: GivenFile) -> None:
+        async def put(request: job_pb2.PutInputRequest) -> job_pb2.PutInputResponse:
+            answer: job_pb2.PutInputResponse = await self._ask(
+                self._stub.PutInput(request, timeout=self._call_s)
+            )
+            return answer
+
+        try:
+            await upload(put, file, given.path)
+        except (FileChangedError, OSError) as error:
+            raise ProgramRefused(f"a file that it is given cannot be read: {error}") from error
+
+    async def files(self, reservation_id: str, job: str) -> Results:  # noqa: ARG002  # the port's
+        """Returns what a program has left."""
+        request = reservation_pb2.ReservationResultsRequest(reservation_id=reservation_id)
+        found = await self._ask(self._stub.Results(request, timeout=self._call_s))
+        return read_results(found)
+
+    async def read(
+        self,
+        reservation_id: str,
+        job: str,  # noqa: ARG002  # the port's
+        name: str,
+        begin: int = 0,
+    ) -> AsyncIterator[bytes]:
+        """Yields a file of a program."""
+        request = reservation_pb2.FetchReservationResultRequest(
+            reservation_id=reservation_id, name=name, offset_bytes=begin
+        )
+        call = self._stub.FetchResult(request)
+        try:
+            while (chunk := await self._ask(call.read())) is not aio.EOF:
+                yield chunk.content
+        finally:
+            call.cancel()
 
     async def move(self, reservation_id: str, old: Window, new: Window) -> Reservation:
         """Moves a reservation."""
@@ -118,7 +186,7 @@ class RemoteSite(NoPrograms):
     async def offer(self, begin: float, end: float) -> tuple[ResourceOffer, ...]:
         """Returns what can be reserved."""
         request = reservation_pb2.ResourceOfferRequest(
-            window=reservation_pb2.Window(begin_s=begin, end_s=end)
+            window=reservation_pb2.Window(begin_s=begin, end_s=end), wanted=self._has_work()
         )
         try:
             answer = await self._ask(self._stub.Offer(request, timeout=self._call_s))
@@ -180,6 +248,9 @@ def _read(message: reservation_pb2.Reservation) -> Reservation:
         message.start_time_s if message.HasField("start_time_s") else None,
         message.end_time_s if message.HasField("end_time_s") else None,
         _OUTCOMES.get(message.outcome, Outcome.FAILED),
+        exit_code=message.exit_code if message.HasField("exit_code") else None,
+        signal=message.signal if message.HasField("signal") else None,
+        reason=message.reason,
     )
 
 

@@ -20,6 +20,9 @@ PAUSES: Final = BackoffSettings(first_s=0.1, most_s=5.0)
 OFFERS_EVERY_S: Final = 30.0
 """Interval at which a site is asked for its offers, real seconds."""
 
+CLOSED_EVERY_S: Final = 5.0
+"""The same while one of its resources is closed: a pilot may be there at any moment, real seconds."""
+
 OFFERS_SPAN_S: Final = 7 * 86400.0
 """Window of an offer, seconds of the broker's clock."""
 
@@ -95,6 +98,7 @@ class SiteMonitor:
         await wanted.wait()
         while True:
             wanted.clear()
+            pause_s = OFFERS_EVERY_S
             begin = self._clock.now()
             end = begin + OFFERS_SPAN_S
             try:
@@ -104,10 +108,12 @@ class SiteMonitor:
             except ReservationRefused as error:
                 self._log.warning("offer_cannot_be_used", site=self._name, reason=str(error))
             else:
+                if offers is not None and not all(offer.free for offer in offers):
+                    pause_s = CLOSED_EVERY_S
                 if offers is not None:
                     self._tell(Offered(0, self._name, offers, begin, end))
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(OFFERS_EVERY_S):
+                async with asyncio.timeout(pause_s):
                     await wanted.wait()
 
     async def _words(self, silent: float, told: int) -> AsyncIterator[Reservation | None]:

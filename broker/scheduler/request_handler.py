@@ -230,7 +230,19 @@ class RequestHandler:
                 self._gone(
                     supply.name, transaction, f"site {event.site!r} has no {name!r} any more"
                 )
+        closed = self._closed(event.site, transaction.now)
         self._cycle.avoid_others(event.site, tuple(self._of_others(event, offers)))
+        for name in closed - self._closed(event.site, transaction.now):
+            self._cycle.want(transaction, f"resource {name!r} is free now")
+
+    def _closed(self, site: str, now: float) -> set[str]:
+        # The resources of a site of which others hold everything at this moment, or which are not there.
+        return {
+            supply.name
+            for supply in self._memory.supplies.values()
+            if supply.site == site
+            and any(begin <= now < end for begin, end in self._cycle.taken_of(supply.name))
+        }
 
     def _of_others(self, event: Offered, offers: Mapping[str, ResourceOffer]) -> Iterator[Taken]:
         held: dict[str, list[Held]] = {}

@@ -5,7 +5,7 @@ Moments are seconds on the site's clock.
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, RootModel, create_model
 
@@ -187,6 +187,33 @@ class PartnerOutput(OutputModel):
     declined_limited: int = Field(
         description="Offers declined as the month's limit was used up, since the daemon's start."
     )
+
+
+class PilotOutput(OutputModel):
+    """A job of the site whose processors run programs in reservations."""
+
+    resource_id: str = Field(description="Behind which it stands.")
+    state: Literal["asked", "open", "draining", "over"]
+    job_id: str = Field(description="Empty before it has one.")
+    processors: int
+    host: str = Field(description="Its node; empty before it was there.")
+    connected: bool
+    programs: int = Field(description="That it has now.")
+    asked_time_s: float
+    open_time_s: float | None
+    until_s: float | None = Field(description="It takes programs that end by then.")
+    over_time_s: float | None
+    reason: str = Field(description="Why it drains, or is over.")
+    held: float = Field(description="By its job so far, processor seconds.")
+    used: float = Field(description="By programs in it so far, processor seconds.")
+
+
+class PilotsOutput(OutputModel):
+    """`grms pilots`: the jobs whose processors run programs in reservations, and their use."""
+
+    pilots: Sequence[PilotOutput]
+    held: float = Field(description="By all pilots that are over, processor seconds.")
+    used: float = Field(description="By programs in them, processor seconds.")
 
 
 class PartnersOutput(OutputModel):

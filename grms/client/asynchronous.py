@@ -5,6 +5,7 @@ import hashlib
 import os
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -24,6 +25,7 @@ from grms.client.answers import (
 from grms.client.calls import TIMEOUT_S, Calls
 from grms.client.errors import SiteError
 from grms.client.submission import submit_request
+from grms.client.uploading import FileChangedError, upload
 from grms.daemon.file_names import check_inputs
 from grms.daemon.job_files import mode_of
 from grms.v1 import job_pb2, operator_pb2, request_pb2
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from lrms_sim.workload.requests import Request
 
 PAGE: Final = 1000
-PUT_BYTES: Final = 256 << 10
 
 
 class Client:
@@ -185,18 +186,11 @@ class Client:
             digest = await asyncio.to_thread(hashlib.file_digest, content, "sha256")
             size = content.seek(0, os.SEEK_END)
             mode = mode_of(os.fstat(content.fileno()))
-            file = request_pb2.InputFile(
-                name=name, size_bytes=size, sha256=digest.digest(), mode=mode
-            )
-            request, held = job_pb2.PutInputRequest(file=file), -1
-            while held < size:
-                answer = await self._calls.call(self._calls.jobs.PutInput, request)
-                if held == answer.held_bytes:
-                    raise SiteError("ABORTED", f"{path} has changed while it was read")
-                held = answer.held_bytes
-                content.seek(held)
-                some = await asyncio.to_thread(content.read, PUT_BYTES)
-                request = job_pb2.PutInputRequest(file=file, offset_bytes=held, content=some)
+        file = request_pb2.InputFile(name=name, size_bytes=size, sha256=digest.digest(), mode=mode)
+        try:
+            await upload(partial(self._calls.call, self._calls.jobs.PutInput), file, path)
+        except FileChangedError as error:
+            raise SiteError("ABORTED", str(error)) from error
         return file
 
     async def get(self, job_id: str = "", *, key: str = "") -> Job:
@@ -422,6 +416,13 @@ class Client:
             self._calls.operator.Partners, operator_pb2.PartnersRequest()
         )
         return list(answer.partners)
+
+    async def pilots(self) -> operator_pb2.PilotsResponse:
+        """Returns the site's pilots; for operators."""
+        answer: operator_pb2.PilotsResponse = await self._calls.call(
+            self._calls.operator.Pilots, operator_pb2.PilotsRequest()
+        )
+        return answer
 
     async def reload(self) -> operator_pb2.ReloadPoliciesResponse:
         """Lets the site read its configuration anew, all or none; for operators."""

@@ -120,6 +120,10 @@ class SyncClient:
         """Returns the state of the partners."""
         return self._do(self._client.partners())
 
+    def pilots(self) -> operator_pb2.PilotsResponse:
+        """Returns the site's pilots."""
+        return self._do(self._client.pilots())
+
     def pardon(self, partner: str) -> int:
         """Ends a partner's suspension."""
         return self._do(self._client.pardon(partner))

@@ -100,8 +100,16 @@ def site_settings(config: SiteConfig, epoch: int, shown: str) -> SiteSettings:
         confirm_time_max=place_held(config),
         circuit_breaker=circuit_breaker_of(config.circuit_breaker),
         resources=tuple(
-            Resource(r.resource_id, r.labels, r.processors, r.speed, r.cost_per_hour)
+            Resource(
+                resource_id,
+                r.labels,
+                r.processors,
+                r.speed,
+                r.cost_per_hour,
+                piloted=r.pilot is not None,
+            )
             for r in config.resources
+            for resource_id in r.ids
         ),
         runs_nothing=config.lrms.kind == "simulated",
         on_lost=config.suspect,

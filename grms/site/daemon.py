@@ -116,6 +116,9 @@ class Daemon:
             stack.push_async_callback(core.driver.lrms.close)
             if core.usage is not None:
                 stack.callback(core.usage.close)
+            if (pilots := self._kept.pilots) is not None:
+                await pilots.open()
+                stack.push_async_callback(pilots.hub.close)
             admission, watchers, servers = await self._open(stack)
             try:
                 await self._serve(admission, watchers, servers)
@@ -156,29 +159,14 @@ class Daemon:
                 tasks.append(group.create_task(core.dashboard.run(), name="dashboard"))
             tasks.append(group.create_task(self._follow_trust(), name="trust"))
             if not isinstance(core.clock, VirtualClock):
-                assert core.usage is not None
-                tasks.append(group.create_task(core.usage.run(), name="usage"))
-                tasks.append(group.create_task(core.driver.run(self._kept.supplies), name="lrms"))
-                tasks.append(group.create_task(self._follow_deadlines(), name="deadlines"))
-                progress = ProgressWatch(core.engine, core.links, core.config)
-                tasks.append(group.create_task(progress.run(), name="progress"))
-                fetcher = UsageFetcher(
-                    core.engine, core.links, core.config, core.usage.log.folder, self._log
-                )
-                tasks.append(group.create_task(fetcher.run(), name="partners' usage"))
-                rounds = RebalanceTimer(core.engine)
-                tasks.append(group.create_task(rounds.run(), name="rounds"))
-                tasks.append(group.create_task(self._kept.collector.run(), name="results"))
-                tasks.append(group.create_task(self._kept.sweeper.run(), name="sweeper"))
-                lrms = core.driver.lrms
-                if isinstance(lrms, WithNativeJobs) and lrms.watched is not None:
-                    native_jobs = NativeJobAdoption(core.engine, lrms.watched, self._log)
-                    tasks.append(group.create_task(native_jobs.run(), name="native-jobs"))
+                tasks += self._follow_real_time(group)
             await asyncio.sleep(0)
             with without_collection():
                 self._begin()
                 # Users come when all of it is written, or cannot be: then they are told so.
                 await self._stopped_or(core.engine.durable())
+            if self._kept.pilots is not None:
+                tasks.append(group.create_task(self._kept.pilots.run(), name="pilots"))
             for server in servers:
                 await server.start()
             self._serving.set(serves=True)
@@ -196,6 +184,29 @@ class Daemon:
                 await core.monitor.stop()
             for task in reversed(tasks):
                 task.cancel()
+
+    def _follow_real_time(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
+        # What a site does by itself as time passes; in a replay the coordinator has it done.
+        core, kept = self._core, self._kept
+        assert core.usage is not None
+        fetcher = UsageFetcher(
+            core.engine, core.links, core.config, core.usage.log.folder, self._log
+        )
+        works: list[tuple[Coroutine[Any, Any, None], str]] = [
+            (core.driver.run(kept.supplies), "lrms"),
+            (self._follow_deadlines(), "deadlines"),
+            (core.usage.run(), "usage"),
+            (ProgressWatch(core.engine, core.links, core.config).run(), "progress"),
+            (fetcher.run(), "partners' usage"),
+            (RebalanceTimer(core.engine).run(), "rounds"),
+            (kept.collector.run(), "results"),
+            (kept.sweeper.run(), "sweeper"),
+        ]
+        lrms = core.driver.lrms
+        if isinstance(lrms, WithNativeJobs) and lrms.watched is not None:
+            native_jobs = NativeJobAdoption(core.engine, lrms.watched, self._log)
+            works.append((native_jobs.run(), "native-jobs"))
+        return [group.create_task(work, name=name) for work, name in works]
 
     def _begin(self) -> None:
         engine = self._core.engine

@@ -116,6 +116,7 @@ class Servers:
             journal=core.journal,
             telemetry_connected=lambda: monitor is not None and monitor.connected,
             owner=owners.of,
+            pilots=self._kept.pilots,
             pages=lambda: "" if pages is None else pages.server.link(),
             reload=self.reload,
         )
@@ -130,7 +131,7 @@ class Servers:
         )
         job_pb2_grpc.add_JobServiceServicer_to_server(jobs, server)
         reservation_pb2_grpc.add_ReservationServiceServicer_to_server(
-            ReservationService(admission, self._reservations), server
+            self._reservation_service(), server
         )
         operator_pb2_grpc.add_OperatorServiceServicer_to_server(
             OperatorService(admission, core.links, facts), server
@@ -141,6 +142,12 @@ class Servers:
         serve_reflection((*SERVICES, HEALTH), server)
         server.add_insecure_port(users.inner_address)
         return server
+
+    def _reservation_service(self) -> ReservationService:
+        kept = self._kept
+        return ReservationService(
+            self._admission, self._reservations, kept.inputs, kept.pilots, kept.run_results
+        )
 
     def partners(self, port: PartnerPort, replay: Replay | None) -> aio.Server:
         """Returns the server of partners and brokers.
@@ -180,7 +187,7 @@ class Servers:
         partner_pb2_grpc.add_PartnerServiceServicer_to_server(service, server)
         if core.config.brokers:
             reservation_pb2_grpc.add_ReservationServiceServicer_to_server(
-                ReservationService(admission, self._reservations), server
+                self._reservation_service(), server
             )
         health_pb2_grpc.add_HealthServicer_to_server(
             HealthService(self._serving, admission.check_listed, admission.who), server

@@ -10,6 +10,8 @@ import structlog
 
 from grms.daemon.file_store import ResultStore
 from grms.daemon.job_files import FileLimits
+from grms.lrms.batch.launcher import Spool
+from grms.lrms.batch.settings import BatchSettings
 from grms.lrms.job_directories import WithFolders
 from grms.site.assembly import Core
 from grms.site.config.load import ConfigError
@@ -18,6 +20,8 @@ from grms.site.model.jobs import OfferId
 from grms.site.peers.accounts import guest_accounts
 from grms.site.peers.pseudonyms import GuestOwners, Pseudonyms, read_key, told_names
 from grms.site.peers.script_fetch import ProgramFetcher
+from grms.site.pilots.hub import Hub
+from grms.site.pilots.manager import PILOTS, RUNS, Pilots
 from grms.site.runtime.executor_driver import Supplies
 from grms.site.scheduler.state import SiteState
 from grms.site.scheduler.usage_limits import why_user_not_taken
@@ -43,7 +47,10 @@ OWNERS_END: Final = ".owners"
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """What is kept beside the journal; `owners` knows whose guests' jobs are, and who is banned."""
+    """What is kept beside the journal; `owners` knows whose guests' jobs are, and who is banned.
+
+    `pilots` run programs in reservations, which leave `run_results`; `None` if the site has none.
+    """
 
     supplies: Supplies
     owners: GuestOwners
@@ -51,6 +58,8 @@ class Stores:
     results: ResultServer
     collector: StageOut
     sweeper: Retention
+    pilots: Pilots | None
+    run_results: ResultServer | None
 
 
 def keep_beside(core: Core, log: Log) -> Stores:
@@ -82,13 +91,41 @@ def keep_beside(core: Core, log: Log) -> Stores:
         core.engine, core.links, store, limits, quota=users, keep_s=keep_s, log=log
     )
     results.why_coming = partial(_why, collector.problems)
+    pilots = _pilots(core, inputs, log)
+    runs = None if pilots is None else pilots.spool
     return Stores(
         Supplies(fetcher, inputs.place, owners.account, owners.of),
         owners,
         inputs,
         results,
         collector,
-        Retention(core.engine, folders, store, inputs.store, owners, keep_s=keep_s, log=log),
+        Retention(
+            core.engine, folders, store, inputs.store, owners, keep_s=keep_s, log=log, runs=runs
+        ),
+        pilots,
+        None
+        if runs is None
+        else ResultServer(core.engine, runs, store, limits, keep_s=keep_s, log=log),
+    )
+
+
+def _pilots(core: Core, inputs: InputServer, log: Log) -> Pilots | None:
+    config = core.config
+    if all(resource.pilot is None for resource in config.resources):
+        return None
+    if not isinstance(config.lrms, BatchSettings):
+        text = f"resources.pilot: jobs of lrms.kind {config.lrms.kind!r} have no folders that nodes see"
+        raise ConfigError(text)
+    place = Path(config.lrms.spool or Path(config.journal.path).with_name("jobs"))
+    return Pilots(
+        config.resources,
+        config.pilots,
+        core.engine,
+        hub=Hub(place / PILOTS, core.clock.now, log),
+        spool=Spool(place / RUNS, core.shared),
+        contents=inputs.given,
+        clock=core.clock,
+        log=log,
     )
 
 

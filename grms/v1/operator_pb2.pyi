@@ -7,6 +7,52 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class PilotsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class PilotStatus(_message.Message):
+    __slots__ = ("resource_id", "state", "job_id", "processors", "host", "connected", "programs", "asked_time_s", "open_time_s", "until_s", "over_time_s", "reason", "held", "used")
+    RESOURCE_ID_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    PROCESSORS_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    CONNECTED_FIELD_NUMBER: _ClassVar[int]
+    PROGRAMS_FIELD_NUMBER: _ClassVar[int]
+    ASKED_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    OPEN_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_S_FIELD_NUMBER: _ClassVar[int]
+    OVER_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    USED_FIELD_NUMBER: _ClassVar[int]
+    resource_id: str
+    state: str
+    job_id: str
+    processors: int
+    host: str
+    connected: bool
+    programs: int
+    asked_time_s: float
+    open_time_s: float
+    until_s: float
+    over_time_s: float
+    reason: str
+    held: float
+    used: float
+    def __init__(self, resource_id: _Optional[str] = ..., state: _Optional[str] = ..., job_id: _Optional[str] = ..., processors: _Optional[int] = ..., host: _Optional[str] = ..., connected: bool = ..., programs: _Optional[int] = ..., asked_time_s: _Optional[float] = ..., open_time_s: _Optional[float] = ..., until_s: _Optional[float] = ..., over_time_s: _Optional[float] = ..., reason: _Optional[str] = ..., held: _Optional[float] = ..., used: _Optional[float] = ...) -> None: ...
+
+class PilotsResponse(_message.Message):
+    __slots__ = ("pilots", "held", "used")
+    PILOTS_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    USED_FIELD_NUMBER: _ClassVar[int]
+    pilots: _containers.RepeatedCompositeFieldContainer[PilotStatus]
+    held: float
+    used: float
+    def __init__(self, pilots: _Optional[_Iterable[_Union[PilotStatus, _Mapping]]] = ..., held: _Optional[float] = ..., used: _Optional[float] = ...) -> None: ...
+
 class OpenPagesRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

@@ -85,6 +85,11 @@ class OperatorServiceStub(object):
                 request_serializer=grms_dot_v1_dot_operator__pb2.InterveneRequest.SerializeToString,
                 response_deserializer=grms_dot_v1_dot_job__pb2.Job.FromString,
                 _registered_method=True)
+        self.Pilots = channel.unary_unary(
+                '/grms.v1.OperatorService/Pilots',
+                request_serializer=grms_dot_v1_dot_operator__pb2.PilotsRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_operator__pb2.PilotsResponse.FromString,
+                _registered_method=True)
         self.OpenPages = channel.unary_unary(
                 '/grms.v1.OperatorService/OpenPages',
                 request_serializer=grms_dot_v1_dot_operator__pb2.OpenPagesRequest.SerializeToString,
@@ -169,6 +174,13 @@ class OperatorServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Pilots(self, request, context):
+        """Returns the site's pilots, present ones and those that were over last, and what they have held and used.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def OpenPages(self, request, context):
         """Returns an address that shows the daemon's pages to one browser. FAILED_PRECONDITION where none are
         served.
@@ -229,6 +241,11 @@ def add_OperatorServiceServicer_to_server(servicer, server):
                     servicer.WriteOff,
                     request_deserializer=grms_dot_v1_dot_operator__pb2.InterveneRequest.FromString,
                     response_serializer=grms_dot_v1_dot_job__pb2.Job.SerializeToString,
+            ),
+            'Pilots': grpc.unary_unary_rpc_method_handler(
+                    servicer.Pilots,
+                    request_deserializer=grms_dot_v1_dot_operator__pb2.PilotsRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_operator__pb2.PilotsResponse.SerializeToString,
             ),
             'OpenPages': grpc.unary_unary_rpc_method_handler(
                     servicer.OpenPages,
@@ -506,6 +523,33 @@ class OperatorService(object):
             '/grms.v1.OperatorService/WriteOff',
             grms_dot_v1_dot_operator__pb2.InterveneRequest.SerializeToString,
             grms_dot_v1_dot_job__pb2.Job.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Pilots(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/grms.v1.OperatorService/Pilots',
+            grms_dot_v1_dot_operator__pb2.PilotsRequest.SerializeToString,
+            grms_dot_v1_dot_operator__pb2.PilotsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -58,6 +58,8 @@ class OperatorServiceStub:
     """Ends a partner's suspension, and forgets its breaches; its credit stays gone. NOT_FOUND."""
     WriteOff: _grpc.UnaryUnaryMultiCallable[_operator_pb2.InterveneRequest, _job_pb2.Job]
     """Ends a job as failed. If the partner runs it after all, nobody hears of it. Errors as above."""
+    Pilots: _grpc.UnaryUnaryMultiCallable[_operator_pb2.PilotsRequest, _operator_pb2.PilotsResponse]
+    """Returns the site's pilots, present ones and those that were over last, and what they have held and used."""
     OpenPages: _grpc.UnaryUnaryMultiCallable[_operator_pb2.OpenPagesRequest, _operator_pb2.OpenPagesResponse]
     """Returns an address that shows the daemon's pages to one browser. FAILED_PRECONDITION where none are
     served.
@@ -92,6 +94,8 @@ class OperatorServiceAsyncStub(OperatorServiceStub):
     """Ends a partner's suspension, and forgets its breaches; its credit stays gone. NOT_FOUND."""
     WriteOff: _aio.UnaryUnaryMultiCallable[_operator_pb2.InterveneRequest, _job_pb2.Job]  # type: ignore[assignment]
     """Ends a job as failed. If the partner runs it after all, nobody hears of it. Errors as above."""
+    Pilots: _aio.UnaryUnaryMultiCallable[_operator_pb2.PilotsRequest, _operator_pb2.PilotsResponse]  # type: ignore[assignment]
+    """Returns the site's pilots, present ones and those that were over last, and what they have held and used."""
     OpenPages: _aio.UnaryUnaryMultiCallable[_operator_pb2.OpenPagesRequest, _operator_pb2.OpenPagesResponse]  # type: ignore[assignment]
     """Returns an address that shows the daemon's pages to one browser. FAILED_PRECONDITION where none are
     served.
@@ -183,6 +187,14 @@ class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_job_pb2.Job, _abc.Awaitable[_job_pb2.Job]]:
         """Ends a job as failed. If the partner runs it after all, nobody hears of it. Errors as above."""
+
+    @_abc_1.abstractmethod
+    def Pilots(
+        self,
+        request: _operator_pb2.PilotsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.PilotsResponse, _abc.Awaitable[_operator_pb2.PilotsResponse]]:
+        """Returns the site's pilots, present ones and those that were over last, and what they have held and used."""
 
     @_abc_1.abstractmethod
     def OpenPages(

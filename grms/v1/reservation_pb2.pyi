@@ -1,4 +1,6 @@
+from grms.v1 import job_pb2 as _job_pb2
 from grms.v1 import request_pb2 as _request_pb2
+from grms.v1 import results_pb2 as _results_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -55,7 +57,7 @@ class Resource(_message.Message):
     def __init__(self, resource_id: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., processors: _Optional[int] = ..., speed: _Optional[float] = ..., cost_per_hour: _Optional[float] = ...) -> None: ...
 
 class ResourceOfferRequest(_message.Message):
-    __slots__ = ("window", "labels")
+    __slots__ = ("window", "labels", "wanted")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -65,9 +67,11 @@ class ResourceOfferRequest(_message.Message):
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     WINDOW_FIELD_NUMBER: _ClassVar[int]
     LABELS_FIELD_NUMBER: _ClassVar[int]
+    WANTED_FIELD_NUMBER: _ClassVar[int]
     window: Window
     labels: _containers.ScalarMap[str, str]
-    def __init__(self, window: _Optional[_Union[Window, _Mapping]] = ..., labels: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    wanted: bool
+    def __init__(self, window: _Optional[_Union[Window, _Mapping]] = ..., labels: _Optional[_Mapping[str, str]] = ..., wanted: bool = ...) -> None: ...
 
 class FreeTime(_message.Message):
     __slots__ = ("window", "processors")
@@ -92,7 +96,7 @@ class ResourceOfferResponse(_message.Message):
     def __init__(self, offers: _Optional[_Iterable[_Union[ResourceOffer, _Mapping]]] = ...) -> None: ...
 
 class Reservation(_message.Message):
-    __slots__ = ("reservation_id", "resource_id", "window", "processors", "state", "start_time_s", "end_time_s", "outcome", "cost", "revision")
+    __slots__ = ("reservation_id", "resource_id", "window", "processors", "state", "start_time_s", "end_time_s", "outcome", "cost", "revision", "exit_code", "signal", "reason")
     RESERVATION_ID_FIELD_NUMBER: _ClassVar[int]
     RESOURCE_ID_FIELD_NUMBER: _ClassVar[int]
     WINDOW_FIELD_NUMBER: _ClassVar[int]
@@ -103,6 +107,9 @@ class Reservation(_message.Message):
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     COST_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
+    EXIT_CODE_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     reservation_id: str
     resource_id: str
     window: Window
@@ -113,7 +120,10 @@ class Reservation(_message.Message):
     outcome: _request_pb2.Outcome
     cost: float
     revision: int
-    def __init__(self, reservation_id: _Optional[str] = ..., resource_id: _Optional[str] = ..., window: _Optional[_Union[Window, _Mapping]] = ..., processors: _Optional[int] = ..., state: _Optional[_Union[ReservationState, str]] = ..., start_time_s: _Optional[float] = ..., end_time_s: _Optional[float] = ..., outcome: _Optional[_Union[_request_pb2.Outcome, str]] = ..., cost: _Optional[float] = ..., revision: _Optional[int] = ...) -> None: ...
+    exit_code: int
+    signal: int
+    reason: str
+    def __init__(self, reservation_id: _Optional[str] = ..., resource_id: _Optional[str] = ..., window: _Optional[_Union[Window, _Mapping]] = ..., processors: _Optional[int] = ..., state: _Optional[_Union[ReservationState, str]] = ..., start_time_s: _Optional[float] = ..., end_time_s: _Optional[float] = ..., outcome: _Optional[_Union[_request_pb2.Outcome, str]] = ..., cost: _Optional[float] = ..., revision: _Optional[int] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class BookRequest(_message.Message):
     __slots__ = ("idempotency_key", "resource_id", "window", "processors")
@@ -160,3 +170,19 @@ class MoveRequest(_message.Message):
 class WatchReservationsRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class ReservationResultsRequest(_message.Message):
+    __slots__ = ("reservation_id",)
+    RESERVATION_ID_FIELD_NUMBER: _ClassVar[int]
+    reservation_id: str
+    def __init__(self, reservation_id: _Optional[str] = ...) -> None: ...
+
+class FetchReservationResultRequest(_message.Message):
+    __slots__ = ("reservation_id", "name", "offset_bytes")
+    RESERVATION_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_BYTES_FIELD_NUMBER: _ClassVar[int]
+    reservation_id: str
+    name: str
+    offset_bytes: int
+    def __init__(self, reservation_id: _Optional[str] = ..., name: _Optional[str] = ..., offset_bytes: _Optional[int] = ...) -> None: ...

@@ -3,7 +3,9 @@
 import grpc
 import warnings
 
+from grms.v1 import job_pb2 as grms_dot_v1_dot_job__pb2
 from grms.v1 import reservation_pb2 as grms_dot_v1_dot_reservation__pb2
+from grms.v1 import results_pb2 as grms_dot_v1_dot_results__pb2
 
 GRPC_GENERATED_VERSION = '1.72.2'
 GRPC_VERSION = grpc.__version__
@@ -54,6 +56,21 @@ class ReservationServiceStub(object):
                 request_serializer=grms_dot_v1_dot_reservation__pb2.LaunchRequest.SerializeToString,
                 response_deserializer=grms_dot_v1_dot_reservation__pb2.Reservation.FromString,
                 _registered_method=True)
+        self.PutInput = channel.unary_unary(
+                '/grms.v1.ReservationService/PutInput',
+                request_serializer=grms_dot_v1_dot_job__pb2.PutInputRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_job__pb2.PutInputResponse.FromString,
+                _registered_method=True)
+        self.Results = channel.unary_unary(
+                '/grms.v1.ReservationService/Results',
+                request_serializer=grms_dot_v1_dot_reservation__pb2.ReservationResultsRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_results__pb2.ResultList.FromString,
+                _registered_method=True)
+        self.FetchResult = channel.unary_stream(
+                '/grms.v1.ReservationService/FetchResult',
+                request_serializer=grms_dot_v1_dot_reservation__pb2.FetchReservationResultRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_results__pb2.ResultChunk.FromString,
+                _registered_method=True)
         self.Move = channel.unary_unary(
                 '/grms.v1.ReservationService/Move',
                 request_serializer=grms_dot_v1_dot_reservation__pb2.MoveRequest.SerializeToString,
@@ -94,9 +111,35 @@ class ReservationServiceServicer(object):
 
     def Launch(self, request, context):
         """Runs a job in a reservation, at its beginning or now if that has passed. The same key has
-        the same answer. FAILED_PRECONDITION where the job does not fit into what is left of it, and for a
-        program at a site whose batch system is real: no site runs programs in reservations. A simulated
+        the same answer. FAILED_PRECONDITION where the job does not fit into what is left of it; where the
+        resource has pilots and none is there, or the job is no program or asks for what a pilot does not
+        have; and for a program where the batch system is real and the resource has no pilots. A simulated
         one keeps the job's time and runs nothing.
+
+        A program in a pilot runs once, in a folder of its own. It is ended `requested_time_s` after its
+        start, and once its reservation is over as soon as others want its processors. Its files are handed over before, by `PutInput`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PutInput(self, request, context):
+        """Hands over content of a file for programs that will be launched, as `JobService.PutInput` does.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Results(self, request, context):
+        """Says which files the program of a reservation has left, or has written so far.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FetchResult(self, request, context):
+        """Sends one of these files from a byte on. NOT_FOUND where there is no such file,
+        FAILED_PRECONDITION where it cannot be handed out.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -142,6 +185,21 @@ def add_ReservationServiceServicer_to_server(servicer, server):
                     servicer.Launch,
                     request_deserializer=grms_dot_v1_dot_reservation__pb2.LaunchRequest.FromString,
                     response_serializer=grms_dot_v1_dot_reservation__pb2.Reservation.SerializeToString,
+            ),
+            'PutInput': grpc.unary_unary_rpc_method_handler(
+                    servicer.PutInput,
+                    request_deserializer=grms_dot_v1_dot_job__pb2.PutInputRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_job__pb2.PutInputResponse.SerializeToString,
+            ),
+            'Results': grpc.unary_unary_rpc_method_handler(
+                    servicer.Results,
+                    request_deserializer=grms_dot_v1_dot_reservation__pb2.ReservationResultsRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_results__pb2.ResultList.SerializeToString,
+            ),
+            'FetchResult': grpc.unary_stream_rpc_method_handler(
+                    servicer.FetchResult,
+                    request_deserializer=grms_dot_v1_dot_reservation__pb2.FetchReservationResultRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_results__pb2.ResultChunk.SerializeToString,
             ),
             'Move': grpc.unary_unary_rpc_method_handler(
                     servicer.Move,
@@ -262,6 +320,87 @@ class ReservationService(object):
             '/grms.v1.ReservationService/Launch',
             grms_dot_v1_dot_reservation__pb2.LaunchRequest.SerializeToString,
             grms_dot_v1_dot_reservation__pb2.Reservation.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PutInput(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/grms.v1.ReservationService/PutInput',
+            grms_dot_v1_dot_job__pb2.PutInputRequest.SerializeToString,
+            grms_dot_v1_dot_job__pb2.PutInputResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Results(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/grms.v1.ReservationService/Results',
+            grms_dot_v1_dot_reservation__pb2.ReservationResultsRequest.SerializeToString,
+            grms_dot_v1_dot_results__pb2.ResultList.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FetchResult(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/grms.v1.ReservationService/FetchResult',
+            grms_dot_v1_dot_reservation__pb2.FetchReservationResultRequest.SerializeToString,
+            grms_dot_v1_dot_results__pb2.ResultChunk.FromString,
             options,
             channel_credentials,
             insecure,

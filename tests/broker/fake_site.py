@@ -1,6 +1,7 @@
 """A site's `ReservationService` over real gRPC, in memory, with faults to order."""
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,8 @@ from typing import Any
 import grpc
 from grpc import aio
 
-from grms.v1 import request_pb2, reservation_pb2, reservation_pb2_grpc
+from grms.daemon.rpc_errors import refuse
+from grms.v1 import job_pb2, request_pb2, reservation_pb2, reservation_pb2_grpc, results_pb2
 
 STATES = reservation_pb2.ReservationState
 
@@ -23,8 +25,12 @@ class FakeSite(reservation_pb2_grpc.ReservationServiceServicer):
         calls: names of the calls that came.
         lose_answers: so many answers get lost, after the call took effect.
         refuse: what is refused: "book", "launch" or "extend".
+        refusal: code and field with which launches are refused; `None` if they are not.
         busy: resources that cannot be booked.
         offers: what it says that it has.
+        wanted: what was said, with each question for offers, of work that waits.
+        given: contents that were handed over, by SHA-256.
+        left: files that programs have left, by reservation and name.
     """
 
     def __init__(self) -> None:
@@ -34,8 +40,12 @@ class FakeSite(reservation_pb2_grpc.ReservationServiceServicer):
         self.calls: list[str] = []
         self.lose_answers = 0
         self.refuse = ""
+        self.refusal: tuple[grpc.StatusCode, str] | None = None
         self.busy: set[str] = set()
         self.offers = reservation_pb2.ResourceOfferResponse()
+        self.wanted: list[bool] = []
+        self.given: dict[bytes, bytes] = {}
+        self.left: dict[tuple[str, str], bytes] = {}
         self._keys: dict[str, str] = {}
         self._queues: set[asyncio.Queue[reservation_pb2.Reservation]] = set()
         self._server: aio.Server | None = None
@@ -85,9 +95,41 @@ class FakeSite(reservation_pb2_grpc.ReservationServiceServicer):
             await context.abort(grpc.StatusCode.NOT_FOUND, "there is no such reservation")
         return self.reservations[reservation_id]
 
+    async def PutInput(self, request: job_pb2.PutInputRequest, context: Any) -> Any:  # noqa: N802, ARG002  # gRPC's
+        """Takes the next bytes of a file."""
+        self.calls.append("put")
+        held = self.given.setdefault(request.file.sha256, b"")
+        if request.offset_bytes == len(held):
+            self.given[request.file.sha256] = held = held + request.content
+        return job_pb2.PutInputResponse(held_bytes=len(held))
+
+    async def Results(  # noqa: N802  # gRPC's name
+        self, request: reservation_pb2.ReservationResultsRequest, context: Any
+    ) -> Any:
+        """Says what a program has left."""
+        message = await self._known(request.reservation_id, context)
+        found = results_pb2.ResultList(complete=message.state == STATES.RESERVATION_STATE_ENDED)
+        for (reservation_id, name), content in self.left.items():
+            if reservation_id == request.reservation_id:
+                digest = hashlib.sha256(content).digest()
+                found.files.add(name=name, size_bytes=len(content), sha256=digest)
+        return found
+
+    async def FetchResult(  # noqa: N802  # gRPC's name
+        self, request: reservation_pb2.FetchReservationResultRequest, context: Any
+    ) -> AsyncIterator[results_pb2.ResultChunk]:
+        """Sends a file, a byte at a time."""
+        content = self.left.get((request.reservation_id, request.name))
+        if content is None:
+            await context.abort(grpc.StatusCode.NOT_FOUND, f"there is no {request.name}")
+        assert content is not None
+        for byte in content[request.offset_bytes :]:
+            yield results_pb2.ResultChunk(content=bytes([byte]))
+
     async def Offer(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002  # gRPC's
         """Offers what the test has put there."""
         self.calls.append("offer")
+        self.wanted.append(request.wanted)
         return self.offers
 
     async def Book(self, request: reservation_pb2.BookRequest, context: Any) -> Any:  # noqa: N802  # gRPC's name
@@ -113,6 +155,9 @@ class FakeSite(reservation_pb2_grpc.ReservationServiceServicer):
         """Runs."""
         self.calls.append("launch")
         message = await self._known(request.reservation_id, context)
+        if self.refusal is not None:
+            code, field = self.refusal
+            await refuse(context, code, "the site says so", field=field)
         if self.refuse == "launch":
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "too long")
         if request.reservation_id not in self.launches:

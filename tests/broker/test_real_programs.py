@@ -1,6 +1,6 @@
 """Programs of two diamonds over two real Slurms that have no folder in common, with kills in the middle.
 
-Each task is an ordinary job of the batch system that the plan has chosen. What the tests themselves watch (who has
+Each task is an ordinary job of the batch system that the plan has chosen, or runs in its pilot. What the tests themselves watch (who has
 begun, and a gate) lies in a folder that both can see; nothing that the broker or a site does goes over it.
 """
 
@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any, Final
 
 import pytest
 
+from grms.daemon.ports import free_port
 from lrms_sim.util.files import to_toml
 from tests.broker.brokers import configure, serving
 from tests.broker.site_processes import SiteProcess
@@ -34,9 +36,9 @@ FAILS, LONG, FORGETS = "m2", "m4", "m7"
 
 
 class SlurmSite(SiteProcess):
-    """A site over a Slurm, whose jobs the broker submits as one of its users."""
+    """A site over a Slurm, whose jobs the broker submits as one of its users, or which has a pilot for it."""
 
-    def __init__(self, folder: Path, name: str, cluster: SlurmCluster) -> None:
+    def __init__(self, folder: Path, name: str, cluster: SlurmCluster, way: str) -> None:
         super().__init__(folder, name)
         spool = folder / f"{name}-spool"
         spool.mkdir()
@@ -48,11 +50,18 @@ class SlurmSite(SiteProcess):
             "completion_log": cluster.completion_log,
             "configuration": cluster.environment["SLURM_CONF"],
         }
-        self.config.write_text(to_toml(document(folder, name, CPUS, lrms=lrms)))
+        more: dict[str, Any] = {}
+        if way == "pilots":
+            pilot = {"wall_time": "30min", "idle_limit": "5min"}
+            more["resources"] = [{"resource_id": "pilots", "processors": CPUS, "pilot": pilot}]
+            more["pilots"] = {"listen": f"127.0.0.1:{free_port()}"}
+        self.config.write_text(to_toml(document(folder, name, CPUS, lrms=lrms, **more)))
+        self.way = way
 
-    def job_entry(self) -> str:
+    def site_entry(self) -> str:
         """Returns its part of a broker's configuration."""
-        return self.entry() + f"jobs = {{ processors = {CPUS} }}\n"
+        more = "learn = true\n" if self.way == "pilots" else f"jobs = {{ processors = {CPUS} }}\n"
+        return self.entry() + more
 
 
 @contextmanager
@@ -74,7 +83,7 @@ def task(name: str, line: str, folder: Path, **more: Any) -> dict[str, Any]:
     return {"name": name, "work": 2.0, "limit": 300.0, "command": noted, **more}
 
 
-def diamond(name: str, folder: Path, *, bad: bool) -> dict[str, Any]:
+def diamond(name: str, folder: Path, way: str, *, bad: bool) -> dict[str, Any]:
     """Returns a workflow of twelve commands: one, ten beside each other, one that is given what they leave.
 
     Those in the middle wait for a gate. Where it is `bad`, one of them ends with exit code 3, one runs over its
@@ -108,7 +117,7 @@ def diamond(name: str, folder: Path, *, bad: bool) -> dict[str, Any]:
                 folder,
                 inputs={"table": f"{name}-top/numbers"},
                 outputs=["part"],
-                alternatives=[f"{site}-jobs"],
+                alternatives=[f"{site}-{way}"],
                 **more,
             )
         )
@@ -142,7 +151,8 @@ def tasks_of(folder: Path, workflow: str) -> dict[str, dict[str, Any]]:
     return {each["name"].partition("-")[2]: each for each in shown["tasks"]}
 
 
-def test_two_diamonds_run_once_whatever_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["jobs", "pilots"])
+def test_two_diamonds_run_once_whatever_is_killed(way: str, tmp_path: Path) -> None:
     """Broker, a site's daemon and a controller are killed while twenty programs run.
 
     States, exit codes and outputs are right, and `--wait` says by its status what came of a workflow.
@@ -150,13 +160,13 @@ def test_two_diamonds_run_once_whatever_is_killed(tmp_path: Path) -> None:
     need_slurm()
     folder = tmp_path
     (folder / "data.csv").write_text("".join(f"{number * number}\n" for number in range(10)))
-    flows = [diamond("good", folder, bad=False), diamond("bad", folder, bad=True)]
+    flows = [diamond("good", folder, way, bad=False), diamond("bad", folder, way, bad=True)]
     for flow in flows:
         (folder / f"{flow['name']}.toml").write_text(to_toml({"workflows": [flow]}))
     with two_slurms(folder) as clusters:
-        made = [SlurmSite(folder, name, cluster) for name, cluster in clusters.items()]
+        made = [SlurmSite(folder, name, cluster, way) for name, cluster in clusters.items()]
         limits = "[limits]\nsite_down_s = 5.0\n"
-        config = configure(folder, limits + "".join(site.job_entry() for site in made), slot=1.0)
+        config = configure(folder, limits + "".join(site.site_entry() for site in made), slot=1.0)
         with sites_running(made) as sites, serving(config) as (process, client):
             wait_for(len(client.resources()) == 2 for _ in iter(int, 1))
             waiting = {
@@ -172,6 +182,9 @@ def test_two_diamonds_run_once_whatever_is_killed(tmp_path: Path) -> None:
             }
             wait_for(len(begun(folder)) >= 22 for _ in iter(int, 1))
             assert gorba(folder, "logs", "good", "good-top").stdout == "read by x'y\n"
+            # A controller forgets what it has not saved, and its nodes end the jobs that it does not know.
+            saved, now = folder / "slurm-south/state/job_state", time.time()
+            wait_for(saved.exists() and saved.stat().st_mtime > now for _ in iter(int, 1))
             process.end(signal.SIGKILL)
             sites["north"].kill()
             clusters["south"].kill_controller()

@@ -506,7 +506,7 @@ class Machine:
                 "name": given.job_name or "wrap",
                 "user": self._asker,
                 "state": "PD",
-                "cpus": given.ntasks,
+                "cpus": given.ntasks * given.cpus_per_task,
                 "limit": given.time * 60,
                 "submit": self.now,
                 "start": None,
@@ -608,6 +608,7 @@ def _options() -> argparse.ArgumentParser:
     for name in ("parsable", "hold", "requeue", "no-requeue"):
         parser.add_argument(f"--{name}", action="store_true")
     parser.add_argument("--ntasks", type=int, default=1)
+    parser.add_argument("--cpus-per-task", type=int, default=1)
     parser.add_argument("--time", type=int, default=60)
     parser.add_argument("script", nargs="?", default="")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)

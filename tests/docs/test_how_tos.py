@@ -63,11 +63,19 @@ LEAST = (
 NEIGHBOUR = '[[partners]]\nname = "south"\naddress = "127.0.0.1:7002"\n'
 
 
-@pytest.mark.parametrize("name", ["production.md", "a-partner-misbehaves.md", "other-languages.md"])
+@pytest.mark.parametrize(
+    "name", ["production.md", "a-partner-misbehaves.md", "other-languages.md", "pilots.md"]
+)
 def test_pieces_of_a_sites_file_are_taken(name: str, tmp_path: Path) -> None:
     """Every key is one, and every value is allowed."""
     head = () if name == "other-languages.md" else (LEAST,)
     path = site_of(name, tmp_path, *head)
+    if name == "pilots.md":
+        # Which has a workflow as well, and needs a real batch system.
+        piece, *more = blocks(page(name), "toml")
+        assert all("workflows" in each or "[[sites]]" in each for each in more)
+        text = LEAST.replace("processors = 4", "processors = 128") + 'lrms = { kind = "slurm" }\n'
+        path.write_text(text + piece, encoding="utf-8")
     path.write_text(re.sub(r"login\.\w+\.example", "127.0.0.1", path.read_text("utf-8")), "utf-8")
     load_config(path)
 

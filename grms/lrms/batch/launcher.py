@@ -250,6 +250,20 @@ def _array_lines(environment: Mapping[str, str]) -> list[str]:
     return lines
 
 
+def run_files(program: Program, values: str) -> list[tuple[str, bytes, int]]:
+    """Returns the files that a run needs in its folder: name, content and mode.
+
+    `values` is as `values_text` returns it.
+    """
+    files = [
+        ("values", os.fsencode(values), 0o400),
+        ("outputs.json", json.dumps(program.outputs).encode(), 0o400),
+    ]
+    if program.script:
+        files.append(("program", program.script.encode(), 0o500))
+    return files
+
+
 def collect_text(program: Program) -> str:
     """Returns the file by which a POSIX shell links a job's outputs into its folder.
 
@@ -392,16 +406,13 @@ class Spool:
             )
             own: list[tuple[str, str | bytes, int]] = [
                 ("launch", LAUNCH if repeats else LAUNCH_ONCE, 0o500),
-                ("values", os.fsencode(values), 0o400),
-                ("outputs.json", json.dumps(program.outputs), 0o400),
+                *run_files(program, values),
             ]
             if home is not None:
                 variables = b"".join(each + b"\0" for each in home.environment)
                 own += [(ENVIRONMENT, variables, 0o400), ("collect", collect_text(program), 0o400)]
             if signal.startswith("B:"):
                 own.append((FORWARD, f"{signal.removeprefix('B:')}\n", 0o400))
-            if program.script:
-                own.append(("program", program.script, 0o500))
             if program.merged and not prints_elsewhere:
                 own.append(("stderr", "", 0o600))  # nothing else makes it
             lend_it = None

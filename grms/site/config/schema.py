@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import (
     AfterValidator,
+    BeforeValidator,
     Field,
     PlainValidator,
     SerializeAsAny,
@@ -34,6 +35,7 @@ from grms.policy.constraints_table import ConstraintsField, ReofferField, constr
 from grms.policy.registry import LOCATION_WORDS
 from grms.site.config.circuit_breaker_table import CircuitBreakerConfig
 from grms.site.config.connections import (
+    Address,
     DashboardConfig,
     GuestsConfig,
     Hours,
@@ -47,11 +49,14 @@ from grms.site.config.connections import (
 from grms.util.names import parse_endpoint
 from lrms_sim.machine.node_kinds import KINDS_MAX
 from lrms_sim.scheduling.user_defined import names_user_defined
+from lrms_sim.util.messages import duration_of
 from lrms_sim.util.plugins import LOCATION_GROUP
 from lrms_sim.workload.requests import MEMORY_MAX
 
 PARTNERS_MAX: Final = 1000
 RESOURCES_MAX: Final = 10_000
+PILOTS_MAX: Final = 1000
+PILOT_TIME_MAX_S: Final = 365 * 86400.0
 WATCHER: Final = "watcher"
 """The account of the daemon's own MQTT broker that may read everything; no site has this name."""
 
@@ -217,6 +222,66 @@ class SharedConfig(Model):
     roots: list[Annotated[str, AfterValidator(_root)]] = Field(default_factory=list)
 
 
+def _duration(value: object) -> object:
+    if not isinstance(value, str):
+        return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    seconds = duration_of(value)
+    if seconds is None:
+        raise wrong(f"{value!r} is no time; one is a number of seconds, or as '10min' or '8h'")
+    return seconds
+
+
+Duration = Annotated[
+    float, BeforeValidator(_duration), Field(gt=0, le=PILOT_TIME_MAX_S, allow_inf_nan=False)
+]
+
+
+class PilotConfig(Model):
+    """The jobs whose processors a resource has.
+
+    Attributes:
+        wall_time: of each job, as `"8h"`, or seconds.
+        partition: that runs it; empty for the batch system's choice.
+        account: that pays for it, where the batch system wants to know; empty for the default.
+        idle_limit: it ends after so long without work, and another is asked for when a broker has
+            work; left out: there is always one, or one on its way.
+        count: so many resources are there that are alike, each with pilots of its own; their names
+            are numbered.
+    """
+
+    wall_time: Duration
+    partition: str = ""
+    account: str = ""
+    idle_limit: Duration | None = None
+    count: Annotated[int, Field(ge=1, le=PILOTS_MAX)] = 1
+
+
+class PilotsConfig(Model):
+    """What all pilots of a site have in common.
+
+    Attributes:
+        listen: host and port where they connect; left out: the name of this host, and any port.
+        python: what runs the agent on a node: Python 3.8 or later.
+        spare_s: a pilot ends by itself so long before its wall time.
+        grace_s: between SIGTERM and SIGKILL for a program whose time is over.
+    """
+
+    listen: Address | None = None
+    python: str = "/usr/bin/env python3"
+    spare_s: Seconds = 60.0
+    grace_s: Seconds = 5.0
+
+    @field_validator("python")
+    @classmethod
+    def _check_python(cls, value: str) -> str:
+        if not value.startswith("/") or not value.isprintable():
+            text = (
+                f"is {value!r}; it must be the path of a program, with one word at most behind it"
+            )
+            raise wrong(text)
+        return value
+
+
 class ResourceConfig(Model):
     """A resource that can be reserved.
 
@@ -226,6 +291,7 @@ class ResourceConfig(Model):
         processors: how many reservations of one processor it holds side by side.
         speed: run time on the reference resource over run time on this one.
         cost_per_hour: for one processor, in the federation's currency.
+        pilot: the jobs that run programs there; left out: nothing is run, time is kept only.
     """
 
     resource_id: Annotated[str, Field(min_length=1, max_length=64)]
@@ -233,6 +299,15 @@ class ResourceConfig(Model):
     processors: Count = 1
     speed: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] = 1.0
     cost_per_hour: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] = 0.0
+    pilot: PilotConfig | None = None
+
+    @property
+    def ids(self) -> list[str]:
+        """The names of the resources that it stands for."""
+        count = 1 if self.pilot is None else self.pilot.count
+        if count == 1:
+            return [self.resource_id]
+        return [f"{self.resource_id}-{number}" for number in range(1, count + 1)]
 
 
 class NodesConfig(Model):
@@ -279,7 +354,9 @@ class SiteConfig(Model):
         tls: mutual TLS; without it partners are spoken to on loopback alone.
         journal: where everything acknowledged is kept.
         partners: sites one exchanges jobs with, in the order that breaks ties.
-        resources: what can be reserved, where the batch system is simulated.
+        resources: what can be reserved: simulated ones where the batch system is simulated, pilots
+            above a real one.
+        pilots: what all pilots have in common.
         limits: what is taken at most, and how long is waited.
         mqtt: where telemetry is published; nowhere if omitted.
         metrics: figures for operators; none if omitted.
@@ -314,6 +391,7 @@ class SiteConfig(Model):
     resources: Annotated[list[ResourceConfig], Field(max_length=RESOURCES_MAX)] = Field(
         default_factory=list
     )
+    pilots: PilotsConfig = PilotsConfig()
     limits: LimitsConfig = LimitsConfig()
     mqtt: MqttConfig | None = None
     metrics: MetricsConfig | None = None
@@ -355,11 +433,43 @@ class SiteConfig(Model):
                 raise wrong(f"location[{position}] {name!r} is no partner; there are: {known}")
             if name in order[:position]:
                 raise wrong(f"location[{position}] {name!r} comes twice")
-        ids = [resource.resource_id for resource in self.resources]
-        for position, resource_id in enumerate(ids):
-            if resource_id in ids[:position]:
-                text = f"resources[{position}].resource_id {resource_id!r} comes twice"
+        return self
+
+    @model_validator(mode="after")
+    def _check_resources(self) -> Self:
+        ids: set[str] = set()
+        for position, resource in enumerate(self.resources):
+            for resource_id in resource.ids:
+                if resource_id in ids:
+                    text = f"resources[{position}].resource_id {resource_id!r} comes twice"
+                    raise wrong(text)
+                ids.add(resource_id)
+        if len(ids) > RESOURCES_MAX:
+            raise wrong(f"resources are {len(ids)} with all pilots; at most {RESOURCES_MAX}")
+        return self
+
+    @model_validator(mode="after")
+    def _check_pilots(self) -> Self:
+        for position, resource in enumerate(self.resources):
+            pilot, where = resource.pilot, f"resources[{position}].pilot"
+            if pilot is None:
+                if self.lrms.kind != "simulated":
+                    text = (
+                        f"resources[{position}] has no pilot: what is launched there would not be run, as "
+                        f"the batch system is real ({self.lrms.kind}); give it a table [resources.pilot]"
+                    )
+                    raise wrong(text)
+                continue
+            if self.lrms.kind == "simulated":
+                raise wrong(f"{where} needs a real batch system; lrms.kind is 'simulated'")
+            if pilot.wall_time < 2 * self.pilots.spare_s:
+                text = f"{where}.wall_time is {pilot.wall_time:g} s; pilots.spare_s takes {self.pilots.spare_s:g} s of it"
+                raise wrong(f"{text}: at most half of it")
+            if resource.processors > self.processors:
+                text = f"resources[{position}].processors is {resource.processors}; the site has {self.processors}"
                 raise wrong(text)
+        if self.pilots.listen is not None and parse_endpoint(self.pilots.listen).is_unspecified:
+            raise wrong("pilots.listen must be an address by which nodes reach this host")
         return self
 
     @model_validator(mode="after")
@@ -367,11 +477,6 @@ class SiteConfig(Model):
         if self.lrms.kind != "simulated" and self.clock.kind != "wall":
             text = f"clock.kind is {self.clock.kind!r}; a real batch system ({self.lrms.kind}) needs 'wall'"
             raise wrong(text)
-        if self.resources and self.lrms.kind != "simulated":
-            raise wrong(
-                "resources go with lrms.kind = 'simulated' alone: what is launched in a reservation "
-                f"would not be run by a real batch system ({self.lrms.kind})"
-            )
         if self.circuit_breaker is not None and self.clock.kind == "virtual":
             raise wrong("circuit_breaker is for sites that live; a virtual clock stands still")
         return self

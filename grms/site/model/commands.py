@@ -255,6 +255,61 @@ class TellLoad(Command):
     """Hands over `LoadTold` at once: a job is to be decided, and the event that led to it came without the load."""
 
 
+# --- pilots --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PilotCommand(Command):
+    """Something to be done about a pilot, by its number."""
+
+    pilot: int
+
+
+@dataclass(frozen=True, slots=True)
+class PilotStart(PilotCommand):
+    """Hands the job of a pilot in; done again after a restart, as its key is the pilot's."""
+
+    resource_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class PilotRun(PilotCommand):
+    """Gives a program to a pilot, or again; it runs once."""
+
+    reservation: int
+
+
+@dataclass(frozen=True, slots=True)
+class PilotMove(PilotCommand):
+    """Tells a pilot that the window of a program has changed."""
+
+    reservation: int
+
+
+@dataclass(frozen=True, slots=True)
+class PilotKill(PilotCommand):
+    """Ends a program in a pilot, if it is there."""
+
+    reservation: int
+
+
+@dataclass(frozen=True, slots=True)
+class PilotKnows(PilotCommand):
+    """Tells a pilot which ends are in the journal."""
+
+    reservations: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PilotGoes(PilotCommand):
+    """Lets a pilot go that has told everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class PilotForget(PilotCommand):
+    """The pilot is over."""
+
+
 # --- those who watch -----------------------------------------------------------------------------
 
 

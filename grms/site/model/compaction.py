@@ -27,6 +27,11 @@ from grms.site.model.records import (
     PartnerPardoned,
     PartnerStanding,
     PartnerTally,
+    PilotAsked,
+    PilotDrained,
+    PilotOpened,
+    PilotOver,
+    PilotTally,
     PromisesReviewed,
     Record,
     ReportDisbelieved,
@@ -77,6 +82,7 @@ class Reading:
         count = sum(job.revision for job in self.memory.jobs.values())
         count += len(self.memory.held.arrays)
         count += sum(one.revision for one in self.memory.reservations.reservations.values())
+        count += sum(one.revision for one in self.memory.pilots.pilots.values())
         for book in books:
             count += sum(len(guest.story) for guest in book.guests.values())
             for answer in book.answered.values():
@@ -126,9 +132,13 @@ _SUMS = (
     PartnerPardoned,
     SiteBooks,
     PartnerBooks,
+    PilotTally,
     ReservationTally,
     UsageTally,
 )
+
+
+_OF_PILOTS = (PilotAsked, PilotOpened, PilotDrained, PilotOver)
 
 
 class _Needed:
@@ -145,6 +155,7 @@ class _Needed:
         self._arrays = memory.held.arrays
         self._round = memory.rounds.begun if memory.rounds.open else math.nan
         self._reservations = memory.reservations.reservations
+        self._pilots = memory.pilots.pilots
         self._given_up = given_up
         self._guests: set[GuestRef] = set()
         self._answers: set[GuestRef] = set()
@@ -167,6 +178,11 @@ class _Needed:
             return self._array_or_job(record)
         if isinstance(record, GuestDeclined | GuestWithdrawn):
             return record.job in self._answers
+        return self._is_remembered(record)
+
+    def _is_remembered(self, record: Record) -> bool:
+        if isinstance(record, _OF_PILOTS):
+            return record.pilot in self._pilots
         # Numbers begin at 1.
         reservation, job = getattr(record, "reservation", 0), getattr(record, "job", 0)
         if isinstance(job, GuestRef):
@@ -246,4 +262,7 @@ def _tallies(memory: StateTables, moment: float) -> list[Record]:
     ]
     if memory.reservations.next_number > 1:
         tallies.append(ReservationTally(moment, memory.reservations.next_number))
+    pilots = memory.pilots
+    if pilots.next_number > 1:
+        tallies.append(PilotTally(moment, pilots.next_number, pilots.held, pilots.used))
     return tallies

@@ -12,6 +12,7 @@ Any event may be handed over twice, late, or after it has lost its meaning; it t
 a question it gets the same answer.
 """
 
+import enum
 from collections.abc import Callable, Mapping
 from dataclasses import field
 
@@ -19,8 +20,8 @@ from grms.lrms import base
 from grms.policy.location import LocationPolicy
 from grms.policy.rebalancing import Rebalancing
 from grms.policy.transfer import TransferPolicy
-from grms.site.model.jobs import Completion, Load, OfferId, Progress, Request
-from grms.site.model.lifecycle import GuestState
+from grms.site.model.jobs import NO_EXIT, Completion, Exit, Load, OfferId, Progress, Request
+from grms.site.model.lifecycle import GuestState, Outcome
 from grms.site.model.settings import PartnerSettings
 from grms.site.model.translation import Translation
 from grms.site.model.usage import Weights
@@ -181,6 +182,7 @@ class Submit(LoadedEvent):
         elements: of an array; `None` for one job.
         part: returns what an element of an array runs besides the payload, by the array's name and the index;
             callable only while the event is handled.
+        here: it is offered to nobody, now or later.
     """
 
     user: str
@@ -192,6 +194,7 @@ class Submit(LoadedEvent):
     dependencies: tuple[Dependency, ...] = ()
     elements: ArraySpec | None = None
     part: Callable[[str, int], bytes] | None = field(default=None, compare=False, repr=False)
+    here: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +241,7 @@ class LaunchReservation(Event):
         run_time: on the reference resource, seconds.
         to_the_end: it may run to the end of the reservation, however much it has requested.
         program: whether there is a program to run.
+        payload: it.
     """
 
     owner: str
@@ -247,6 +251,7 @@ class LaunchReservation(Event):
     run_time: float
     to_the_end: bool = False
     program: bool = False
+    payload: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +280,102 @@ class ReleaseReservation(Event):
 @dataclass(frozen=True, slots=True)
 class ReservationsDue(Event):
     """Time changes reservations at this moment (`ReservationBook.next_time`)."""
+
+
+# --- pilots --------------------------------------------------------------------------------------
+
+
+class RunState(enum.StrEnum):
+    """Where a program stands in a pilot; the words of the agent."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True)
+class RunNews:
+    """What is known of a program that was given to a pilot.
+
+    Attributes:
+        reservation: in which it was launched.
+        start_time, end_time: seconds; `None` if it has not started, or not ended.
+        outcome: how it has ended; `None` if it certainly has not begun.
+        reason: for people.
+    """
+
+    reservation: int
+    state: RunState
+    start_time: float | None = None
+    end_time: float | None = None
+    outcome: Outcome | None = None
+    exit: Exit = NO_EXIT
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PilotWanted(Event):
+    """A pilot is to be asked for, of a resource that has none that takes runs."""
+
+    resource_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class PilotConnected(Event):
+    """A pilot is there, perhaps again.
+
+    Attributes:
+        until: it takes runs that end by then, seconds.
+        host: its node.
+        drained: why it takes no more; empty if it does.
+        runs: all that it has; what was sent before and is not among them did not arrive.
+    """
+
+    pilot: int
+    until: float
+    host: str
+    drained: str
+    runs: tuple[RunNews, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PilotTold(Event):
+    """Programs in a pilot have started or ended."""
+
+    pilot: int
+    runs: tuple[RunNews, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PilotDrains(Event):
+    """A pilot takes no more runs."""
+
+    pilot: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PilotLeaves(Event):
+    """A pilot has told everything, and waits until that is durable."""
+
+    pilot: int
+
+
+@dataclass(frozen=True, slots=True)
+class PilotEnded(Event):
+    """The job of a pilot has ended.
+
+    Attributes:
+        runs: how its programs have ended that have not told it themselves, as far as can be found.
+        reason: for people.
+        held, used: processor-seconds of its job, and of its runs.
+    """
+
+    pilot: int
+    runs: tuple[RunNews, ...]
+    reason: str
+    held: float
+    used: float
 
 
 # --- partners ask --------------------------------------------------------------------------------

@@ -445,6 +445,7 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
         confirms: its partner holds a place for it, and is to be told to start it.
         revision: counts the changes.
         unfit: why this site's own batch system would never run it, in its words; empty if it may.
+        here: it is offered to nobody.
         unplaced: how often neither this site nor any partner asked could run it.
         unplaced_time: of the last such finding, seconds; nan for none.
         weighed: input of its last decision; `None` before the first, and after a restart.
@@ -486,6 +487,7 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
     revision: int = 1
     story: list[JobState] = msgspec.field(default_factory=partial(list, (JobState.RECEIVED,)))
     unfit: str = ""
+    here: bool = False
     unplaced: int = 0
     unplaced_time: float = math.nan
     weighed: Weighed | None = None

@@ -161,12 +161,13 @@ GUEST_MOVES: Mapping[JobState, Mapping[JobState, str]] = {
 RESERVATION_MOVES: Mapping[ReservationState, Mapping[ReservationState, str]] = {
     ReservationState.BOOKED: {
         ReservationState.LAUNCHED: "a job was handed in for it",
-        ReservationState.RELEASED: "its owner gives it back",
+        ReservationState.RELEASED: "its owner gives it back, or its pilot is gone",
         ReservationState.EXPIRED: "its end has passed without a job",
     },
     ReservationState.LAUNCHED: {
         ReservationState.RUNNING: "it has begun, and its job starts",
-        ReservationState.RELEASED: "its owner gives it back",
+        ReservationState.ENDED: "its program cannot be started",
+        ReservationState.RELEASED: "its owner gives it back, or its pilot is gone",
     },
     ReservationState.RUNNING: {
         ReservationState.ENDED: "its job has ended, or was cut off",

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from grms.site.model.commitments import PromiseRow
-from grms.site.model.jobs import Exit, GuestRef, JobRef, Request
+from grms.site.model.jobs import NO_EXIT, Exit, GuestRef, JobRef, Request
 from grms.site.model.lifecycle import Outcome
 from grms.site.model.usage import UsageRow
 from grms.util.dependencies import Dependency
@@ -35,6 +35,7 @@ class JobReceived(Record, frozen=True):
         dependencies: what it waits for.
         array: number of the array of which it is an element, 0 for none.
         index: in that array.
+        here: it is offered to nobody.
     """
 
     job: int
@@ -47,6 +48,7 @@ class JobReceived(Record, frozen=True):
     dependencies: tuple[Dependency, ...] = ()
     array: int = 0
     index: int = 0
+    here: bool = False
 
 
 class ArrayReceived(Record, frozen=True):
@@ -410,6 +412,10 @@ class ReservationLaunched(Record, frozen=True):
         cut_off: it would run longer.
         needed_time: seconds it would take if it were not cut off.
         to_the_end: it may run to the end of the reservation.
+        pilot: number of the pilot that runs it; 0 where nothing is run.
+        run_key: names its folder; empty where nothing is run.
+        request: of the program; `None` where nothing is run.
+        payload: the program; empty where nothing is run.
     """
 
     reservation: int
@@ -418,6 +424,10 @@ class ReservationLaunched(Record, frozen=True):
     cut_off: bool
     needed_time: float
     to_the_end: bool
+    pilot: int = 0
+    run_key: str = ""
+    request: Request | None = None
+    payload: bytes = b""
 
 
 class ReservationStarted(Record, frozen=True):
@@ -428,22 +438,73 @@ class ReservationStarted(Record, frozen=True):
 
 
 class ReservationEnded(Record, frozen=True):
-    """The job of a reservation has ended; what is left of the window is free."""
+    """The job of a reservation has ended; what is left of the window is free.
+
+    `outcome` is that of a program, `None` where nothing was run; `reason` is for people.
+    """
 
     reservation: int
     end_time: float
+    outcome: Outcome | None = None
+    exit: Exit = NO_EXIT
+    reason: str = ""
 
 
 class ReservationReleased(Record, frozen=True):
-    """A reservation was released; a running job has ended then."""
+    """A reservation was released; a running job has ended then.
+
+    `reason` is why, where it was not its owner who released it.
+    """
 
     reservation: int
+    reason: str = ""
 
 
 class ReservationExpired(Record, frozen=True):
     """The end of a reservation has passed without a job."""
 
     reservation: int
+
+
+# --- pilots --------------------------------------------------------------------------------------
+
+
+class PilotAsked(Record, frozen=True):
+    """A pilot is wanted for a resource.
+
+    `pilot` is the site's number of it: 1, 2, 3, …; `name` is unique for all time.
+    """
+
+    pilot: int
+    resource_id: str
+    name: str
+
+
+class PilotOpened(Record, frozen=True):
+    """A pilot takes runs until a moment, seconds; it was connected to for the first time, or its end has changed."""
+
+    pilot: int
+    until: float
+    host: str
+
+
+class PilotDrained(Record, frozen=True):
+    """A pilot takes no more runs."""
+
+    pilot: int
+    reason: str
+
+
+class PilotOver(Record, frozen=True):
+    """The job of a pilot has ended, and none of its runs runs any more.
+
+    `held` and `used` are processor-seconds: those of its job, and those of its runs.
+    """
+
+    pilot: int
+    reason: str
+    held: float
+    used: float
 
 
 # --- sums ----------------------------------------------------------------------------------------
@@ -513,6 +574,17 @@ class ReservationTally(Record, frozen=True):
     """The number of the next reservation, in a journal that was compacted; absent if there was none."""
 
     next_reservation: int
+
+
+class PilotTally(Record, frozen=True):
+    """Sums of pilots that are over, in a journal that was compacted; absent if there was none.
+
+    `held` and `used` are processor-seconds.
+    """
+
+    next_pilot: int
+    held: float
+    used: float
 
 
 KINDS: Final = tuple(Record.__subclasses__())

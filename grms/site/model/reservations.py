@@ -5,6 +5,9 @@ of one resource from its beginning up to and not including its end. A job launch
 or from now if that has passed, for its time over the resource's speed; the rest of the window is then free again.
 A reservation can be moved to another window that is free.
 
+Where a resource has pilots (`grms.site.model.pilots`) programs run in its reservations. Then start and end are what the
+pilot tells, and the resource is free only as long as its open pilot is there.
+
 The book is changed by journal records alone; `grms.site.scheduler.reservations` decides which.
 """
 
@@ -15,7 +18,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from grms.site.model.jobs import NO_EXIT, Exit, Request
 from grms.site.model.lifecycle import RESERVATION_MOVES, IllegalMove, Outcome, ReservationState
+from grms.site.model.pilots import PilotBook
 from grms.site.model.records import (
     Record,
     ReservationBooked,
@@ -45,6 +50,7 @@ class Resource:
         processors: capacity, in concurrent reservations of one processor.
         speed: run time on the reference resource over run time on this one.
         cost_per_hour: of one processor.
+        piloted: its processors are those of a pilot.
     """
 
     resource_id: str
@@ -52,6 +58,7 @@ class Resource:
     processors: int = 1
     speed: float = 1.0
     cost_per_hour: float = 0.0
+    piloted: bool = False
 
     def cost(self, processors: int, begin: float, end: float) -> float:
         """Returns the cost of processors from a beginning to an end, both in seconds."""
@@ -77,6 +84,13 @@ class Reservation:
         needed_time: seconds the job would take if it were not cut off; 0 before.
         to_the_end: the job may run to the end of the reservation.
         booked: begin and end as booked, seconds, even if it has moved.
+        pilot: number of the pilot that runs its program; 0 for none.
+        run_key: names the folder of that run; empty without one.
+        request: of the program; `None` without one.
+        payload: the program, until it has ended; empty without one.
+        ended_as: how the program has ended; `None` before, and without one.
+        exit: of the program.
+        reason: of its end, for people.
     """
 
     number: int
@@ -98,6 +112,13 @@ class Reservation:
     start_time: float = math.nan
     end_time: float = math.nan
     revision: int = 1
+    pilot: int = 0
+    run_key: str = ""
+    request: Request | None = None
+    payload: bytes = b""
+    ended_as: Outcome | None = None
+    exit: Exit = NO_EXIT
+    reason: str = ""
 
     @property
     def is_open(self) -> bool:
@@ -108,8 +129,10 @@ class Reservation:
     def outcome(self) -> Outcome | None:
         """Outcome of the launched job; `None` before, and without a job.
 
-        Its time was kept and nothing was run: sites run no programs in reservations.
+        Without a pilot its time was kept and nothing was run.
         """
+        if self.ended_as is not None:
+            return self.ended_as
         if self.state is ReservationState.ENDED:
             return Outcome.FAILED if self.cut_off else Outcome.NOT_RUN
         if self.state is ReservationState.RELEASED and self.launch_key:
@@ -126,6 +149,8 @@ class Reservation:
         """When time next changes its state, seconds; infinity for never."""
         if self.state is ReservationState.BOOKED:
             return self.end
+        if self.pilot:
+            return math.inf  # the pilot tells
         if self.state is ReservationState.LAUNCHED:
             return self.job_begin
         if self.state is ReservationState.RUNNING:
@@ -162,7 +187,9 @@ class ReservationBook:
         next_number: of the next reservation.
     """
 
-    def __init__(self, resources: Iterable[Resource], kept: int) -> None:
+    def __init__(
+        self, resources: Iterable[Resource], kept: int, pilots: PilotBook | None = None
+    ) -> None:
         self.resources = {resource.resource_id: resource for resource in resources}
         self.reservations: dict[int, Reservation] = {}
         self.keys: dict[tuple[str, str], int] = {}
@@ -171,6 +198,7 @@ class ReservationBook:
         self.over: deque[int] = deque()
         self.next_number = 1
         self._kept = kept
+        self._pilots = pilots or PilotBook()
         self._due: list[tuple[float, int, int]] = []
         self.changes: dict[type[Record], Callable[[Any], None]] = {
             ReservationBooked: self._booked,
@@ -199,6 +227,13 @@ class ReservationBook:
         the reservation of the number `but` holds counts as free.
         """
         stretches: list[tuple[float, float, int]] = []
+        if resource.piloted:
+            pilot = self._pilots.open(resource.resource_id)
+            if pilot is None:
+                return []
+            begin, end = max(begin, pilot.open_time), min(end, pilot.until)
+            if begin >= end:
+                return []
         changes: Counter[float] = Counter({begin: 0, end: 0})
         for held in self.open.values():
             if held.number == but or held.resource_id != resource.resource_id:
@@ -222,6 +257,10 @@ class ReservationBook:
 
         What the reservation of the number `but` holds counts as free.
         """
+        if resource.piloted:
+            pilot = self._pilots.open(resource.resource_id)
+            if pilot is not None:
+                begin = max(begin, pilot.open_time)  # what has passed by then is not asked for
         reached = begin
         for left, right, number in self.free(resource, begin, end, but):
             if left > reached or number < processors:
@@ -314,6 +353,10 @@ class ReservationBook:
                 cut_off=record.cut_off,
                 needed_time=record.needed_time,
                 to_the_end=record.to_the_end,
+                pilot=record.pilot,
+                run_key=record.run_key,
+                request=record.request,
+                payload=record.payload,
             )
         )
 
@@ -325,12 +368,20 @@ class ReservationBook:
         # Its window stays as it was asked for, so that its key is known again; what is over holds
         # nothing.
         found = self.reservations[record.reservation]
-        self._keep(found.moved(ReservationState.ENDED, end_time=record.end_time))
+        change = {
+            "end_time": record.end_time,
+            "ended_as": record.outcome,
+            "exit": record.exit,
+            "reason": record.reason,
+            "payload": b"",
+        }
+        self._keep(found.moved(ReservationState.ENDED, **change))
 
     def _released(self, record: ReservationReleased) -> None:
         found = self.reservations[record.reservation]
         ran = found.state is ReservationState.RUNNING
-        change = {"end_time": record.time} if ran else {}
+        change: dict[str, Any] = {"end_time": record.time} if ran else {}
+        change |= {"reason": record.reason, "payload": b""}
         self._keep(found.moved(ReservationState.RELEASED, **change))
 
     def _expired(self, record: ReservationExpired) -> None:

@@ -26,6 +26,7 @@ from grms.site.model.jobs import (
 )
 from grms.site.model.lifecycle import GuestState, JobState
 from grms.site.model.partners import PartnerBook, response_time
+from grms.site.model.pilots import PilotBook
 from grms.site.model.rebalance_rounds import RebalanceBook
 from grms.site.model.records import (
     AbandonedSettled,
@@ -133,7 +134,10 @@ class StateTables:
         self.lrms_moment = -math.inf
         self.reserved: dict[str, GuestJob] = {}
         self.books: dict[str, PartnerBook] = {}
-        self.reservations = ReservationBook(settings.resources, settings.limits.reservations_kept)
+        self.pilots = PilotBook()
+        self.reservations = ReservationBook(
+            settings.resources, settings.limits.reservations_kept, self.pilots
+        )
         self.rounds = RebalanceBook()
         self.held = HeldJobBook()
         self.usage = UsageBook()
@@ -185,6 +189,7 @@ class StateTables:
             PartnerBooks: self._partner_books,
             UsageTally: self._usage_tally,
             **self.reservations.changes,
+            **self.pilots.changes,
         }
 
     def apply(self, record: Record) -> None:
@@ -306,6 +311,7 @@ class StateTables:
             payload=record.payload if array is None else array.payload,
             part=b"" if array is None else record.payload,
             unfit=record.unfit,
+            here=record.here,
             submit_time=record.time,
             array=record.array,
             index=record.index,

@@ -12,7 +12,6 @@ from grms.daemon.file_names import STDERR, STDOUT, STREAMS
 from grms.daemon.job_files import FileProblemError
 from grms.daemon.messages import WireError
 from grms.daemon.rpc_errors import Context, refuse
-from grms.daemon.uploads import NoRoomError
 from grms.site.gateway.admission import Admission
 from grms.site.gateway.user_listener import User
 from grms.site.model.commands import ReplyJob
@@ -20,6 +19,7 @@ from grms.site.model.events import Cancel, Preview, Submit
 from grms.site.model.held_jobs import JobArray
 from grms.site.model.jobs import HomeJob, Request
 from grms.site.model.lifecycle import JobState
+from grms.site.rpc.input_service import look_at_inputs, taken
 from grms.site.rpc.result_service import refused, sent, write_results
 from grms.site.runtime.event_loop import Engine
 from grms.site.scheduler.state import SiteState
@@ -33,7 +33,6 @@ from grms.site.wire.convert import (
     executed_on,
     read_array,
     read_dependencies,
-    read_input,
     read_job_state,
     read_request,
     write_array,
@@ -214,16 +213,9 @@ class JobService(job_pb2_grpc.JobServiceServicer):
     async def Submit(self, request: job_pb2.SubmitRequest, context: Context) -> job_pb2.Job:  # noqa: N802  # gRPC's name
         """Takes a job."""
         user, wanted = await self._wanted(request, context)
-        try:
-            lacking = await self._inputs.lacking_of(user.name, wanted.payload)
-        except OSError as error:
-            text = f"the files that jobs are given cannot be looked at: {error.strerror or error}"
-            await refuse(context, grpc.StatusCode.UNAVAILABLE, text)
-        if lacking:
-            text = f"{lacking} is not here; it is handed over before the job that is given it"
-            await refuse(context, grpc.StatusCode.FAILED_PRECONDITION, text, field="inputs")
-        if problem := await self._inputs.misplaced(wanted.payload):
-            await self._admission.invalid(context, WireError("request.program.inputs", problem))
+        await look_at_inputs(
+            context, self._admission, self._inputs, user.name, wanted.payload, field="request"
+        )
         event = Submit(*self._engine.stamp(), **wanted._asdict())
         answer = await self._admission.ask(context, event, self._answer)
         self._admission.audit(
@@ -272,18 +264,7 @@ class JobService(job_pb2_grpc.JobServiceServicer):
     ) -> job_pb2.PutInputResponse:
         """Takes the next bytes of a file."""
         user = await self._admission.user(context)
-        await self._admission.check_stopping(context)
-        file = read_input(request.file)
-        try:
-            held = await self._inputs.put(user.name, file, request.offset_bytes, request.content)
-        except NoRoomError as error:
-            await refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, str(error), retry_s=10.0)
-        except ValueError as error:
-            await self._admission.invalid(context, WireError("file", str(error)))
-        except OSError as error:
-            text = f"the file cannot be kept: {error.strerror or error}"
-            await refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, text)
-        return job_pb2.PutInputResponse(held_bytes=held)
+        return await taken(context, self._admission, self._inputs, user.name, request)
 
     async def Get(self, request: job_pb2.GetRequest, context: Context) -> job_pb2.Job:  # noqa: N802  # gRPC's name
         """Returns one job."""

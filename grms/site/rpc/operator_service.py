@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Final
 
@@ -24,6 +24,7 @@ from grms.site.model.jobs import GuestJob
 from grms.site.model.partners import PartnerBook
 from grms.site.model.usage import Weights, cost, month_of
 from grms.site.peers.peers import PeerClients
+from grms.site.pilots.manager import Pilots
 from grms.site.rpc.job_service import shown_job
 from grms.site.rpc.reconfigure import Reloaded
 from grms.site.runtime.journal import Journal
@@ -49,6 +50,7 @@ class SiteFacts:
         clock: "wall", "scaled" or "virtual".
         telemetry_connected: whether the MQTT broker is connected.
         owner: says whose a guest's job is, by its key; empty if nobody has said.
+        pilots: what all pilots of the site have done; `None` if it has none.
         reload: reads the configuration anew; raises ConfigError.
         pages: makes an address that shows the pages to one browser; empty if none are served.
     """
@@ -57,6 +59,7 @@ class SiteFacts:
     journal: Journal
     telemetry_connected: Callable[[], bool]
     owner: Callable[[str], str]
+    pilots: Pilots | None
     reload: Callable[[], Reloaded]
     pages: Callable[[], str]
 
@@ -86,6 +89,32 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         """Returns how the site is."""
         await self._admission.operator(context)
         return await self._status(context)
+
+    async def Pilots(  # noqa: N802  # gRPC's name
+        self,
+        request: operator_pb2.PilotsRequest,  # noqa: ARG002  # gRPC hands it over
+        context: Context,
+    ) -> operator_pb2.PilotsResponse:
+        """Returns the site's pilots."""
+        await self._admission.operator(context)
+        book, pilots = self._engine.state.memory.pilots, self._facts.pilots
+        answer = operator_pb2.PilotsResponse(held=book.held, used=book.used)
+        for pilot in book.pilots.values():
+            entry = answer.pilots.add(
+                resource_id=pilot.resource_id,
+                state=pilot.state,
+                host=pilot.host,
+                asked_time_s=pilot.asked_time,
+                reason=pilot.reason or pilot.drained,
+            )
+            for name in ("open_time", "until", "over_time"):
+                value = getattr(pilot, name)
+                if not math.isnan(value):
+                    setattr(entry, f"{name}_s", value)
+            if pilots is not None:
+                for name, value in asdict(pilots.use(pilot)).items():
+                    setattr(entry, name, value)
+        return answer
 
     async def Partners(  # noqa: N802  # gRPC's name
         self,

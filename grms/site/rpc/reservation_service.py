@@ -9,6 +9,7 @@ import grpc
 
 from grms.daemon.messages import WireError
 from grms.daemon.rpc_errors import Context, refuse
+from grms.lrms.base import LrmsRefusedError
 from grms.site.gateway.admission import Admission
 from grms.site.model.commands import ReplyReservation
 from grms.site.model.events import (
@@ -18,12 +19,18 @@ from grms.site.model.events import (
     ReleaseReservation,
     ReservationsDue,
 )
-from grms.site.model.lifecycle import Outcome
+from grms.site.model.jobs import Request
 from grms.site.model.reservations import Reservation
+from grms.site.pilots.manager import Pilots
+from grms.site.pilots.order import check
+from grms.site.rpc.input_service import look_at_inputs, taken
+from grms.site.rpc.result_service import sent, write_results
 from grms.site.runtime.event_loop import Engine
 from grms.site.scheduler.reservations import window_problem
-from grms.site.wire.convert import read_request
-from grms.v1 import request_pb2, reservation_pb2, reservation_pb2_grpc
+from grms.site.staging.download import ResultServer
+from grms.site.staging.stage_in import InputServer
+from grms.site.wire.convert import read_request, write_end
+from grms.v1 import job_pb2, reservation_pb2, reservation_pb2_grpc, results_pb2
 
 UPDATES_MAX: Final = 1000
 """Changes queued for a slow watcher; beyond, its call is ended."""
@@ -99,10 +106,20 @@ def _end(queue: asyncio.Queue[Reservation | None]) -> None:
 class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
     """Implements `proto/grms/v1/reservation.proto`."""
 
-    def __init__(self, admission: Admission, reservations: Reservations) -> None:
+    def __init__(
+        self,
+        admission: Admission,
+        reservations: Reservations,
+        inputs: InputServer,
+        pilots: Pilots | None = None,
+        results: ResultServer | None = None,
+    ) -> None:
         self._admission = admission
         self._engine = admission.engine
         self._reservations = reservations
+        self._inputs = inputs
+        self._pilots = pilots
+        self._results = results
 
     async def Offer(  # noqa: N802  # gRPC's name
         self, request: reservation_pb2.ResourceOfferRequest, context: Context
@@ -112,6 +129,8 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
         begin, end = request.window.begin_s, request.window.end_s
         if problem := window_problem(begin, end):
             await self._admission.invalid(context, WireError("window", problem))
+        if request.wanted and self._pilots is not None:
+            self._pilots.want(request.labels)
         book = self._engine.state.memory.reservations
         answer = reservation_pb2.ResourceOfferResponse()
         for resource in book.resources.values():
@@ -165,9 +184,12 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
         """Runs a job in a reservation."""
         owner = await self._owner(context)
         try:
-            wanted, _ = read_request(request.job, "job")
+            wanted, payload = read_request(request.job, "job")
         except WireError as error:
             await self._admission.invalid(context, error)
+        program = request.job.HasField("program")
+        if program and self._pilots is not None:
+            await self._check(context, owner, wanted, payload)
         simulated = request.job.HasField("simulated")
         estimate = request.estimate_s or wanted.requested_time
         if not (math.isfinite(estimate) and estimate > 0):
@@ -181,7 +203,8 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
             wanted,
             run_time=request.job.simulated.run_time_s if simulated else estimate,
             to_the_end=request.to_the_end,
-            program=request.job.HasField("program"),
+            program=program,
+            payload=payload if program else b"",
         )
         return self._answer(await self._admission.ask(context, event, _reservation))
 
@@ -223,6 +246,51 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
         finally:
             self._reservations.unwatch(owner, queue)
 
+    async def PutInput(  # noqa: N802  # gRPC's name
+        self, request: job_pb2.PutInputRequest, context: Context
+    ) -> job_pb2.PutInputResponse:
+        """Takes the next bytes of a file."""
+        owner = await self._owner(context)
+        return await taken(context, self._admission, self._inputs, owner, request)
+
+    async def Results(  # noqa: N802  # gRPC's name
+        self, request: reservation_pb2.ReservationResultsRequest, context: Context
+    ) -> results_pb2.ResultList:
+        """Says which files the program of a reservation has left."""
+        found = await self._run_of(context, request.reservation_id)
+        assert self._results is not None
+        ended = not found.is_open
+        return write_results(await self._results.of_run(found.run_key, ended=ended))
+
+    async def FetchResult(  # noqa: N802  # gRPC's name
+        self, request: reservation_pb2.FetchReservationResultRequest, context: Context
+    ) -> AsyncIterator[results_pb2.ResultChunk]:
+        """Sends one of them."""
+        found = await self._run_of(context, request.reservation_id)
+        assert self._results is not None
+        pieces = self._results.read_run(found.run_key, request.name, request.offset_bytes)
+        async for chunk in sent(context, pieces):
+            yield chunk
+
+    async def _run_of(self, context: Context, reservation_id: str) -> Reservation:
+        owner = await self._admission.reserver(context)
+        book = self._engine.state.memory.reservations
+        found = await self._admission.look(
+            context, lambda _: book.get(_number(reservation_id), owner)
+        )
+        if found is None or not found.run_key:
+            self._admission.count("not_found", context, repr(reservation_id))
+            text = f"no program was launched in a reservation {reservation_id!r} of {owner}"
+            await refuse(context, grpc.StatusCode.NOT_FOUND, text, field="reservation_id")
+        return found
+
+    async def _check(self, context: Context, owner: str, wanted: Request, payload: bytes) -> None:
+        try:
+            check("", wanted, payload)
+        except LrmsRefusedError as error:
+            await self._admission.invalid(context, WireError("job.program", error.reason))
+        await look_at_inputs(context, self._admission, self._inputs, owner, payload, field="job")
+
     async def _owner(self, context: Context) -> str:
         owner = await self._admission.reserver(context)
         await self._admission.check_journal(context)
@@ -236,13 +304,6 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
             state=reservation.state.name.lower(),
         )
         return _message(reservation)
-
-
-_OUTCOMES: Final = {
-    Outcome.NOT_RUN: request_pb2.OUTCOME_NOT_RUN,
-    Outcome.CANCELLED: request_pb2.OUTCOME_CANCELLED,
-}
-"""Outcome reported for a reservation's end; all others are failures to whoever reserves."""
 
 
 def _reservation(reply: ReplyReservation) -> Reservation:
@@ -272,5 +333,6 @@ def _message(reservation: Reservation) -> reservation_pb2.Reservation:
     if not math.isnan(reservation.end_time):
         message.end_time_s = reservation.end_time
     if reservation.outcome is not None:
-        message.outcome = _OUTCOMES.get(reservation.outcome, request_pb2.OUTCOME_FAILED)
+        write_end(message, reservation.outcome, reservation.exit)
+    message.reason = reservation.reason
     return message

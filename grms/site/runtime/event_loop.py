@@ -24,6 +24,7 @@ from grms.site.model.commands import (
     Command,
     LrmsCancel,
     LrmsSubmit,
+    PilotCommand,
     Publish,
     PublishReservation,
     PublishRound,
@@ -107,6 +108,7 @@ class Engine(Loop[Event, Command, SiteState]):
         self._publish: list[Callable[[HomeJob], None]] = []
         self._publish_reservation: list[Callable[[Reservation], None]] = []
         self._publish_round: list[Callable[[PublishRound], None]] = []
+        self._pilots: Callable[[PilotCommand], None] = _no_pilots
         self._seen: list[Callable[[Event, Sequence[Command]], None]] = []
         self._ahead = ahead
         self._held: asyncio.TimerHandle | None = None
@@ -127,6 +129,10 @@ class Engine(Loop[Event, Command, SiteState]):
     def on_round(self, tell: Callable[[PublishRound], None]) -> None:
         """Calls a function after every round of offers, once its outcome is durable."""
         self._publish_round.append(tell)
+
+    def on_pilot(self, do: Callable[[PilotCommand], None]) -> None:
+        """Sets who carries out commands about pilots; call it before the first event."""
+        self._pilots = do
 
     def on_event(self, tell: Callable[[Event, Sequence[Command]], None]) -> None:
         """Calls a function with every event and its consequences."""
@@ -212,6 +218,8 @@ class Engine(Loop[Event, Command, SiteState]):
         elif isinstance(command, Send):
             assert self._outward is not None
             self._outward.send(command)
+        elif isinstance(command, PilotCommand):
+            self._pilots(command)
         elif isinstance(command, PublishReservation):
             for show in self._publish_reservation:
                 show(command.reservation)
@@ -227,3 +235,7 @@ class Engine(Loop[Event, Command, SiteState]):
             if job is not None:
                 for tell in self._publish:
                     tell(job)
+
+
+def _no_pilots(command: PilotCommand) -> None:
+    raise AssertionError(f"this site has no pilots: {command}")

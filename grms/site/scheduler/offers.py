@@ -112,7 +112,9 @@ class OfferHandler:
     ) -> PartnerBook | None:
         # Returns the partner that a job is to be offered to next; None if it is not offered any more.
         settings, books = self.memory.settings, self.memory.books
-        if job.remaining is None:
+        if job.here:
+            job.remaining = []
+        elif job.remaining is None:
             begin_decision(job, self.memory, transaction.now)
         late = transaction.now - job.decision_time > settings.decision_time_max
         assert job.remaining is not None

@@ -279,6 +279,7 @@ def _may_leave(job: HomeJob) -> bool:
     # behind all others, and would each time, where partners hold places and then deny them.
     return (
         job.state is JobState.QUEUED
+        and not job.here
         and not job.begun
         and not job.cancel_requested
         and job.end_told is None

@@ -7,7 +7,15 @@ how late a timer is. Asking twice with one key has the same answer and changes n
 import math
 from typing import Final
 
-from grms.site.model.commands import PublishReservation, Refusal, Refuse, ReplyReservation
+from grms.site.model.commands import (
+    PilotKill,
+    PilotMove,
+    PilotRun,
+    PublishReservation,
+    Refusal,
+    Refuse,
+    ReplyReservation,
+)
 from grms.site.model.events import (
     BookReservation,
     LaunchReservation,
@@ -15,6 +23,7 @@ from grms.site.model.events import (
     ReleaseReservation,
     ReservationsDue,
 )
+from grms.site.model.jobs import lrms_key
 from grms.site.model.lifecycle import ReservationState
 from grms.site.model.records import (
     Record,
@@ -36,6 +45,8 @@ _RUNS_NO_PROGRAM: Final = (
     "this site cannot run a program in a reservation: its batch system is real, and none of its "
     "processors stand behind what can be reserved; hand the program in as a job (grms submit)"
 )
+_RUNS_PROGRAMS_ALONE: Final = "this resource has pilots, which run programs; there is none"
+_NO_PILOT: Final = "the pilot of {} is not there, or ends before the reservation does"
 
 
 class ReservationHandler:
@@ -157,6 +168,8 @@ class ReservationHandler:
             transaction.do(Refuse(event.id, Refusal.PRECONDITION, reason))
         elif resource is None:
             transaction.do(_no_resource(event.id, found.resource_id))
+        elif resource.piloted:
+            self._launch_in_pilot(event, found, transaction)
         elif event.program and not self.memory.settings.runs_nothing:
             transaction.do(Refuse(event.id, Refusal.PRECONDITION, _RUNS_NO_PROGRAM, "job.program"))
         else:
@@ -192,6 +205,61 @@ class ReservationHandler:
         self._change(found.number, record, transaction)
         self._reply(found.number, transaction)
 
+    def _launch_in_pilot(
+        self, event: LaunchReservation, found: Reservation, transaction: Transaction
+    ) -> None:
+        if reason := self._not_for_pilots(event, found):
+            transaction.do(Refuse(event.id, Refusal.INVALID, reason, "job"))
+            return
+        pilot = self.memory.pilots.open(found.resource_id)
+        if pilot is None or found.end > pilot.until or found.end <= transaction.now:
+            reason = _NO_PILOT.format(found.resource_id)
+            transaction.do(Refuse(event.id, Refusal.PRECONDITION, reason))
+            return
+        limit = event.request.requested_time
+        record = ReservationLaunched(
+            transaction.now,
+            found.number,
+            event.launch_key,
+            run_time=limit,
+            cut_off=False,
+            needed_time=limit,
+            to_the_end=True,
+            pilot=pilot.number,
+            run_key=lrms_key(self.memory.settings.name, self.memory.epoch, found.number),
+            request=event.request,
+            payload=event.payload,
+        )
+        self._change(found.number, record, transaction)
+        transaction.do(PilotRun(transaction.cause, pilot.number, found.number))
+        self._reply(found.number, transaction)
+
+    def _not_for_pilots(self, event: LaunchReservation, found: Reservation) -> str:
+        asked, most = event.request.asked, self.memory.settings.limits.payload_bytes
+        if not event.program:
+            return _RUNS_PROGRAMS_ALONE
+        if event.request.processors > found.processors:
+            return (
+                f"the program needs {event.request.processors} processors; reservation {found.number} "
+                f"has {found.processors}"
+            )
+        if len(event.payload) > most:
+            return f"what is to run has {len(event.payload)} bytes; at most {most} are possible"
+        unknown = {
+            "GPUs": asked.gpus is not None,
+            f"{asked.nodes_min} nodes": asked.nodes_min > 1,
+            "whole nodes": asked.exclusive,
+            "licences": bool(asked.licences),
+            "a container image": bool(asked.image),
+            "a signal before its end": bool(asked.signal),
+        }
+        wants = [what for what, is_wanted in unknown.items() if is_wanted]
+        if wants:
+            return (
+                f"the program asks for {wants[0]}; a pilot hands out processors of one node alone"
+            )
+        return ""
+
     def move(self, event: MoveReservation, transaction: Transaction) -> None:
         """Moves a reservation to another window; one that is there already stays as it is.
 
@@ -216,7 +284,7 @@ class ReservationHandler:
         else:
             begin, end = event.new
             run_time, cut_off = found.run_time, found.cut_off
-            if found.to_the_end:
+            if found.to_the_end and not found.pilot:
                 allowed = end - max(begin, found.launch_time)
                 run_time, cut_off = min(found.needed_time, allowed), found.needed_time > allowed
             cost = resource.cost(found.processors, begin, end)
@@ -224,6 +292,8 @@ class ReservationHandler:
                 transaction.now, found.number, begin, end, run_time, cut_off=cut_off, cost=cost
             )
             self._change(found.number, record, transaction)
+            if found.pilot:
+                transaction.do(PilotMove(transaction.cause, found.pilot, found.number))
             self._reply(found.number, transaction)
 
     def release(self, event: ReleaseReservation, transaction: Transaction) -> None:
@@ -235,6 +305,8 @@ class ReservationHandler:
             self._change(
                 found.number, ReservationReleased(transaction.now, found.number), transaction
             )
+            if found.pilot:
+                transaction.do(PilotKill(transaction.cause, found.pilot, found.number))
         self._reply(found.number, transaction)
 
     # --- parts ---------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ events and carries out the commands. The parts:
 - `standing`: partners that violate the protocol; `belief`: their reports;
 - `guests`: partners' questions, and their jobs here;
 - `local`: the batch system's news about jobs;
-- `reservations`: requests for reservable resources, and changes over time;
+- `reservations`: requests for reservable resources, and changes over time; `pilots`: who runs programs in them;
 - `memory`: what survives a restart, changed by journal records alone;
 - `lifecycle`: the transition tables; `docs/protocol.md` draws them.
 """
@@ -41,6 +41,12 @@ from grms.site.model.events import (
     PartnerIncompatible,
     PartnerLost,
     PartnerUp,
+    PilotConnected,
+    PilotDrains,
+    PilotEnded,
+    PilotLeaves,
+    PilotTold,
+    PilotWanted,
     PoliciesChanged,
     Preview,
     ProbeAnswered,
@@ -80,6 +86,7 @@ from grms.site.scheduler.offers import OfferHandler
 from grms.site.scheduler.operator_actions import OperatorActionHandler, why_stuck
 from grms.site.scheduler.peer_faults import PeerFaultHandler
 from grms.site.scheduler.peer_state import PeerStateHandler
+from grms.site.scheduler.pilots import PilotHandler
 from grms.site.scheduler.rebalance import RebalanceHandler
 from grms.site.scheduler.reservations import ReservationHandler
 from grms.site.scheduler.submission import SubmissionHandler
@@ -116,6 +123,7 @@ class SiteState:
         self._held = HeldJobHandler(self.memory, self._offers)
         self._deadlines = DeadlineHandler(self.memory, self._offers)
         self._reservations = ReservationHandler(self.memory)
+        self._pilots = PilotHandler(self.memory)
         self._handlers: dict[type[Event | LrmsNews], Callable[[Any, Transaction], None]] = {
             Restarted: self._restarted,
             **dict.fromkeys((Drain, Resume), self._drain),
@@ -157,6 +165,12 @@ class SiteState:
             MoveReservation: self._reservations.move,
             ReleaseReservation: self._reservations.release,
             ReservationsDue: self._reservations.due,
+            PilotWanted: self._pilots.wanted,
+            PilotConnected: self._pilots.connected,
+            PilotTold: self._pilots.told,
+            PilotDrains: self._pilots.drains,
+            PilotLeaves: self._pilots.leaves,
+            PilotEnded: self._pilots.ended,
             **LocalJobHandler(self.memory, self._home, self._guests).handlers(),
         }
 
@@ -248,6 +262,7 @@ class SiteState:
         self._guests.take_up(event.load, transaction)
         self._home.take_up(event.load, transaction)
         self._reservations.settle(transaction)
+        self._pilots.take_up(transaction)
 
     def _time_passed(self, event: TimePassed, transaction: Transaction) -> None:
         self._guests.time_passed(transaction)

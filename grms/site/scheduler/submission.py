@@ -197,8 +197,11 @@ class SubmissionHandler(Owner[HomeJob]):
     def _too_large(self, event: Submit) -> Refuse | None:
         settings, limits = self.memory.settings, self.memory.settings.limits
         unfit = self.offers.unfit(event.request, event.unfit, event.load)
-        if unfit and not self.offers.any_could(event.request):
-            reason = f"{unfit}, and no partner of this site is known that could run it"
+        if unfit and (event.here or not self.offers.any_could(event.request)):
+            others = (
+                "" if event.here else ", and no partner of this site is known that could run it"
+            )
+            reason = f"{unfit}{others}"
             wide = event.request.processors > settings.processors
             wrong = "request.processors" if wide else "request.needs"
             return Refuse(event.id, Refusal.INVALID, reason, wrong)
@@ -421,4 +424,5 @@ def _received(
         event.dependencies,
         array,
         index,
+        event.here,
     )

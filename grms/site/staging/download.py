@@ -247,6 +247,35 @@ class ResultServer:
                 return None
             raise
 
+    # --- for those who reserve -----------------------------------------------------------------
+
+    async def of_run(self, key: str, *, ended: bool) -> LeftFiles:
+        """Returns what a program in a reservation has left, or has written so far."""
+        try:
+            found = await self._looked_at(key, digests=ended)
+        except NoResultsError as error:
+            return LeftFiles(problem=str(error))
+        if found is None:
+            gone = "its files are gone: it left none, or was over too long ago"
+            return LeftFiles(complete=ended, problem=gone if ended else "it has not begun")
+        return found
+
+    async def read_run(self, key: str, name: str, begin: int) -> AsyncIterator[bytes]:
+        """Yields a file of a program in a reservation in pieces.
+
+        Raises:
+            ValueError: there is no such file.
+            FileProblemError: it cannot be served.
+            NoResultsError: it is not here.
+        """
+        found = await self._looked_at(key, digests=False)
+        if found is None:
+            raise NoResultsError("nothing is here of that program", later=False)
+        listed = {file.name: (number, file) for number, file in enumerate(found.files)}
+        _, file = _named(listed, name)
+        async for some in pieces_of(await self._place(key), name, begin, file.size):
+            yield some
+
     # --- for partners --------------------------------------------------------------------------
 
     async def of_guest(self, partner: str, offer: OfferId) -> LeftFiles:

@@ -54,7 +54,7 @@ def living(memory: StateTables, key: str) -> bool:
 class Retention:
     """Deletes expired folders from time to time.
 
-    `folders` are those of the batch system's jobs, `None` if they have none. A folder expires `keep_s` seconds after
+    `folders` are those of the batch system's jobs, `runs` those of programs in pilots, `None` if there are none. A folder expires `keep_s` seconds after
     its last change; `clock` is in seconds since 1970.
     """
 
@@ -68,10 +68,12 @@ class Retention:
         *,
         keep_s: float,
         log: Log,
+        runs: JobFolders | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._engine = engine
         self._folders = folders
+        self._runs = runs
         self._store = store
         self._inputs = inputs
         self._owners = owners
@@ -93,6 +95,9 @@ class Retention:
         if self._folders is not None:
             # A new job's key is known before its folder is written.
             count += await self._old(self._folders, before, lambda key: living(memory, key))
+        if self._runs is not None:
+            runs = {one.run_key for one in memory.reservations.open.values()}
+            count += await self._old(self._runs, before, runs.__contains__)
         count += await self._old(self._store, before, lambda _: False)
         # Inputs are touched before the job is known, so jobs need not be checked here.
         count += await self._old_inputs(self._clock() - INPUTS_KEPT_S)
@@ -118,8 +123,11 @@ class Retention:
         return count
 
     async def _old_inputs(self, before: float) -> int:
-        given, looked_at = set[str](), 0
-        for job in tuple(self._engine.state.memory.jobs.values()):
+        memory = self._engine.state.memory
+        runs = memory.reservations.open.values()
+        given = {user_input(one.owner, file) for one in runs for file in given_inputs(one.payload)}
+        looked_at = 0
+        for job in tuple(memory.jobs.values()):
             if job.outcome is None:
                 given.update(user_input(job.user, file) for file in given_inputs(job.payload))
                 looked_at += 1

@@ -45,7 +45,8 @@ class InputServer(Uploads):
 
     async def misplaced(self, payload: bytes) -> str:
         """Returns why a job cannot use files in place, for people; empty if it can."""
-        return await asyncio.to_thread(self._misplaced, shared_files(payload))
+        files = shared_files(payload)
+        return await asyncio.to_thread(self._misplaced, files) if files else ""
 
     def _misplaced(self, files: tuple[SharedFile, ...]) -> str:
         try:
@@ -60,6 +61,10 @@ class InputServer(Uploads):
         if command.partner:
             return self.store.path(guest_inputs(command.lrms_key), number)
         return self.store.path(user_input(command.user, file), 0)
+
+    def given(self, owner: str, _number: int, file: JobFile) -> Path:
+        """Returns the path of a file for a program in a reservation of an owner."""
+        return self.store.path(user_input(owner, file), 0)
 
     async def read(self, job: HomeJob, name: str, begin: int) -> AsyncIterator[bytes]:
         """Yields a file of a user's job in pieces, for the partner that runs it.

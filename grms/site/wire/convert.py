@@ -31,7 +31,7 @@ from grms.site.model.usage import PROCESSORS, UsageRecord, Weights, cost
 from grms.util.dependencies import DEPENDENCIES_MAX, KINDS, Dependency
 from grms.util.job_arrays import ArraySpec
 from grms.util.names import PSEUDONYM
-from grms.v1 import job_pb2, partner_pb2, request_pb2
+from grms.v1 import job_pb2, partner_pb2, request_pb2, reservation_pb2
 from lrms_sim.machine.node_kinds import NodeKind
 from lrms_sim.util.messages import printable, shorten
 from lrms_sim.workload.groups import GROUPS
@@ -337,11 +337,16 @@ def write_completion(completion: Completion) -> partner_pb2.Completion:
         run_time_s=completion.run_time,
         outcome_text=completion.outcome.value,
     )
-    _write_end(message, completion.outcome, completion.exit)
+    write_end(message, completion.outcome, completion.exit)
     return message
 
 
-def _write_end(message: partner_pb2.Completion | job_pb2.Job, outcome: Outcome, left: Exit) -> None:
+def write_end(
+    message: partner_pb2.Completion | job_pb2.Job | reservation_pb2.Reservation,
+    outcome: Outcome,
+    left: Exit,
+) -> None:
+    """Writes how something has ended into a message."""
     message.outcome = _OUTCOMES[outcome]
     if left.code is not None:
         message.exit_code = left.code
@@ -613,7 +618,7 @@ def write_array(array: JobArray, elements: Iterable[HomeJob], held: int) -> job_
         outcome = Outcome.FAILED if array.not_ok else next(others, Outcome.COMPLETED)
         message.end_time_s = max(job.end_time for job in jobs)
         worst = max((job.exit.code or 0 for job in bad), default=0)
-        _write_end(
+        write_end(
             message,
             (bad[0].outcome if bad else None) or outcome or Outcome.COMPLETED,
             Exit(worst or None),
@@ -700,7 +705,7 @@ def write_job(
         if not math.isnan(time):
             setattr(message, field, time)
     if job.outcome is not None:
-        _write_end(message, job.outcome, job.exit)
+        write_end(message, job.outcome, job.exit)
     return message
 
 

@@ -62,6 +62,16 @@ def test_everything_can_be_said() -> None:
     assert site.listen.endpoint.port == 7000
 
 
+def piloted(**pilot: Any) -> dict[str, Any]:
+    """Returns what is different in a file with a resource that has pilots."""
+    table = {"wall_time": "10min", **pilot}
+    resource = {"resource_id": "a", "processors": 2, "pilot": table}
+    return {"lrms": {"kind": "slurm"}, "resources": [resource]}
+
+
+PILOTED = piloted()
+
+
 @pytest.mark.parametrize(
     ("change", "text"),
     [
@@ -100,7 +110,28 @@ def test_everything_can_be_said() -> None:
         ({"resources": [{"resource_id": "a"}] * 2}, "resource_id 'a' comes twice"),
         (
             {"resources": [{"resource_id": "a"}], "lrms": {"kind": "slurm"}},
-            r"resources go with lrms.kind = 'simulated' alone: .* a real batch system \(slurm\)",
+            r"resources\[0\] has no pilot: .* the batch system is real \(slurm\); give it a table",
+        ),
+        (
+            {"resources": [{"resource_id": "a", "pilot": {"wall_time": "8h"}}]},
+            r"resources\[0\].pilot needs a real batch system; lrms.kind is 'simulated'",
+        ),
+        (PILOTED | {"processors": 1}, r"resources\[0\].processors is 2; the site has 1"),
+        (PILOTED | {"pilots": {"spare_s": 301.0}}, r"wall_time is 600 s; pilots.spare_s takes 301"),
+        (
+            PILOTED | {"pilots": {"listen": "0.0.0.0:7"}},
+            "an address by which nodes reach this host",
+        ),
+        (PILOTED | {"pilots": {"python": "python3"}}, "it must be the path of a program"),
+        (piloted(wall_time="soon"), "'soon' is no time"),
+        (piloted(wall_time=True), "valid number"),
+        (piloted(count=0), "greater than or equal to 1"),
+        (
+            {
+                **piloted(count=2),
+                "resources": [*piloted(count=2)["resources"], {"resource_id": "a-2"}],
+            },
+            r"resources\[1\].resource_id 'a-2' comes twice",
         ),
         ({"limits": {"message_bytes": 1}}, "greater than or equal to 1024"),
         ({"colour": "red"}, "Extra inputs"),

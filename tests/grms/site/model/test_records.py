@@ -34,10 +34,12 @@ VALUES: dict[str, st.SearchStrategy[object]] = {
         Request, st.integers(1, 2**31 - 1), st.floats(1e-300, 1e300, exclude_min=True)
     )
     | any_requests().map(Request.of),
+    str(Request | None): st.none() | any_requests().map(Request.of),
     str(Needs | None): st.none() | any_requests(),
     "GuestRef": guests,
     str(JobRef): numbers | guests,
     "Outcome": st.sampled_from(Outcome),
+    str(Outcome | None): st.none() | st.sampled_from(Outcome),
     "tuple[int, ...]": st.lists(numbers, max_size=4).map(tuple),
     str(tuple[PromiseRow, ...]): st.lists(
         st.tuples(

@@ -1,0 +1,1 @@
+"""Pilots: batch jobs of the site whose processors it hands out by the clock, to tasks in reservations."""

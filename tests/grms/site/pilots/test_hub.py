@@ -1,0 +1,201 @@
+"""Who may speak to a site as one of its pilots, and what is understood."""
+
+import asyncio
+import contextlib
+import json
+import ssl
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grms.site.pilots import hub as module
+from tests.grms.site.pilots.small_site import PILOT, SmallSite
+from tests.waiting import run as run_scene
+from tests.waiting import until
+
+Speak = Callable[..., Awaitable[list[Any]]]
+HELLO = {
+    "hello": 1,
+    "pilot": PILOT,
+    "job": "7",
+    "host": "n1",
+    "ends_in": 100.0,
+    "draining": "",
+    "over": False,
+    "used": 0.0,
+    "runs": [],
+}
+
+
+async def opened(site: SmallSite) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connects as an agent does."""
+    known = json.loads((site.hub.place(PILOT) / "contact.json").read_text())
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.load_verify_locations(cadata=known["certificate"])
+    return await asyncio.open_connection(known["host"], known["port"], ssl=context)
+
+
+def secret(site: SmallSite) -> str:
+    """Returns the pilot's."""
+    return str(json.loads((site.hub.place(PILOT) / "contact.json").read_text())["secret"])
+
+
+def play(folder: Path, scene: Callable[[SmallSite], Awaitable[None]]) -> None:
+    """Plays a scene with a site that listens."""
+
+    async def whole() -> None:
+        site = SmallSite(folder)
+        await site.open()
+        try:
+            await scene(site)
+        finally:
+            await site.hub.close()
+
+    run_scene(whole)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"secret": "x"}, "no pilot of this site"),
+        ({"secret": ""}, "no pilot of this site"),
+        ({"pilot": "p2"}, "no pilot of this site"),
+        ({"hello": 2}, "it speaks version 2, this site 1"),
+    ],
+)
+def test_who_is_no_pilot_is_told_so(change: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    """And nothing else, and the connection ends."""
+
+    async def scene(site: SmallSite) -> None:
+        reader, writer = await opened(site)
+        writer.write(json.dumps({**HELLO, "secret": secret(site), **change}).encode() + b"\n")
+        assert reason in json.loads(await reader.readline())["refused"]
+        assert await reader.read() == b""
+        writer.close()
+        assert not site.heard.hellos
+
+    play(tmp_path, scene)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"[]\n",
+        b"{}\n",
+        b"{",
+        b'{"hello": 1, "pilot": {}, "secret": []}\n',
+        b"\xff\xfe\n",
+    ],
+)
+def test_what_is_no_message_ends_the_connection(first: bytes, tmp_path: Path) -> None:
+    """Others are heard."""
+
+    async def scene(site: SmallSite) -> None:
+        reader, writer = await opened(site)
+        writer.write(first)
+        writer.write_eof() if writer.can_write_eof() else writer.close()
+        async with asyncio.timeout(60):
+            await reader.read()
+        writer.close()
+        reader, writer = await opened(site)
+        writer.write(json.dumps({**HELLO, "secret": secret(site)}).encode() + b"\n")
+        assert "now" in json.loads(await reader.readline())
+        assert site.heard.hellos[0].host == "n1"
+        writer.close()
+
+    play(tmp_path, scene)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"runs": [{}]},
+        {"runs": [{"run": "1", "state": "asleep"}]},
+        {"runs": [{"run": 1, "state": "ended"}]},
+        {"runs": [{"run": "1", "state": "ended", "code": "0"}]},
+        {"runs": [{"run": "1", "state": "ended", "start": "now"}]},
+        {"runs": [{"run": "1", "state": "ended", "more": 1}]},
+        {"runs": [1]},
+        {"runs": 7},
+    ],
+)
+def test_what_a_pilot_says_of_runs_is_read_strictly(said: dict[str, Any], tmp_path: Path) -> None:
+    """Else the connection ends, and the next hello is asked for what it was."""
+
+    async def scene(site: SmallSite) -> None:
+        reader, writer = await opened(site)
+        writer.write(json.dumps({**HELLO, "secret": secret(site)}).encode() + b"\n")
+        await reader.readline()
+        writer.write(json.dumps(said).encode() + b"\n")
+        async with asyncio.timeout(60):
+            await reader.read()
+        writer.close()
+        await until(lambda: site.heard.parts == 1)
+        assert not site.heard.runs
+
+    play(tmp_path, scene)
+
+
+def test_strangers_do_not_keep_pilots_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those who say nothing are limited in number, and for a limited time."""
+    monkeypatch.setattr(module, "STRANGERS_MAX", 2)
+    monkeypatch.setattr(module, "ATTEMPT_S", 2.0)
+
+    async def scene(site: SmallSite) -> None:
+        silent = [await opened(site) for _ in range(2)]
+        await until(lambda: site.hub._strangers == 2)
+        reader, writer = await opened(site)
+        assert await reader.read() == b""
+        writer.close()
+        await until(lambda: site.hub._strangers == 0)
+        reader, writer = await opened(site)
+        writer.write(json.dumps({**HELLO, "secret": secret(site)}).encode() + b"\n")
+        assert "now" in json.loads(await reader.readline())
+        for _, each in (*silent, (reader, writer)):
+            each.close()
+
+    play(tmp_path, scene)
+
+
+def test_the_newest_connection_of_a_pilot_counts(tmp_path: Path) -> None:
+    """The one before may be half of a broken one; it is closed, and its end is no parting."""
+
+    async def scene(site: SmallSite) -> None:
+        hello = json.dumps({**HELLO, "secret": secret(site)}).encode() + b"\n"
+        first = await opened(site)
+        first[1].write(hello)
+        await first[0].readline()
+        second = await opened(site)
+        second[1].write(hello)
+        await second[0].readline()
+        with contextlib.suppress(ConnectionResetError):
+            assert await first[0].read() == b""
+        await until(lambda: len(site.hub._conversations) == 1)
+        assert site.heard.parts == 0
+        site.hub.send(PILOT, known=["1"])
+        assert json.loads(await second[0].readline()) == {"known": ["1"]}
+        for _, each in (first, second):
+            each.close()
+        await until(lambda: site.heard.parts == 1)
+
+    play(tmp_path, scene)
+
+
+def test_the_secret_is_the_pilot_s_for_its_life(tmp_path: Path) -> None:
+    """A process that is started anew gives it the same; one that is dismissed has none."""
+
+    async def scene(site: SmallSite) -> None:
+        before = secret(site)
+        again = SmallSite(tmp_path)
+        await again.open()
+        assert secret(again) == before
+        again.hub.dismiss(PILOT)
+        again.hub.remove(PILOT)
+        assert not again.hub.place(PILOT).exists()
+        await again.hub.close()
+
+    play(tmp_path, scene)

@@ -1,0 +1,308 @@
+"""What a site makes of what pilots tell, without a batch system: one state, and events by hand."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from grms.site.model import commands, events, records
+from grms.site.model.commands import Append, Command, Refuse
+from grms.site.model.compaction import compacted
+from grms.site.model.events import RunNews, RunState
+from grms.site.model.invariants import check
+from grms.site.model.jobs import Exit, Request
+from grms.site.model.lifecycle import Outcome, ReservationState
+from grms.site.model.reservations import Reservation, Resource
+from grms.site.model.settings import SiteSettings
+from grms.site.scheduler.state import SiteState
+from lrms_sim.workload.requests import Gpus
+from lrms_sim.workload.requests import Request as Needs
+
+POOL = Resource("pool", processors=2, piloted=True)
+PLAIN = Resource("plain", processors=2)
+SETTINGS = SiteSettings("home", 4, 1, resources=(POOL, PLAIN), runs_nothing=False)
+OWNER = "broker:b"
+
+
+class World:
+    """A state, a clock and a journal."""
+
+    def __init__(self, settings: SiteSettings = SETTINGS) -> None:
+        self.settings = settings
+        self.state = SiteState(settings)
+        self.now = 100.0
+        self.journal: list[records.Record] = []
+        self.number = 0
+
+    def tell(self, kind: type[events.Event], *words: Any, **more: Any) -> list[Command]:
+        """Hands an event over; returns the commands without the records, which are kept."""
+        self.number += 1
+        done = self.state.handle(kind(self.number, *words, **more), self.now)
+        if done and isinstance(done[0], Append):
+            self.journal += done[0].records
+            done = done[1:]
+        check(self.state.memory)
+        return done
+
+    def restart(self) -> list[Command]:
+        """Makes the state anew from the journal."""
+        self.state = SiteState(self.settings, self.journal)
+        check(self.state.memory)
+        return self.tell(events.Restarted, None)
+
+    def pilot(self, *, until: float = 1000.0) -> None:
+        """Opens a pilot."""
+        number = self.state.memory.pilots.next_number
+        self.tell(events.PilotWanted, "pool")
+        self.tell(events.PilotConnected, number, until, "n1", "", ())
+
+    def book(self, key: str, begin: float, end: float, resource: str = "pool") -> list[Command]:
+        """Asks for a reservation of one processor."""
+        return self.tell(events.BookReservation, OWNER, key, resource, begin, end, 1)
+
+    def launch(self, number: int, request: Request | None = None, **more: Any) -> list[Command]:
+        """Launches a program."""
+        known: dict[str, Any] = {"program": True, "payload": b"what runs", "to_the_end": True}
+        asked = request or Request(1, 50.0)
+        key = f"launch {number}"
+        return self.tell(
+            events.LaunchReservation, OWNER, number, key, asked, 20.0, **(known | more)
+        )
+
+    def run(self, key: str, begin: float = 100.0, end: float = 200.0) -> int:
+        """Reserves and launches; returns the number."""
+        (*_, answer) = self.book(key, begin, end)
+        assert isinstance(answer, commands.ReplyReservation)
+        self.launch(answer.reservation.number)
+        return answer.reservation.number
+
+    def one(self, number: int) -> Reservation:
+        """Returns a reservation."""
+        return self.state.memory.reservations.reservations[number]
+
+    def free(self) -> list[tuple[float, float, int]]:
+        """Returns the free time from now on."""
+        return self.state.memory.reservations.free(POOL, self.now, self.now + 10_000.0)
+
+
+def refusal(done: Sequence[Command]) -> str:
+    """Returns why something was refused."""
+    (only,) = done
+    assert isinstance(only, Refuse)
+    return only.reason
+
+
+def ended(number: int, outcome: Outcome | None = Outcome.COMPLETED, **more: Any) -> RunNews:
+    """Returns that a program has ended."""
+    known: dict[str, Any] = {"start_time": 101.0, "end_time": 102.0}
+    return RunNews(number, RunState.ENDED, outcome=outcome, **(known | more))
+
+
+def test_a_resource_is_closed_until_its_pilot_is_there_and_after_it_drains() -> None:
+    """Its free time is that of the open pilot, and only one is asked for at a time."""
+    world = World()
+    assert world.free() == []
+    assert "not free" in refusal(world.book("a", 100.0, 200.0))
+    (start,) = world.tell(events.PilotWanted, "pool")
+    assert start == commands.PilotStart(2, 1, "pool")
+    assert world.tell(events.PilotWanted, "pool") == []
+    assert world.tell(events.PilotWanted, "plain") == []
+    assert world.tell(events.PilotWanted, "gone") == []
+    assert world.free() == []
+    world.now = 110.0
+    world.tell(events.PilotConnected, 1, 1000.0, "n1", "", ())
+    assert world.free() == [(110.0, 1000.0, 2)]
+    assert "not free" in refusal(world.book("b", 900.0, 1100.0))
+    world.book("c", 200.0, 300.0)
+    done = world.tell(events.PilotDrains, 1, "time")
+    assert world.one(1).state is ReservationState.RELEASED
+    assert world.one(1).reason == "time"
+    assert [type(one) for one in done] == [commands.PublishReservation]
+    assert world.free() == []
+    (again,) = world.tell(events.PilotWanted, "pool")
+    assert again == commands.PilotStart(world.number, 2, "pool")
+
+
+def test_a_program_is_given_to_the_pilot_and_ends_as_the_pilot_tells() -> None:
+    """With its begin, its end, its exit code; what is told twice is told once more to the pilot alone."""
+    world = World()
+    world.pilot()
+    world.book("a", 100.0, 200.0)
+    assert commands.PilotRun(world.number + 1, 1, 1) in world.launch(1)
+    found = world.one(1)
+    assert (found.pilot, found.run_key, found.payload) == (1, "home/1/1", b"what runs")
+    assert found.due_time == math.inf
+    world.tell(events.PilotTold, 1, (RunNews(1, RunState.RUNNING, 101.5),))
+    assert (world.one(1).state, world.one(1).start_time) == (ReservationState.RUNNING, 101.5)
+    world.now = 110.0
+    end = ended(1, Outcome.FAILED, exit=Exit(3), end_time=105.0, reason="so")
+    *_, known = world.tell(events.PilotTold, 1, (end,))
+    assert known == commands.PilotKnows(world.number, 1, (1,))
+    found = world.one(1)
+    assert (found.state, found.outcome, found.exit) == (
+        ReservationState.ENDED,
+        Outcome.FAILED,
+        Exit(3),
+    )
+    assert (found.end_time, found.reason, found.payload) == (105.0, "so", b"")
+    assert world.free() == [(110.0, 1000.0, 2)]
+    assert world.tell(events.PilotTold, 1, (end,)) == [commands.PilotKnows(world.number, 1, (1,))]
+
+
+@pytest.mark.parametrize(
+    ("request_", "more", "reason"),
+    [
+        (None, {"program": False, "payload": b""}, "which run programs; there is none"),
+        (Request(2, 50.0), {}, "needs 2 processors; reservation 1 has 1"),
+        (None, {"payload": b"x" * 1_000_001}, "has 1000001 bytes"),
+        (Request.of(Needs(wall_time=5.0, gpus=Gpus(1))), {}, "asks for GPUs"),
+        (Request.of(Needs(wall_time=5.0, image="a.sif")), {}, "asks for a container image"),
+        (Request.of(Needs(wall_time=5.0, exclusive=True)), {}, "asks for whole nodes"),
+        (Request.of(Needs(wall_time=5.0, signal="USR1")), {}, "asks for a signal"),
+        (Request.of(Needs(wall_time=5.0, licences=(("a", 1),))), {}, "asks for licences"),
+    ],
+)
+def test_what_a_pilot_cannot_run_is_refused(
+    request_: Request | None, more: dict[str, Any], reason: str
+) -> None:
+    """The answer says what it is."""
+    world = World()
+    world.pilot()
+    world.book("a", 100.0, 200.0)
+    assert reason in refusal(world.launch(1, request_, **more))
+    assert world.one(1).state is ReservationState.BOOKED
+
+
+def test_a_program_needs_a_pilot_that_is_there_until_its_reservation_ends() -> None:
+    """And one on a resource without pilots is refused where the batch system is real."""
+    world = World()
+    world.pilot()
+    world.book("a", 100.0, 200.0)
+    world.book("b", 100.0, 200.0, "plain")
+    assert "cannot run a program in a reservation" in refusal(world.launch(2))
+    memory = world.state.memory
+    memory.pilots.pilots[1] = memory.pilots.present[1] = replace(
+        memory.pilots.pilots[1], until=150.0
+    )
+    assert "the pilot of pool is not there" in refusal(world.launch(1))
+
+
+def test_moves_and_releases_are_told_to_the_pilot() -> None:
+    """A moved program keeps its limit; a released one is ended, and what it tells later changes nothing."""
+    world = World()
+    world.pilot()
+    number = world.run("a", 150.0, 250.0)
+    done = world.tell(events.MoveReservation, OWNER, number, old=(150.0, 250.0), new=(100.0, 300.0))
+    assert done[1] == commands.PilotMove(world.number, 1, number)
+    assert (world.one(number).job_begin, world.one(number).end) == (100.0, 300.0)
+    assert world.one(number).run_time == 50.0
+    done = world.tell(events.ReleaseReservation, OWNER, number)
+    assert commands.PilotKill(world.number, 1, number) in done
+    running = RunNews(number, RunState.RUNNING, 101.0)
+    assert world.tell(events.PilotTold, 1, (running,)) == [
+        commands.PilotKill(world.number, 1, number)
+    ]
+    assert world.one(number).state is ReservationState.RELEASED
+    assert world.one(number).outcome is Outcome.CANCELLED
+
+
+def test_a_pilot_that_connects_again_is_given_what_it_has_not_got() -> None:
+    """What it has is not sent again, but its window is, and what it should not have is ended."""
+    world = World()
+    world.pilot()
+    has, lost, over = world.run("a"), world.run("b"), world.run("c", 300.0, 400.0)
+    world.tell(events.ReleaseReservation, OWNER, over)
+    for told in (world.restart(), []):
+        assert told in ([commands.PilotStart(world.number, 1, "pool")], [])
+        runs = (RunNews(has, RunState.RUNNING, 101.0), RunNews(over, RunState.WAITING))
+        done = world.tell(events.PilotConnected, 1, 1000.4, "n1", "", runs)
+        wanted = [one for one in done if isinstance(one, commands.PilotCommand)]
+        assert wanted == [
+            commands.PilotKill(world.number, 1, over),
+            commands.PilotMove(world.number, 1, has),
+            commands.PilotRun(world.number, 1, lost),
+        ]
+    assert world.one(has).state is ReservationState.RUNNING
+    assert world.state.memory.pilots.pilots[1].until == 1000.0
+
+
+def test_a_pilot_that_ends_takes_its_programs_with_it_as_far_as_is_known() -> None:
+    """What has not begun is given back, what has is told as found, and of the rest nobody can say."""
+    world = World()
+    world.pilot()
+    begun, waits, dark = world.run("a"), world.run("b"), world.run("c", 300.0, 400.0)
+    world.book("d", 500.0, 600.0)
+    found = (
+        ended(begun, Outcome.NODE_FAIL, reason="died"),
+        RunNews(waits, RunState.ENDED, reason="it had not begun"),
+    )
+    done = world.tell(events.PilotEnded, 1, found, "cancelled", 600.0, 60.0)
+    assert commands.PilotForget(world.number, 1) in done
+    assert world.one(begun).outcome is Outcome.NODE_FAIL
+    assert world.one(waits).state is ReservationState.RELEASED
+    assert math.isnan(world.one(waits).start_time)
+    assert world.one(dark).outcome is Outcome.UNKNOWN
+    assert world.one(4).state is ReservationState.RELEASED
+    assert world.one(4).reason == "cancelled"
+    assert world.free() == []
+    book = world.state.memory.pilots
+    assert (book.held, book.used, book.present) == (600.0, 60.0, {})
+    assert world.tell(events.PilotEnded, 1, found, "again", 1.0, 1.0) == []
+    assert world.tell(events.PilotConnected, 1, 1000.0, "n1", "", ()) == []
+    assert world.tell(events.PilotTold, 1, found) == []
+    assert world.tell(events.PilotLeaves, 1) == [commands.PilotGoes(world.number, 1)]
+
+
+def test_a_program_that_cannot_be_started_has_failed() -> None:
+    """It never ran, and says why."""
+    world = World()
+    world.pilot()
+    number = world.run("a")
+    end = RunNews(number, RunState.ENDED, outcome=Outcome.FAILED, reason="no room")
+    world.tell(events.PilotTold, 1, (end,))
+    found = world.one(number)
+    assert (found.state, found.outcome, found.reason) == (
+        ReservationState.ENDED,
+        Outcome.FAILED,
+        "no room",
+    )
+    assert math.isnan(found.start_time)
+
+
+def test_the_job_of_a_pilot_is_offered_to_nobody() -> None:
+    """It stays, whatever a policy would do, and is refused where this site cannot run it."""
+    world = World()
+    wide = world.tell(events.Submit, None, "me", "pilot 1", "", Request(8, 60.0), b"", here=True)
+    assert refusal(wide) == "processors is 8; this site has 4"
+    world.tell(events.Submit, None, "me", "pilot 1", "", Request(2, 60.0), b"", here=True)
+    (job,) = world.state.jobs()
+    assert job.here
+    assert [type(one) for one in world.journal] == [records.JobReceived, records.JobKept]
+
+
+def test_a_compacted_journal_makes_the_same_pilots() -> None:
+    """Sums are kept, and what is forgotten with its pilot is gone."""
+    world = World()
+    for _ in range(3):
+        world.pilot()
+        number = world.run(f"run {world.number}")
+        world.tell(
+            events.PilotEnded,
+            world.state.memory.pilots.next_number - 1,
+            (ended(number),),
+            "over",
+            6.0,
+            5.0,
+        )
+    world.pilot()
+    world.run("last")
+    kept = compacted(world.settings, lambda: world.journal)
+    assert kept is not None
+    again = SiteState(world.settings, kept).memory
+    memory = world.state.memory
+    assert again.pilots.pilots == memory.pilots.pilots
+    assert (again.pilots.held, again.pilots.used) == (18.0, 15.0)
+    assert again.pilots.next_number == memory.pilots.next_number == 5
+    assert again.reservations.reservations == memory.reservations.reservations

@@ -108,14 +108,20 @@ def test_from_a_log_to_a_policy_that_is_judged(
         assert all(site["jobs"] > 10 for site in result["sites"])
 
 
-def test_a_job_shop(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """The one whose result does not depend on the machine ends at the optimum."""
+def test_a_job_shop(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Those whose results do not depend on the machine end at the optimum."""
     monkeypatch.chdir(ROOT)
     (words,) = [words for words in commands(page("job-shops.md")) if "--evaluations" in words]
     assert gorba(words[1:]) == 0
     assert capsys.readouterr().out.rstrip().endswith("Makespan: 55")
-    (shown,) = blocks(page("job-shops.md"), "text")
+    shown, flexible = blocks(page("job-shops.md"), "text")
     assert (ROOT / "docs/examples/ft06.txt").read_text("utf-8").startswith(shown)
+    shop = tmp_path / "shop.fjs"
+    shop.write_text(flexible, "utf-8")
+    assert gorba(["jobshop", str(shop), "--evaluations", "200"]) == 0
+    assert capsys.readouterr().out.rstrip().endswith("Makespan: 7")
 
 
 def test_a_journal_is_put_back(tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ def submit(
     \b
       gorba submit mine.toml --key tonight --wait && echo done
       gorba submit montage.json.gz --due-in 3h --budget 20 --preference cheap
-      gorba submit --work 5m --input data.csv --result out.csv -- python3 fit.py data.csv
+      gorba submit --work 5m --input a.csv --result b.csv -- python3 fit.py a.csv
 
     Programs run where resources are a site's jobs (docs/broker.md). Others are simulated: the time of a task is
     kept, and it ends as `simulated`.

@@ -78,6 +78,8 @@ cli.set_sections(
             "serve",
             "validate",
             "partners",
+            "guests",
+            "usage",
             "pilots",
             "exchange",
             "advise",

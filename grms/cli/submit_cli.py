@@ -160,7 +160,7 @@ def _standard_input() -> bytes:
     metavar="FILE",
     help="What the script finds in its folder: a file, a folder or a pattern ('data/*.csv'), under the same relative "
     "path, or of one that begins with / under its last part; or an http(s) URL, which this command downloads, with "
-    "#sha256=... behind it to be checked. May come several times.",
+    "#sha256=HEX behind it to be checked. May come several times.",
 )
 @click.option(
     "--shared",

@@ -13,6 +13,7 @@ from grms.lrms.base import (
     LrmsJob,
     LrmsPhase,
     LrmsUnavailableError,
+    Paused,
     Program,
 )
 from grms.lrms.batch.adapter import BatchLrms
@@ -175,8 +176,8 @@ class Site:
         return [event for event in self.events if getattr(event, "key", None) == key]
 
     def kinds(self, key: str) -> list[str]:
-        """Returns the same in words."""
-        return [type(event).__name__ for event in self.of(key)]
+        """Returns the same in words, but for what a poll may see between a job's start and end, or may not."""
+        return [type(event).__name__ for event in self.of(key) if not isinstance(event, Paused)]
 
     async def told(self, key: str, kind: type[LrmsEvent], times: int = 1) -> LrmsEvent:
         """Returns the event of a kind about a job when it has been told so often."""

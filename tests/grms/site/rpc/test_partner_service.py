@@ -404,12 +404,12 @@ def test_a_partner_hears_of_its_own_jobs_alone(tmp_path: Path) -> None:
                 short = offer(number, "third")
                 short.job.simulated.run_time_s = 0.05
                 await site.partner.Offer(short)
-            mine, other = offer(1, "away"), offer(9, "third")
+            mine, other = offer(11, "away"), offer(9, "third")
             mine.job.simulated.run_time_s = 0.3
             await site.partner.Offer(mine)
             await site.partner.Offer(other)
             asked = [mine.offer, other.offer]
-            for name, number in (("away", 1), ("third", 9)):
+            for name, number in (("away", 11), ("third", 9)):
                 request = partner_pb2.ProgressRequest(site=name, offers=asked)
                 (told,) = (await site.partner.Progress(request)).jobs
                 assert told.offer.number == number
@@ -420,7 +420,7 @@ def test_a_partner_hears_of_its_own_jobs_alone(tmp_path: Path) -> None:
                 used = await site.partner.ListUsage(first)
                 await asyncio.sleep(0.05)
             (record,) = used.records
-            assert (record.number, record.offer.number, used.more) == (1, 1, False)
+            assert (record.number, record.offer.number, used.more) == (1, 11, False)
             assert record.processors == 1
             assert record.run_time_s == pytest.approx(0.3)
             known = partner_pb2.ListUsageRequest(site="away", log=used.log, after=1)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from broker.cli.main import run_command as gorba
+from broker.io.jobshop import parse_flexible_job_shop
 from grms.cli.main import run_command as grms
 from grms.site.config.load import load_config
 from grms.v1 import job_pb2, request_pb2
@@ -122,6 +123,20 @@ def test_a_job_shop(
     shop.write_text(flexible, "utf-8")
     assert gorba(["jobshop", str(shop), "--evaluations", "200"]) == 0
     assert capsys.readouterr().out.rstrip().endswith("Makespan: 7")
+    first = parse_flexible_job_shop(flexible, file="page").workflows[0].tasks[0].alternatives
+    assert [(each.primary, each.seconds) for each in first] == [("m0", 4.0), ("m2", 2.5)]
+
+
+def test_a_project(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The pieces that are shown are the file's, and what is said of it is so."""
+    monkeypatch.chdir(ROOT)
+    (words,) = [words for words in commands(page("projects.md")) if "--evaluations" in words]
+    assert gorba(words[1:]) == 0
+    out = capsys.readouterr().out.splitlines()
+    shown, ends = blocks(page("projects.md"), "text")
+    assert (out[-3], out[-1]) == (ends.splitlines()[0], ends.splitlines()[-1])
+    lines = (ROOT / "docs/examples/bridge.sm").read_text("utf-8").splitlines()
+    assert set(shown.splitlines()) <= set(lines)
 
 
 def test_a_journal_is_put_back(tmp_path: Path) -> None:

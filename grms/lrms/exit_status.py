@@ -108,7 +108,7 @@ LAUNCH_ONCE: Final = _FIRST + _FENCE + _LAUNCH
 """The same for a job that may not run twice."""
 
 _LINE = re.compile(r"(\d+)(?: (\d+))?")
-_KILLED: Final = frozenset((128 + 9, 128 + 15))
+KILLED: Final = frozenset((128 + 9, 128 + 15))
 """Exit codes of a shell whose last command was ended by SIGKILL or SIGTERM."""
 
 _KILLING_S: Final = 60.0
@@ -220,7 +220,7 @@ def true_end(
         begun: whether the script has begun, by its folder; `None` if unknown.
         once: its script cannot run a second time.
     """
-    if script is not None and once and is_unstarted(end) and script.code not in _KILLED:
+    if script is not None and once and is_unstarted(end) and script.code not in KILLED:
         return replace(
             ended_itself(script, end.end_time),
             reason="the batch system says cancelled before its start; its script had run to its end",
@@ -231,12 +231,12 @@ def true_end(
     if script is None or end.outcome not in {Outcome.TIMEOUT, Outcome.NODE_FAIL}:
         return end
     early = script.run_time is not None and script.run_time < limit_s - 1.0
-    if script.run_time is not None and script.code in _KILLED:
+    if script.run_time is not None and script.code in KILLED:
         # Its child was ended a moment before the script itself: the limit may have been lowered since.
         early = early and end.run_time - script.run_time > _KILLING_S
     if end.outcome is Outcome.TIMEOUT and not early:
         return end  # it may have ended as it was told that its time is over
-    if end.outcome is Outcome.NODE_FAIL and script.code in _KILLED:
+    if end.outcome is Outcome.NODE_FAIL and script.code in KILLED:
         return end  # what it ran was killed with the node, a moment before the script itself
     ran = end.run_time if script.run_time is None else script.run_time
     return replace(

@@ -79,6 +79,11 @@ MARK = "HANSE_RUN"
 
 _PR_SET_CHILD_SUBREAPER = 36
 
+ENDING_S = 0.5
+"""So much later at most the agent is ended than its runs, where a batch system ends all of them, seconds."""
+
+_ENDING = (signal.SIGTERM, signal.SIGKILL)
+
 _no_birth = threading.Lock()
 """Held while a file is written, and while a process is born: a child has its parent's open files for a moment after
 its birth, and nobody can run a program that somebody has open for writing ("Text file busy")."""
@@ -205,6 +210,7 @@ class Agent:
         self._due: list[tuple[float, int, Run]] = []
         self._arrivals = 0
         self._free = self._processors
+        self._is_ended_by_others = False
         self._used_before = 0.0
         cores = sorted(os.sched_getaffinity(0))
         self._cores: list[int] | None = cores if len(cores) >= self._processors else None
@@ -264,6 +270,7 @@ class Agent:
         self._look_whether_over()
 
     def _terminated(self) -> None:
+        self._is_ended_by_others = True
         self._end_all("the batch system has ended the pilot")
 
     def _time_is_up(self) -> None:
@@ -442,7 +449,7 @@ class Agent:
         run = self.runs.get(name)
         if run is not None and run.state == WAITING:
             self._not_started(run, "killed", "")
-        elif run is not None and run.state == RUNNING:
+        elif run is not None and run.pid in self._pids:
             self._kill(run, "killed")
 
     def _not_started(self, run: Run, why: str, problem: str) -> None:
@@ -605,7 +612,7 @@ class Agent:
         later(self._grace, self._send_all, run, signal.SIGKILL)
 
     def _send_all(self, run: Run, number: signal.Signals) -> None:
-        if run.state != RUNNING:
+        if run.pid not in self._pids:
             return  # its number may be another process's by now
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(run.pid, signal.SIGCONT)
@@ -637,7 +644,7 @@ class Agent:
                 self._wake.set()
 
     def _ended(self, run: Run, found: Any) -> None:
-        run.end, run.state = self.now(), ENDED
+        run.end = self.now()
         if found.si_code == os.CLD_EXITED:
             run.code = found.si_status
         else:
@@ -660,6 +667,16 @@ class Agent:
         if run.cores and self._cores is not None:
             self._cores = sorted([*self._cores, *run.cores])
         self._worked = time.monotonic()
+        if run.signal in _ENDING and not run.killing:
+            # A batch system that ends the pilot sends the same to every process of it, to the runs perhaps first.
+            asyncio.get_running_loop().call_later(ENDING_S, self._finish, run)
+        else:
+            self._finish(run)
+
+    def _finish(self, run: Run) -> None:
+        if self._is_ended_by_others and run.signal in _ENDING and not run.killing:
+            run.why = "pilot"
+        run.state = ENDED
         self._tell_of(run)
         self._look_whether_over()
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from grms.daemon.job_files import JobFile
 from grms.lrms.batch.launcher import Spool, check_program, run_files, values_text
-from grms.lrms.exit_status import BEGUN, read_begun_at, read_script_end
+from grms.lrms.exit_status import BEGUN, KILLED, read_begun_at, read_script_end
 from grms.site.model.events import RunNews, RunState
 from grms.site.model.jobs import Exit, Request
 from grms.site.model.lifecycle import Outcome
@@ -123,7 +123,7 @@ def found_in_folder(found: Reservation, place: Path, why: str) -> RunNews:
         file.seek(max(0, os.fstat(file.fileno()).st_size - BEGUN_BYTES_MAX))
         text = file.read(BEGUN_BYTES_MAX).decode("ascii", "replace")
     start, end = read_begun_at(text), read_script_end(text)
-    if end is None:
+    if end is None or end.code in KILLED:
         reason = f"its pilot ended while it ran: {why}"
         return RunNews(
             found.number, RunState.ENDED, start, outcome=Outcome.NODE_FAIL, reason=reason

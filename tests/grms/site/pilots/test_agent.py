@@ -312,6 +312,29 @@ def test_a_pilot_that_the_batch_system_ends_tells_how_its_runs_ended(tmp_path: P
     play(tmp_path, scene)
 
 
+def test_a_run_that_is_ended_with_its_pilot_says_so(tmp_path: Path) -> None:
+    """Also where the signal has come to it first; one that is killed alone has failed by itself."""
+
+    async def scene(site: SmallSite) -> None:
+        async with pilot(site) as process:
+            await site.until(lambda heard: heard.hellos)
+            site.run(site.order("alone", "kill -TERM $$"), site.order("first", "sleep 300"))
+            await site.until(ended("alone"))
+            await site.until(lambda heard: "first" in heard.runs)
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            os.kill(int(children[0]), signal.SIGTERM)
+            process.send_signal(signal.SIGTERM)
+            await site.until(ended("first"))
+            await site.until(lambda heard: heard.left)
+            site.hub.let_go(PILOT)
+            assert await process.wait() == 0
+        runs = site.heard.runs
+        assert (runs["alone"].signal, runs["alone"].why) == (signal.SIGTERM, "")
+        assert (runs["first"].signal, runs["first"].why) == (signal.SIGTERM, "pilot")
+
+    play(tmp_path, scene)
+
+
 @pytest.mark.parametrize("limit", ["idle_limit", "wall_time"])
 def test_a_pilot_ends_by_itself(limit: str, tmp_path: Path) -> None:
     """Without work for its idle limit, and before its wall time; runs keep the first from being reached."""

@@ -130,6 +130,7 @@ def test_a_run_that_has_not_begun_never_will(tmp_path: Path) -> None:
         ("", Outcome.NODE_FAIL, (None, None), None),
         ("0 1000\nended 0 1005\n", Outcome.COMPLETED, (1000.0, 1005.0), 0),
         ("0 1000\nended 3 1005\n", Outcome.FAILED, (1000.0, 1005.0), 3),
+        ("0 1000\nended 143 1005\n", Outcome.NODE_FAIL, (1000.0, None), None),
         ("0 1000\nended 3", Outcome.NODE_FAIL, (1000.0, None), None),
     ],
 )

@@ -132,7 +132,7 @@ debug: setup  ## Build with checks of bounds and memory, and run the tests again
 	  LD_PRELOAD="$$($${CC:-cc} -print-file-name=libasan.so) $$($${CC:-cc} -print-file-name=libstdc++.so.6)" \
 	  $(BIN)/pytest -o pythonpath='$(CHECKED) .' $(PYTEST_ARGS) || { cat $(FINDINGS).* 2>/dev/null; exit 1; }
 
-# MUTANTS='grms.site.scheduler.offers.*' for a part. What was found stays in mutants/ until its source changes.
+# MUTANTS='grms.site.scheduler.outgoing_offers.*' for a part. What was found stays in mutants/ until its source changes.
 MUTANTS ?=
 mutants: setup  ## Change the pure cores and the policy in small ways; at least 95 % of all have to be noticed by a test
 	HYPOTHESIS_PROFILE=ci $(BIN)/mutmut run $(if $(MUTANTS),'$(MUTANTS)')

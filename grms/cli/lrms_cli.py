@@ -58,9 +58,9 @@ def check(
 
     from grms.daemon.clock import WallClock  # noqa: PLC0415  # same
     from grms.lrms.adapter import LrmsSite  # noqa: PLC0415  # same
+    from grms.lrms.batch_systems import adapter_of  # noqa: PLC0415  # same
     from grms.lrms.checks import FindingLevel  # noqa: PLC0415  # same
     from grms.lrms.privileges import check_sudo, listener  # noqa: PLC0415  # same
-    from grms.lrms.registry.executors import adapter_of  # noqa: PLC0415  # same
     from grms.site.peers.accounts import guest_accounts  # noqa: PLC0415  # same
 
     kind = settings.lrms.kind

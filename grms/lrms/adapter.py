@@ -1,6 +1,6 @@
 """The definition of an adapter of a batch system: its settings, and its factory.
 
-`grms.lrms.registry.executors` finds them by name: some built in, all others by entry points.
+`grms.lrms.batch_systems` finds them by name: some built in, all others by entry points.
 """
 
 from collections.abc import Callable, Coroutine, Sequence

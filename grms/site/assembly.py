@@ -22,8 +22,8 @@ from grms.daemon.rates import Rate
 from grms.daemon.shared_folders import SharedFolders
 from grms.lrms.adapter import LrmsSite
 from grms.lrms.base import Lrms
+from grms.lrms.batch_systems import adapter_of
 from grms.lrms.privileges import in_the_way
-from grms.lrms.registry.executors import adapter_of
 from grms.lrms.simulated.immediate import ReplayableLrms
 from grms.policy.constraints_table import rounds_said
 from grms.security.certificates import PkiError

@@ -36,7 +36,7 @@ from grms.site.gateway.peer_listener import PartnerPort, PortLimits
 from grms.site.gateway.rejection_log import RejectionLog
 from grms.site.gateway.startup_server import SERVICES
 from grms.site.gateway.user_listener import UserSocket
-from grms.site.model.events import LrmsTold, OwnerTold, PartnerUp, Restarted, TimePassed
+from grms.site.model.events import LrmsTold, OwnerTold, PartnerUp, Restarted
 from grms.site.monitoring.accounting_monitor import AccountingMonitor, CircuitBreakerWatch
 from grms.site.peers.progress import ProgressWatch
 from grms.site.peers.usage_fetch import UsageFetcher
@@ -45,8 +45,8 @@ from grms.site.rpc.reconfigure import Reload
 from grms.site.rpc.replay_site import Replay
 from grms.site.rpc.reservation_service import Reservations
 from grms.site.runtime.native_job_adoption import NativeJobAdoption
-from grms.site.runtime.rebalance_timer import RebalanceTimer
 from grms.site.runtime.recovery import without_collection
+from grms.site.runtime.timers import RebalanceTimer, follow_deadlines
 from grms.site.servers import Servers
 from grms.site.stores import keep_beside
 from grms.util.names import parse_endpoint
@@ -55,9 +55,6 @@ Log = structlog.typing.FilteringBoundLogger
 
 TRUST_LOOKED_AT_S = 30.0
 """Interval of checks for a changed file of authorities, without a reload."""
-
-DEADLINES_LOOKED_AT_S = 2.0
-"""Interval of checks for overdue jobs."""
 
 
 class Daemon:
@@ -194,7 +191,7 @@ class Daemon:
         )
         works: list[tuple[Coroutine[Any, Any, None], str]] = [
             (core.driver.run(kept.supplies), "lrms"),
-            (self._follow_deadlines(), "deadlines"),
+            (follow_deadlines(core.engine), "deadlines"),
             (core.usage.run(), "usage"),
             (ProgressWatch(core.engine, core.links, core.config).run(), "progress"),
             (fetcher.run(), "partners' usage"),
@@ -240,12 +237,6 @@ class Daemon:
                 known = now
                 self._log.info("authorities_changed", connections="made anew")
                 self._core.links.renew()
-
-    async def _follow_deadlines(self) -> None:
-        engine = self._core.engine
-        while True:  # waits for time, not for an event
-            await asyncio.sleep(DEADLINES_LOOKED_AT_S)
-            engine.tell(TimePassed(*engine.stamp()))
 
     async def _open(self, stack: AsyncExitStack) -> tuple[Admission, Watchers, list[aio.Server]]:
         core, config = self._core, self._core.config

@@ -19,7 +19,7 @@ from grms.lrms.native_jobs import NativeJobNotes, Watched
 from grms.lrms.privileges import gains_rights
 from grms.lrms.slurm.slurm import SETTLE_S, Slurm, SlurmSettings
 from grms.lrms.slurm.slurm_check import SlurmCheck
-from grms.lrms.slurm.slurm_watch import SlurmWatch
+from grms.lrms.slurm.slurm_native_jobs import SlurmNativeJobs
 
 _SHAPE = "{processors}"
 
@@ -128,7 +128,9 @@ class SlurmTable(BatchSettings):
         watch, programs = self.watch, self.watch_programs
         if watch is None or programs is None:
             return None
-        system = SlurmWatch(programs, comment=watch.comment or "", partition=watch.partition or "")
+        system = SlurmNativeJobs(
+            programs, comment=watch.comment or "", partition=watch.partition or ""
+        )
         notes = NativeJobNotes(site.folder / f"{site.name}.native-jobs")
         return Watched(system, notes, watch.poll_s, self.settle_s)
 

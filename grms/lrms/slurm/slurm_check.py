@@ -20,8 +20,8 @@ from grms.lrms.batch.subprocesses import Answer, Programs
 from grms.lrms.checks import Finding, FindingLevel, doubt, good, missing, named_partitions
 from grms.lrms.slurm.slurm import Slurm, SlurmSettings
 from grms.lrms.slurm.slurm_machine import read_limit
+from grms.lrms.slurm.slurm_native_jobs import check_rights
 from grms.lrms.slurm.slurm_text import read_job
-from grms.lrms.slurm.slurm_watch import check_rights
 
 PROGRAMS: Final = ("squeue", "sbatch", "scontrol", "scancel")
 """Programs that a site runs."""

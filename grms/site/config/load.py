@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from grms.daemon.config_errors import Peculiarities, mistakes_of
 from grms.lrms.adapter import LrmsSettings
-from grms.lrms.registry.executors import adapter_of
+from grms.lrms.batch_systems import adapter_of
 from grms.policy.files import RuleBaseError
 from grms.policy.location import LocationPolicy, UserDefinedLocation
 from grms.policy.registry import NO_EXCHANGE, PolicyShelf, location_by_name

@@ -28,7 +28,7 @@ from grms.daemon.config_base import (
     wrong,
 )
 from grms.lrms.adapter import LrmsSettings
-from grms.lrms.registry.executors import settings_of
+from grms.lrms.batch_systems import settings_of
 from grms.lrms.simulated.simulated import SimulatedSettings
 from grms.policy.constraints import ExchangeConstraints
 from grms.policy.constraints_table import ConstraintsField, ReofferField, constraints_said

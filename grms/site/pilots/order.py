@@ -15,7 +15,7 @@ from grms.site.model.jobs import Exit, Request
 from grms.site.model.lifecycle import Outcome
 from grms.site.model.reservations import Reservation
 from grms.site.pilots.hub import RunTold
-from grms.site.runtime.executor_recovery import lrms_job
+from grms.site.wire.convert import lrms_job
 
 BEGUN_BYTES_MAX: Final = 1024
 """Bytes read of what a folder says of its run; the run itself could write more."""

@@ -48,8 +48,7 @@ from grms.site.runtime.executor_queue import (
     LrmsStep,
     cancelled,
 )
-from grms.site.runtime.executor_recovery import lrms_job
-from grms.site.wire.convert import is_to_fetch
+from grms.site.wire.convert import is_to_fetch, lrms_job
 
 Log = structlog.typing.FilteringBoundLogger
 

@@ -11,7 +11,7 @@ from grms.site.model.jobs import HomeJob, Load
 from grms.site.model.partners import PartnerBook
 from grms.site.model.settings import SiteSettings
 from grms.site.model.state_tables import StateTables
-from grms.site.scheduler.offers import AWAY, UNDECIDED, OfferHandler
+from grms.site.scheduler.outgoing_offers import AWAY, UNDECIDED, OfferHandler
 from grms.site.scheduler.transaction import Transaction
 
 

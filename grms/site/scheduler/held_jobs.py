@@ -12,7 +12,7 @@ from grms.site.model.events import Event, LoadedEvent
 from grms.site.model.lifecycle import JobState, Outcome
 from grms.site.model.records import JobReleased
 from grms.site.model.state_tables import StateTables
-from grms.site.scheduler.offers import OfferHandler
+from grms.site.scheduler.outgoing_offers import OfferHandler
 from grms.site.scheduler.transaction import Transaction
 from grms.util.dependencies import Dependency
 

@@ -21,7 +21,7 @@ from grms.site.model.lifecycle import JobState, Outcome
 from grms.site.model.records import JobResubmitted, JobTakenBack, JobWrittenOff
 from grms.site.model.state_tables import StateTables
 from grms.site.scheduler.deadlines import deadline_of
-from grms.site.scheduler.offers import OfferHandler
+from grms.site.scheduler.outgoing_offers import OfferHandler
 from grms.site.scheduler.transaction import Transaction
 
 Act = TakeBack | Resubmit | WriteOff

@@ -30,7 +30,7 @@ from grms.site.model.lifecycle import PROVISIONAL, GuestState, JobState
 from grms.site.model.partners import PartnerBook
 from grms.site.model.records import EpochBegun, JobDeclined, PartnerPardoned
 from grms.site.model.state_tables import StateTables
-from grms.site.scheduler.offers import OfferHandler
+from grms.site.scheduler.outgoing_offers import OfferHandler
 from grms.site.scheduler.peer_faults import PeerFaultHandler
 from grms.site.scheduler.rebalance import RebalanceHandler
 from grms.site.scheduler.transaction import Transaction

@@ -29,7 +29,7 @@ from grms.site.model.rebalance_rounds import as_waiting, may_wait
 from grms.site.model.records import JobLeaving, JobLeft, JobReoffered, JobReofferEnded, RoundHeld
 from grms.site.model.state_tables import StateTables
 from grms.site.scheduler.exchange_constraints import entrusts, wants
-from grms.site.scheduler.offers import OfferHandler
+from grms.site.scheduler.outgoing_offers import OfferHandler
 from grms.site.scheduler.transaction import Transaction
 
 

@@ -82,8 +82,8 @@ from grms.site.scheduler.deadlines import DeadlineHandler
 from grms.site.scheduler.guest_jobs import GuestJobHandler
 from grms.site.scheduler.held_jobs import HeldJobHandler
 from grms.site.scheduler.local_jobs import LocalJobHandler
-from grms.site.scheduler.offers import OfferHandler
 from grms.site.scheduler.operator_actions import OperatorActionHandler, why_stuck
+from grms.site.scheduler.outgoing_offers import OfferHandler
 from grms.site.scheduler.peer_faults import PeerFaultHandler
 from grms.site.scheduler.peer_state import PeerStateHandler
 from grms.site.scheduler.pilots import PilotHandler

@@ -21,7 +21,7 @@ from grms.site.model.lifecycle import PROVISIONAL, JobState, Outcome
 from grms.site.model.records import ArrayReceived, JobCancelRequested, JobReceived
 from grms.site.model.state_tables import StateTables
 from grms.site.scheduler.local_jobs import Owner, accept, end_what_waits, look_up
-from grms.site.scheduler.offers import AWAY, OfferHandler
+from grms.site.scheduler.outgoing_offers import AWAY, OfferHandler
 from grms.site.scheduler.rebalance import RebalanceHandler
 from grms.site.scheduler.transaction import Transaction
 from grms.util.dependencies import ALL_MAX

@@ -1,9 +1,11 @@
 """Conversion between the state's values and wire messages."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, Final
 
+from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from grms.daemon.file_names import check_inputs
@@ -13,7 +15,15 @@ from grms.daemon.messages import WireError
 from grms.daemon.shared_folders import SharedFile, check_shared
 from grms.daemon.uploads import SHA256_BYTES
 from grms.daemon.wanted_files import WantedFiles, check_wanted
-from grms.lrms.base import LrmsPhase
+from grms.lrms.base import (
+    HomeRun,
+    JobInput,
+    LrmsJob,
+    LrmsPhase,
+    LrmsRefusedError,
+    Program,
+    SimulatedRun,
+)
 from grms.site.model.commands import ReplyPreview
 from grms.site.model.held_jobs import OK, JobArray
 from grms.site.model.jobs import (
@@ -724,3 +734,83 @@ def executed_on(job: HomeJob, site: str) -> str:
             site if job.start_time == job.start_time else ""
         )  # nan: never started
     return ""
+
+
+# --- a job as the port to the batch system defines it --------------------------------------------
+
+
+_GROUPS_SAID = frozenset({0, *GROUPS})
+"""The numbers of groups that a request may have; 0 is none."""
+
+
+def lrms_job(
+    key: str,
+    request: Request,
+    payload: bytes,
+    *,
+    user: str = "",
+    partner: str = "",
+    contents: Callable[[int, JobFile], Path] | None = None,
+) -> LrmsJob:
+    """Returns a job as the port defines it.
+
+    The payload is a serialized `JobRequest` with only the program. `user` is empty for a partner's job, `partner` for
+    a local user's; `contents` returns where an input file is, by its number and description.
+
+    Raises:
+        LrmsRefusedError: the payload is invalid.
+    """
+    message = request_pb2.JobRequest()
+    try:
+        message.ParseFromString(payload)
+    except DecodeError as error:
+        raise LrmsRefusedError(f"job {key}: what it runs cannot be read") from error
+    program, simulated = None, None
+    runs = message.WhichOneof("payload")
+    if runs == "simulated":
+        simulated = _simulated(key, message.simulated)
+    elif runs == "program":
+        said = message.program
+        files = enumerate(given_inputs(payload))
+        program = Program(
+            said.script,
+            tuple(said.arguments),
+            dict(said.environment),
+            tuple(said.outputs),
+            tuple(
+                JobInput(file, "" if contents is None else str(contents(number, file)))
+                for number, file in files
+            ),
+            shared_files(payload),
+            said.merged,
+            said.truncated,
+        )
+    elif runs == "to_fetch":
+        program = Program("")  # a simulated machine does not run it, and no other is given it so
+    home = None
+    if message.HasField("home") and not partner:
+        given = message.home
+        home = HomeRun(given.folder, tuple(given.environment), tuple(given.options))
+    return LrmsJob(
+        key,
+        request.processors,
+        request.requested_time,
+        user,
+        partner,
+        program,
+        simulated,
+        name=message.program.name,
+        home=home,
+        request=request.needs,
+    )
+
+
+def _simulated(key: str, said: request_pb2.SimulatedProgram) -> SimulatedRun:
+    run_time, group = said.run_time_s, said.user_group
+    if not (math.isfinite(run_time) and run_time > 0):
+        text = f"job {key}: run_time_s is {run_time}; it must be finite and more than 0"
+        raise LrmsRefusedError(text)
+    if group and group not in GROUPS:
+        text = f"job {key}: user_group is {group}; it must be from 1 to {GROUPS[-1]}"
+        raise LrmsRefusedError(text)
+    return SimulatedRun(run_time, group or None)

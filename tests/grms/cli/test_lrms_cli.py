@@ -36,7 +36,7 @@ def test_what_needs_sudo_is_told_where_it_refuses(
         return [good("user", "me")]
 
     other = Adapter(SLURM.settings, SLURM.make, look)
-    monkeypatch.setattr("grms.lrms.registry.executors.KINDS", {"slurm": other})
+    monkeypatch.setattr("grms.lrms.batch_systems.KINDS", {"slurm": other})
     monkeypatch.setattr("grms.lrms.privileges.no_new_privileges", lambda _=None: True)
     users = tmp_path / "users.map"
     users.write_text("ann@away  ann\n")
@@ -65,7 +65,7 @@ def test_partners_jobs_as_the_daemon_are_told_where_users_have_their_own(
         return [good("user", "me")]
 
     other = Adapter(SLURM.settings, SLURM.make, look)
-    monkeypatch.setattr("grms.lrms.registry.executors.KINDS", {"slurm": other})
+    monkeypatch.setattr("grms.lrms.batch_systems.KINDS", {"slurm": other})
     path = tmp_path / "site.toml"
     partner: dict[str, object] = {"name": "north", "address": "127.0.0.1:7001"}
     lrms = {"kind": "slurm", "spool": str(tmp_path)}
@@ -112,7 +112,7 @@ def test_what_was_found_is_printed(
         return found
 
     other = Adapter(ADAPTER.settings, ADAPTER.make, look)
-    monkeypatch.setattr("grms.lrms.registry.executors.KINDS", {"simulated": other})
+    monkeypatch.setattr("grms.lrms.batch_systems.KINDS", {"simulated": other})
     path = tmp_path / "site.toml"
     path.write_text(to_toml(document(tmp_path)))
     assert run_command(["lrms", "check", str(path)]) == status

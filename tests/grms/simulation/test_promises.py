@@ -19,7 +19,7 @@ from grms.site.model.records import (
     Record,
 )
 from grms.site.scheduler import exchange_constraints as fairness
-from grms.site.scheduler import offers
+from grms.site.scheduler import outgoing_offers
 
 RUNS = 100
 
@@ -67,7 +67,7 @@ def test_a_site_that_never_looks_is_found_out(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_site_that_trusts_everybody_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """It offers more than it should."""
-    monkeypatch.setattr(offers, "entrusts", lambda *_: True)
+    monkeypatch.setattr(outgoing_offers, "entrusts", lambda *_: True)
     assert found_out(RUNS)
 
 

@@ -30,7 +30,7 @@ from grms.site.model.commands import Command
 from grms.site.model.compaction import compacted
 from grms.site.model.invariants import check
 from grms.site.model.records import JobDelegated, JobEnded, JobLeft, JobReoffered, Record
-from grms.site.scheduler.offers import UNDECIDED
+from grms.site.scheduler.outgoing_offers import UNDECIDED
 from grms.site.scheduler.state import SiteState
 from lrms_sim.scheduling.disciplines import discipline_by_name
 from lrms_sim.workload.jobs import JobTable

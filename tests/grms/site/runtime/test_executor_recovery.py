@@ -29,7 +29,8 @@ from grms.site.model.records import (
     Record,
 )
 from grms.site.model.state_tables import StateTables
-from grms.site.runtime.executor_recovery import lrms_job, running, waiting
+from grms.site.runtime.executor_recovery import running, waiting
+from grms.site.wire.convert import lrms_job
 from grms.v1 import request_pb2
 from lrms_sim.scheduling.disciplines import Fcfs
 from tests.grms.site.conversation import settings

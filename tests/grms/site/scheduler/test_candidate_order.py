@@ -13,7 +13,7 @@ from grms.site.model.events import (
 )
 from grms.site.model.lifecycle import GuestState, JobState
 from grms.site.model.settings import PartnerSettings
-from grms.site.scheduler.offers import begin_decision
+from grms.site.scheduler.outgoing_offers import begin_decision
 from tests.grms.site.conversation import FULL, Conversation, kinds, offer, one, settings
 
 B1 = {"partner": "b", "offer": offer(1)}

@@ -26,7 +26,7 @@ from tests.grms.site.conversation import (
     one,
     settings,
 )
-from tests.grms.site.scheduler.test_offers import (
+from tests.grms.site.scheduler.test_outgoing_offers import (
     B1,
     COMPLETION,
     cancel,

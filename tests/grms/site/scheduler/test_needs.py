@@ -22,7 +22,7 @@ from grms.site.model.lifecycle import JobState, Outcome
 from grms.site.model.records import GuestAccepted
 from grms.site.model.settings import PartnerSettings
 from grms.site.model.translation import Translation
-from grms.site.scheduler.offers import UNPLACED_AT_ONCE
+from grms.site.scheduler.outgoing_offers import UNPLACED_AT_ONCE
 from lrms_sim.machine.node_kinds import NodeKind
 from lrms_sim.workload.requests import Gpus, Memory
 from lrms_sim.workload.requests import Request as Needs

@@ -9,8 +9,14 @@ from grms.lrms.base import LrmsRefusedError
 from grms.lrms.batch.subprocesses import Programs
 from grms.lrms.checks import FindingLevel
 from grms.lrms.native_jobs import NativeJobRow
+from grms.lrms.slurm.slurm_native_jobs import (
+    NO_JOB,
+    SlurmNativeJobs,
+    check_rights,
+    read_rows,
+    read_wanted,
+)
 from grms.lrms.slurm.slurm_text import read_job
-from grms.lrms.slurm.slurm_watch import NO_JOB, SlurmWatch, check_rights, read_rows, read_wanted
 from lrms_sim.workload.requests import Memory, Request
 
 TABLE = """t|1|PD|1000|ann|Resources|main|grid
@@ -99,7 +105,9 @@ async def test_what_slurm_fills_in_is_not_what_a_job_asks_for(
         f"case \"$2\" in job) echo '{shown}';; partition) echo 'PartitionName=x {part}';; "
         f"config) echo '{rules}';; *) echo '#!/bin/sh';; esac"
     )
-    system = SlurmWatch(slurm(tmp_path, scontrol=script, scancel=""), comment="", partition=watched)
+    system = SlurmNativeJobs(
+        slurm(tmp_path, scontrol=script, scancel=""), comment="", partition=watched
+    )
     row = NativeJobRow("3", 1000, "ann", True, False, True, True, True)
     wanted = await system.wanted(row)
     assert wanted.request == replace(request_, wall_time=86580.0)

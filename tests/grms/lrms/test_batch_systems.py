@@ -8,7 +8,7 @@ import pytest
 from grms.daemon.clock import VirtualClock
 from grms.lrms.adapter import LrmsSettings, LrmsSite
 from grms.lrms.base import LrmsJob
-from grms.lrms.registry.executors import KINDS, adapter_of
+from grms.lrms.batch_systems import KINDS, adapter_of
 from grms.lrms.simulated.immediate import ImmediateLrms, ReplayableLrms
 from grms.lrms.simulated.simulated import ADAPTER, SimulatedSettings
 from grms.site.config.load import ConfigError, parse_config

@@ -1,4 +1,6 @@
-"""When a daemon holds its rounds of offers: at multiples of the period, on the site's clock.
+"""What a daemon tells its engine by the clock: that time has passed, and that a round of offers is due.
+
+Rounds are held at multiples of the period, on the site's clock.
 
 A reload may change the period, or end the rounds. A round that was under way when the daemon ended resumes as
 soon as partners are there, and at the next multiple at the latest. In a replay the coordinator schedules rounds
@@ -8,11 +10,22 @@ instead.
 import asyncio
 import math
 from collections.abc import Sequence
+from typing import Final
 
 from grms.policy.rebalancing import period_of
 from grms.site.model.commands import Command
-from grms.site.model.events import Event, PartnerUp, PoliciesChanged, RoundDue
+from grms.site.model.events import Event, PartnerUp, PoliciesChanged, RoundDue, TimePassed
 from grms.site.runtime.event_loop import Engine
+
+DEADLINES_LOOKED_AT_S: Final = 2.0
+"""Interval of checks for overdue jobs."""
+
+
+async def follow_deadlines(engine: Engine) -> None:
+    """Tells a site's engine again and again that time has passed, until cancelled."""
+    while True:  # waits for time, not for an event
+        await asyncio.sleep(DEADLINES_LOOKED_AT_S)
+        engine.tell(TimePassed(*engine.stamp()))
 
 
 def next_round(now: float, last: float, period: float) -> float:

@@ -33,7 +33,7 @@ _FIELDS = 8
 _NONE = frozenset(("", "(null)", "N/A"))
 
 
-class SlurmWatch:
+class SlurmNativeJobs:
     """Watches one Slurm, by programs with operator privileges.
 
     A job is at the site's disposal by the word `comment` or by its `partition`; either may be empty.

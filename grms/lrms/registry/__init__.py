@@ -1,1 +1,0 @@
-"""Batch systems by the name in the site's configuration."""

@@ -13,7 +13,13 @@ import numpy as np
 
 from broker.planner._arena cimport Arena, arena_open, cut
 from broker.planner._free_sets cimport begin_sets, cut_sets, fill_sets, mark_full
-from broker.planner._instance cimport ORDERS, CompiledProblem, Instance, duration_on, placement_cost_fast
+from broker.planner._instance cimport (
+    ORDERS,
+    CompiledProblem,
+    Instance,
+    duration_on,
+    placement_cost_fast,
+)
 from broker.planner._places cimport Slot, find_place
 from broker.planner._scratch cimport BUCKETS_MAX, RAS_4, STRATEGIES
 from broker.planner._timetable cimport (
@@ -272,11 +278,12 @@ cdef class Workspace:
     def build(
         self, const int32_t[::1] genes, int strategy, const int32_t[::1] choices=None
     ) -> None:
-        """Builds the schedule of a sequence of genes with RAS-1 to RAS-6 (`strategy` 0 to 5), or with
-        given choices by task.
+        """Builds the schedule of a sequence of genes with RAS-1 to RAS-6, or with choices by task.
 
-        The columns hold it until the next one. ValueError if the sequence is not one of all tasks, or a
-        choice is not one of its task.
+        `strategy` is 0 to 5.
+
+        The columns hold it until the next one. ValueError if the sequence is not one of all tasks,
+        or a choice is not one of its task.
         """
         cdef task_t tasks = self.scratch.instance.tasks
         if not 0 <= strategy < STRATEGIES:

@@ -14,7 +14,7 @@ cdef struct Chromosome:
     int32_t* length          # of each segment; none is empty
     int32_t segments
     int32_t strategy         # the RAS gene
-    choice_t* choices        # by task, instead of what the strategy takes; NULL: the strategy decides
+    choice_t* choices        # by task, instead of the strategy's; NULL: the strategy decides
 
 cdef struct Room:
     # Working memory of operators, for one thread: as many rows as there are genes.

@@ -1,11 +1,11 @@
-"""Tabu search on critical blocks, for problems in which every task has one exclusive resource at a time.
+"""Tabu search on critical blocks, where every task has one exclusive resource at a time.
 
 A schedule's makespan is the length of a longest path through precedence and the orders of tasks on
 resources. It can only shrink if, in some block of consecutive tasks of a resource on such a path,
 a task moves before the first or after the last one, so these are the moves (`_moves`), plus inward
 ones of the first and last task (Balas and Vazacopoulos 1998; Zhang et al. 2007). Where tasks have
-alternatives (flexible job shops), one on the path may also go to another resource (`_shifts`; Mastrolilli
-and Gambardella 2000). After each all heads and tails are recomputed.
+alternatives (flexible job shops), one on the path may also go to another resource (`_shifts`;
+Mastrolilli and Gambardella 2000). After each all heads and tails are recomputed.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -190,8 +190,8 @@ cdef int64_t tabu_search_fast(
     choice_t* choices,
 ) noexcept nogil:
     # Searches from the schedule in the scratch; writes the tasks of the shortest schedule in an
-    # order that builds it, and their choices where there are several. Returns the number of schedules
-    # examined.
+    # order that builds it, and their choices where there are several. Returns the number of
+    # schedules examined.
     cdef int32_t n = graph.tasks
     cdef int32_t tenure = 10 + n // max(1, graph.instance.resources * graph.instance.resources)
     cdef int64_t iteration = 0
@@ -275,9 +275,9 @@ cdef void lay_out(Graph* graph, Arena* arena, Py_ssize_t choices) noexcept:
 cdef class CriticalGraph:
     """Memory for tabu search by one thread, in flexible job shops too where that is wanted.
 
-    `usable` is false, and nothing is allocated, if a task has several resources at once, a resource has
-    capacity, hours or fixed tasks, there are too many tasks, or tasks have alternatives and one takes no
-    time.
+    `usable` is false, and nothing is allocated, if a task has several resources at once, a
+    resource has capacity, hours or fixed tasks, there are too many tasks, or tasks have
+    alternatives and one takes no time.
     """
 
     def __init__(self, CompiledProblem problem, bint flexible=False):

@@ -139,8 +139,10 @@ cdef class GleamCore:
         return self.columns["choices"][row].copy() if self.assigned else None
 
     def set_individual(self, int32_t row, chromosome, double fitness, choices=None) -> None:
-        """Puts a chromosome (genes, lengths of segments, strategy) into the population, with its choices
-        if individuals have them."""
+        """Puts a chromosome into the population, with its choices if individuals have them.
+
+        It is genes, lengths of segments, and strategy.
+        """
         if not 0 <= row < self.size:
             raise ValueError(f"individual {row} of {self.size}")
         genes, lengths, strategy = checked(chromosome)

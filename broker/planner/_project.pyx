@@ -1,13 +1,13 @@
 """Serial schedules and their justification: the resource-constrained project scheduling problem.
 
-Where every task has one alternative, only the sequence is left to decide. A serial schedule places the
-tasks in sequence, each as early as precedence and free units allow, as the builder of all problems
-does; here all resources share one list of steps, which is several times as fast for the few
-resources that projects have.
+Where every task has one alternative, only the sequence is left to decide. A serial schedule places
+the tasks in sequence, each as early as precedence and free units allow, as the builder of all
+problems does; here all resources share one list of steps, which is several times as fast for the
+few resources that projects have.
 
-Justification (Valls, Ballestín, Quintanilla 2005) shifts all tasks to the right, in order of falling
-ends, and then to the left, in order of rising starts. Either pass is a serial schedule, the first one
-of the reversed project, and neither makes the plan longer.
+Justification (Valls, Ballestín, Quintanilla 2005) shifts all tasks to the right, in order of
+falling ends, and then to the left, in order of rising starts. Either pass is a serial schedule,
+the first one of the reversed project, and neither makes the plan longer.
 """
 
 from libc.math cimport INFINITY
@@ -269,8 +269,8 @@ cdef void lay_out(Project* project, Arena* arena) noexcept:
 cdef class ProjectRoom:
     """Memory for serial schedules by one thread.
 
-    `usable` is false, and nothing is allocated, if a task has several alternatives or takes no time, a
-    resource has hours or fixed tasks, or the table of tasks by resources is too large.
+    `usable` is false, and nothing is allocated, if a task has several alternatives or takes no
+    time, a resource has hours or fixed tasks, or the table of tasks by resources is too large.
     """
 
     def __init__(self, CompiledProblem problem):

@@ -1,9 +1,9 @@
 """Shifts of tasks on a critical path to other resources (Mastrolilli and Gambardella 2000).
 
-A task may be inserted anywhere on another resource where no path leads back: not behind one that its
-successors precede, nor before one that precedes its predecessors. Heads tell enough of that: what is
-reached by a path starts no earlier than the path's first task ends. The estimate is the longest path through
-the task at its new place. Going back to a resource is tabu for a while.
+A task may be inserted anywhere on another resource where no path leads back: not behind one that
+its successors precede, nor before one that precedes its predecessors. Heads tell enough of that:
+what is reached by a path starts no earlier than the path's first task ends. The estimate is the
+longest path through the task at its new place. Going back to a resource is tabu for a while.
 """
 
 from libc.math cimport INFINITY
@@ -23,8 +23,8 @@ cdef inline void consider_shift(
     int32_t* seen,
     Random* random,
 ) noexcept nogil:
-    # As for moves on the same resource: not tabu, or promising the best schedule so far, comes first;
-    # then the estimate; random ties.
+    # As for moves on the same resource: not tabu, or promising the best schedule so far, comes
+    # first; then the estimate; random ties.
     cdef bint better
     shift.forbidden &= shift.estimate >= best_makespan
     if best.task < 0 or (best.forbidden and not shift.forbidden):

@@ -26,8 +26,8 @@ cdef double evaluate_fast(Bench* bench, const Chromosome* one) except? -1.0 nogi
 
 
 cdef double evaluate_justified(Bench* bench, task_t* genes) noexcept nogil:
-    # The fitness of the justified schedule of a sequence, which stays in the scratch; the genes become
-    # the sequence that builds it. Three schedules: the serial one, and one for each pass.
+    # The fitness of the justified schedule of a sequence, which stays in the scratch; the genes
+    # become the sequence that builds it. Three schedules: the serial one, and one for each pass.
     build_serial(bench.project, bench.scratch, genes)
     justify_fast(bench.project, bench.scratch)
     worth_fast(bench.scratch, bench.goals, &bench.worth)
@@ -103,14 +103,16 @@ cdef class Worker:
         return self.bench.project != NULL
 
     def justify(self, int32_t[::1] genes) -> float:
-        """Returns the fitness of the justified schedule of a sequence, which stays in the workspace.
+        """Returns the fitness of the justified schedule of a sequence; it stays in the workspace.
 
         The genes become the sequence that builds it. ValueError if the problem is not a project.
         """
         if self.bench.project == NULL:
             raise ValueError("tasks have alternatives, or resources are not always there")
         if sorted(genes) != list(range(self.bench.project.tasks)):
-            raise ValueError(f"a sequence has to name each of {self.bench.project.tasks} tasks once")
+            raise ValueError(
+                f"a sequence has to name each of {self.bench.project.tasks} tasks once"
+            )
         return evaluate_justified(&self.bench, &genes[0])
 
     def evaluate_many(self, const int32_t[:, ::1] genes, const int32_t[::1] strategies) -> object:

@@ -184,6 +184,7 @@ def test_two_diamonds_run_once_whatever_is_killed(way: str, tmp_path: Path) -> N
             assert gorba(folder, "logs", "good", "good-top").stdout == "read by x'y\n"
             # A controller forgets what it has not saved, and its nodes end the jobs that it does not know.
             saved, now = folder / "slurm-south/state/job_state", time.time()
+            clusters["south"].ask("sbatch", "--hold", "--output=/dev/null", "--wrap=true")
             wait_for(saved.exists() and saved.stat().st_mtime > now for _ in iter(int, 1))
             process.end(signal.SIGKILL)
             sites["north"].kill()

@@ -20,16 +20,15 @@ from typing import Any
 
 from benchmarks.run import machine
 from broker.model.instances import job_shop
-from broker.planner.gleam import GleamSettings
 from broker.planner.goals import MAKESPAN_ONLY
-from broker.planner.memetic import Memetic, Searcher
+from broker.planner.methods import SEARCHES
 from broker.planner.search import Budget, Progress, Search
 
 HERE = Path(__file__).parent
 FIGURES = HERE / "job_shops.json"
 SOLVER = HERE / "cp_sat.py"
 JOB_SHOPS = ("ft06", "ft10", "ft20", *(f"la{number:02}" for number in range(1, 41)))
-SETTINGS = GleamSettings(population=20, memetic=Memetic(Searcher.BLOCKS, best_only=True))
+SETTINGS = SEARCHES["blocks"]
 
 Jobs = list[list[tuple[int, int]]]
 

@@ -20,7 +20,7 @@ SEARCHES: Final[Mapping[str, GleamSettings]] = {
     "asma-best": GleamSettings(memetic=Memetic(best_only=True)),
     "asma": GleamSettings(memetic=Memetic()),
     "asma-shift": GUIDED,
-    "blocks": GleamSettings(memetic=Memetic(Searcher.BLOCKS)),
+    "blocks": GleamSettings(population=20, memetic=Memetic(Searcher.BLOCKS, best_only=True)),
     "project": PROJECT,
 }
 """Searches by the names that users give: the paper's three, our own, those for job shops and projects."""

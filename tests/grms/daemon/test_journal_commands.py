@@ -64,6 +64,7 @@ def test_records_are_printed_a_line_each(path: Path) -> None:
         "array": 0,
         "index": 0,
         "dependencies": [],
+        "here": False,
     }
     assert second == {"record": 2, "kind": "JobKept", "time": 2.0, "job": 1}
     assert third["job"] == ["away", {"epoch": 4, "number": 5}]

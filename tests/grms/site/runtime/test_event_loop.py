@@ -23,6 +23,7 @@ from grms.site.model.commands import (
     Command,
     LrmsCancel,
     LrmsSubmit,
+    PilotCommand,
     Publish,
     PublishReservation,
     PublishRound,
@@ -315,5 +316,6 @@ def test_every_command_is_of_one_kind() -> None:
         if isinstance(kind, type) and issubclass(kind, Command) and kind not in {Command, Answer}
     ]
     shown = Publish | PublishReservation | PublishRound
-    kinds: tuple[Any, ...] = (Append, Answer, Send, LrmsSubmit | LrmsCancel, shown, TellLoad)
+    orders = LrmsSubmit | LrmsCancel
+    kinds: tuple[Any, ...] = (Append, Answer, Send, orders, shown, TellLoad, PilotCommand)
     assert [each for each in every if sum(issubclass(each, kind) for kind in kinds) != 1] == []

@@ -84,6 +84,12 @@ ENDING_S = 0.5
 
 _ENDING = (signal.SIGTERM, signal.SIGKILL)
 
+
+def is_killed(code: int | None, number: int | None) -> bool:
+    """Returns whether a batch system may have ended a run: by a signal, or by one to its last command, as its shell says."""
+    return number in _ENDING or code in {128 + each for each in _ENDING}
+
+
 _no_birth = threading.Lock()
 """Held while a file is written, and while a process is born: a child has its parent's open files for a moment after
 its birth, and nobody can run a program that somebody has open for writing ("Text file busy")."""
@@ -667,14 +673,14 @@ class Agent:
         if run.cores and self._cores is not None:
             self._cores = sorted([*self._cores, *run.cores])
         self._worked = time.monotonic()
-        if run.signal in _ENDING and not run.killing:
+        if is_killed(run.code, run.signal) and not run.killing:
             # A batch system that ends the pilot sends the same to every process of it, to the runs perhaps first.
             asyncio.get_running_loop().call_later(ENDING_S, self._finish, run)
         else:
             self._finish(run)
 
     def _finish(self, run: Run) -> None:
-        if self._is_ended_by_others and run.signal in _ENDING and not run.killing:
+        if self._is_ended_by_others and is_killed(run.code, run.signal) and not run.killing:
             run.why = "pilot"
         run.state = ENDED
         self._tell_of(run)

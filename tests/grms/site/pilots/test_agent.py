@@ -335,6 +335,33 @@ def test_a_run_that_is_ended_with_its_pilot_says_so(tmp_path: Path) -> None:
     play(tmp_path, scene)
 
 
+def test_a_run_whose_shell_says_how_its_command_was_ended_is_ended_with_its_pilot(
+    tmp_path: Path,
+) -> None:
+    """A batch system sends a signal to every process: the shell may outlive its command, and exits with 128 and more."""
+
+    async def scene(site: SmallSite) -> None:
+        async with pilot(site) as process:
+            await site.until(lambda heard: heard.hellos)
+            words = "trap 'exit 143' TERM; touch ready; sleep 300 & wait"
+            site.run(site.order("alone", "exit 143"), site.order("terminated", words))
+            await site.until(ended("alone"))
+            await until((site.folder / "terminated/ready").exists)
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            for child in children:  # to the runs first
+                os.kill(int(child), signal.SIGTERM)
+            process.send_signal(signal.SIGTERM)
+            await site.until(ended("terminated"))
+            await site.until(lambda heard: heard.left)
+            site.hub.let_go(PILOT)
+            assert await process.wait() == 0
+        runs = site.heard.runs
+        assert (runs["alone"].code, runs["alone"].why) == (143, "")
+        assert (runs["terminated"].code, runs["terminated"].why) == (143, "pilot")
+
+    play(tmp_path, scene)
+
+
 @pytest.mark.parametrize("limit", ["idle_limit", "wall_time"])
 def test_a_pilot_ends_by_itself(limit: str, tmp_path: Path) -> None:
     """Without work for its idle limit, and before its wall time; runs keep the first from being reached."""

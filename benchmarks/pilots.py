@@ -30,7 +30,8 @@ from grpc import aio
 from benchmarks.run import machine
 from grms.daemon.ports import free_port
 from grms.site.pilots import agent
-from grms.site.pilots.hub import Hello, Hub, PilotTerms, RunTold
+from grms.site.pilots.hub import Hub, PilotTerms
+from grms.site.pilots.messages import Hello, RunTold
 from grms.util.names import Endpoint
 from grms.v1 import request_pb2, reservation_pb2, reservation_pb2_grpc
 from scenarios.live.sites import SiteProcess

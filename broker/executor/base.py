@@ -34,6 +34,10 @@ class ReservationRefused(Exception):  # noqa: N818  # named for what it says
         super().__init__(reason)
 
 
+class ReservationUnknown(ReservationRefused):
+    """A site knows no such reservation: it never had it, or has forgotten it, with what has run in it."""
+
+
 class ProgramRefused(Exception):  # noqa: N818  # named for what it says
     """A site can never run this program; the text says why."""
 
@@ -151,6 +155,7 @@ class Site(Protocol):
 
         Raises:
             ReservationRefused: not in this reservation; it has not run.
+            ReservationUnknown: the site does not know it; nobody knows whether an earlier call has had it run.
             ProgramRefused: nowhere here; it has not run.
         """
 

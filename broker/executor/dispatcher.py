@@ -19,6 +19,7 @@ from broker.executor.base import (
     Reservation,
     ReservationRefused,
     ReservationState,
+    ReservationUnknown,
     Site,
     SiteUnavailable,
     Window,
@@ -194,11 +195,16 @@ class Dispatcher:
         booking, wishes = entry.booking, self._wishes(entry)
         if entry.reservations:
             for hold, wish, known in zip(booking.holds, wishes, entry.reservations, strict=True):
-                await self._until_answered(
-                    hold.site,
-                    entry,
-                    lambda s, w=wish, k=known: s.restore(k, w),  # type: ignore[misc]  # bound now
-                )
+                try:
+                    await self._until_answered(
+                        hold.site,
+                        entry,
+                        lambda s, w=wish, k=known: s.restore(k, w),  # type: ignore[misc]  # bound now
+                        waits=_may_run(entry),
+                    )
+                except ReservationRefused as error:
+                    self._lost(entry, str(error))
+                    return
             return
         made: list[Reservation] = []
         for index, (hold, wish) in enumerate(zip(booking.holds, wishes, strict=True)):
@@ -236,9 +242,31 @@ class Dispatcher:
             job=booking.job,
         )
         site = booking.holds[0].site
+        again = command.again
+
+        async def launch(port: Site) -> Reservation:
+            nonlocal again
+            try:
+                return await port.launch(entry.reservations[0], order)
+            except SiteUnavailable:
+                again = True
+                raise
+
         try:
-            now = await self._until_answered(
-                site, entry, lambda s: s.launch(entry.reservations[0], order)
+            now = await self._until_answered(site, entry, launch, waits=command.again)
+        except ReservationUnknown as error:
+            if not again or command.program is None:
+                self._lost(entry, str(error))
+                return
+            # Its site has forgotten it, and whether it has run: that is for whoever wants it run to decide.
+            reason = f"it may have run: {error}"
+            now = Reservation(
+                entry.reservations[0],
+                ReservationState.ENDED,
+                command.started,
+                outcome=Outcome.UNKNOWN,
+                job=booking.job,
+                reason=reason,
             )
         except ReservationRefused as error:
             self._lost(entry, str(error))
@@ -327,10 +355,17 @@ class Dispatcher:
             self._tell(BookingLost(0, entry.booking.booking, reason, taken))
 
     async def _until_answered(
-        self, site: str, entry: _Entry | None, call: Callable[[Site], Awaitable[_T]]
+        self,
+        site: str,
+        entry: _Entry | None,
+        call: Callable[[Site], Awaitable[_T]],
+        *,
+        waits: bool = False,
     ) -> _T:
-        # Repeats a call until it is answered or the entry, if given, is released.
+        # Repeats a call until it is answered or the entry, if given, is released. A site that is not configured refuses,
+        # unless the call `waits` for it.
         backoff = Backoff(PAUSES)
+        told = False
         while True:
             if entry is not None and entry.given_up.is_set():
                 raise _GivenUpError
@@ -340,8 +375,16 @@ class Dispatcher:
                     return await call(port)
                 except SiteUnavailable as error:
                     self._log.debug("site_does_not_answer", site=site, reason=str(error))
-            elif entry is not None:
+            elif entry is not None and not waits:
                 raise ReservationRefused(f"there is no site {site!r} in the configuration")
+            elif entry is not None and not told:
+                told = True
+                self._log.warning(
+                    "run_at_a_site_that_is_not_configured",
+                    site=site,
+                    booking=entry.booking.booking,
+                    cure="configure it again, or cancel the workflow",
+                )
             await self._rest(entry, backoff.next_s())
 
     @staticmethod
@@ -466,6 +509,11 @@ class Dispatcher:
     def site(self, name: str) -> Site | None:
         """Returns a site by its name; `None` if there is none."""
         return self._sites.get(name)
+
+
+def _may_run(entry: _Entry) -> bool:
+    # Whether a run of before may be at its site.
+    return entry.launch is not None and entry.launch.again
 
 
 def _leaves_outputs(entry: _Entry, known: Reservation) -> bool:

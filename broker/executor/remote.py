@@ -14,6 +14,7 @@ from broker.executor.base import (
     Reservation,
     ReservationRefused,
     ReservationState,
+    ReservationUnknown,
     SiteUnavailable,
     Window,
     Wish,
@@ -120,6 +121,8 @@ class RemoteSite:
                 raise ProgramRefused(f"its site refuses it: {reason}") from error
             if field == "inputs":  # it was here, and is wanted once more
                 raise SiteUnavailable(reason) from error
+            if error.code() is grpc.StatusCode.NOT_FOUND:
+                raise ReservationUnknown(reason) from error
             if error.code() in _REFUSALS:
                 raise ReservationRefused(reason) from error
             raise SiteUnavailable(f"{reason} ({error.code().name})") from error

@@ -179,14 +179,16 @@ cdef void find_many(
 cdef money_t budget_share(const Scratch* scratch, task_t task) noexcept nogil:
     # What RAS-5 lets a task cost: the rest of the workflow's budget, divided among the unplanned
     # tasks in proportion to their least costs, so that each later task can have its least cost. A
-    # workflow that cannot keep its budget any more ignores it.
+    # workflow that cannot keep its budget any more ignores it. So does one whose tasks that are
+    # left cost nothing where that is least: of a sum from which all others were taken a rounding
+    # may be left.
     cdef const Instance* instance = scratch.instance
     cdef workflow_t workflow = instance.workflow[task]
     cdef money_t left = scratch.left[workflow]
     cdef money_t least = scratch.least_left[workflow]
     if (
         left == INFINITY
-        or least <= 0.0
+        or least <= SHARE_TOLERANCE * instance.least_total[workflow]
         or left < least - SHARE_TOLERANCE * instance.least_total[workflow]
     ):
         return INFINITY

@@ -123,6 +123,7 @@ class Launch(Command):
         started: when its run is known to have begun; `None` if unknown.
         inputs: of the program, each a content.
         needed: outputs that others are given.
+        again: the broker may have had it launched before it was started anew.
     """
 
     booking: Booking
@@ -132,6 +133,7 @@ class Launch(Command):
     started: float | None = None
     inputs: tuple[Input, ...] = ()
     needed: frozenset[str] = frozenset()
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)

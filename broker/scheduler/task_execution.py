@@ -389,7 +389,7 @@ class TaskExecution:
             if task.booking.moving is not None:
                 transaction.do(Move(task.booking, *task.booking.moving))
             if task.state in AT_SITE:
-                transaction.do(self._launching(task, task.booking))
+                transaction.do(replace(self._launching(task, task.booking), again=True))
             if task.state is TaskState.ENDING:
                 transaction.do(Release(task.booking))
         for booking in self._memory.releasing.values():

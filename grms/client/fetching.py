@@ -7,10 +7,9 @@ content is what the site has said. So an interrupted transfer goes on where it s
 import fcntl
 import hashlib
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, Final
 
 from grms.daemon.file_names import check_name
 from grms.daemon.job_files import CHUNK_BYTES, FileProblemError, folders_below
@@ -104,7 +103,11 @@ class Bringer:
                     return _WRONG
                 last = name.rpartition("/")[2]
                 if self._appends(file) and os.path.lexists(path):
-                    _added(content, os.open(last, _ADDED, dir_fd=target))
+                    stream = os.open(last, _ADDED, dir_fd=target)
+                    try:
+                        _added(content.fileno(), stream)
+                    finally:
+                        os.close(stream)
                     part.unlink()
                 else:
                     os.fchmod(content.fileno(), (file.mode or MODE) & ~_umask())
@@ -123,10 +126,11 @@ class Bringer:
             goes_on = there > 0
             for some in self._read(file.name, there) if there < file.size_bytes else ():
                 digest.update(some)
-                os.pwrite(content, some, there)
+                _written(content, some, there)
                 there += len(some)
             if there == file.size_bytes and digest.digest() == file.sha256:
-                return True
+                os.fsync(content)  # some file systems tell no sooner that there was no room
+                return os.fstat(content).st_size == there
             os.ftruncate(content, 0)
             if not goes_on:
                 break
@@ -145,10 +149,23 @@ def _is_here(path: Path, file: "ResultFile", *, at_end: bool = False) -> bool:
         return hashlib.file_digest(content, "sha256").digest() == file.sha256
 
 
-def _added(content: BinaryIO, target: int) -> None:
-    with os.fdopen(target, "ab") as file:
-        content.seek(0)
-        shutil.copyfileobj(content, file)
+def _written(content: int, some: bytes, at: int) -> None:
+    # A disk that is nearly full takes a part, and says so only when it is to take the rest.
+    rest = memoryview(some)
+    while rest:
+        count = os.pwrite(content, rest, at)
+        rest, at = rest[count:], at + count
+
+
+def _added(content: int, target: int) -> None:
+    # A part of it would be in the way of the next attempt, which adds all of it.
+    before, there = os.fstat(target).st_size, 0
+    try:
+        while some := os.pread(content, CHUNK_BYTES, there):
+            there += os.write(target, some)
+    except OSError:
+        os.ftruncate(target, before)
+        raise
 
 
 def _umask() -> int:

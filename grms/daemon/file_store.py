@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import shutil
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -55,6 +56,7 @@ class ResultStore:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._sizes: dict[str, int] = {}
+        self._counting = threading.Lock()
 
     def _place(self, job_id: str) -> Path:
         assert "/" not in job_id, job_id
@@ -100,7 +102,7 @@ class ResultStore:
         """Appends to a content."""
         with (self._place(job_id) / _name(number)).open("ab") as file:
             file.write(some)
-        self._sizes.pop(job_id, None)
+        self._changed(job_id)
 
     def check(self, job_id: str, number: int, file: JobFile, digest: bytes = b"") -> None:
         """Makes a complete content durable; without `digest` it is read in full.
@@ -117,7 +119,7 @@ class ResultStore:
             os.fsync(content.fileno())
         if size != file.size or digest != file.sha256:
             path.unlink()
-            self._sizes.pop(job_id, None)
+            self._changed(job_id)
             raise WrongContentError(f"{file.name} has come with another content")
 
     def finish(self, job_id: str, manifest: Manifest) -> None:
@@ -132,7 +134,7 @@ class ResultStore:
             names = ("folder", "until", "other_files", "other_bytes", "left_out")
             said["stays"] = {name: getattr(manifest, name) for name in names}
         write_durable(place / LIST, said)
-        self._sizes.pop(job_id, None)  # one who has counted meanwhile has counted less
+        self._changed(job_id)
         sync_folder(self._folder)
 
     def touch(self, job_id: str) -> None:
@@ -145,24 +147,35 @@ class ResultStore:
         sizes = [_size(place) for place in self._folder.glob(f"{prefix}*")]
         return len(sizes), sum(sizes)
 
+    def size(self, job_id: str) -> int:
+        """Returns how many bytes a job has here."""
+        return _size(self._place(job_id))
+
     def sizes(self) -> dict[str, int]:
         """Returns how many bytes each job has here; each is looked at once, until it changes."""
-        try:
-            names = [place.name for place in self._folder.iterdir()]
-        except FileNotFoundError:
-            names = []
-        before = self._sizes
-        self._sizes = {
-            name: before[name] if name in before else _size(self._folder / name) for name in names
-        }
-        return self._sizes
+        with self._counting:
+            try:
+                names = [place.name for place in self._folder.iterdir()]
+            except FileNotFoundError:
+                names = []
+            before = self._sizes
+            self._sizes = {
+                name: before[name] if name in before else _size(self._folder / name)
+                for name in names
+            }
+            return dict(self._sizes)
+
+    def _changed(self, job_id: str) -> None:
+        # After the change: whoever has counted meanwhile has counted less, or more.
+        with self._counting:
+            self._sizes.pop(job_id, None)
 
     def empty(self, job_id: str, manifest: Manifest) -> None:
         """Deletes the contents of a job, and leaves another list in their place."""
         self.finish(job_id, manifest)
         for path in self._place(job_id).glob("content-*"):
             path.unlink(missing_ok=True)
-        self._sizes.pop(job_id, None)
+        self._changed(job_id)
 
     def stale(self, before: float) -> Sequence[str]:
         """Returns the jobs without new content since a moment, seconds since 1970."""
@@ -182,7 +195,7 @@ class ResultStore:
     def remove(self, job_id: str) -> None:
         """Deletes what has come of a job."""
         shutil.rmtree(self._place(job_id), ignore_errors=True)
-        self._sizes.pop(job_id, None)
+        self._changed(job_id)
 
 
 def _size(place: Path) -> int:

@@ -1,6 +1,8 @@
 """What the how-tos say to type can be typed, what they say to write is taken, and what is cheap is run."""
 
+import asyncio
 import json
+import os
 import re
 import subprocess
 import sys
@@ -197,3 +199,39 @@ def test_the_client_in_node_speaks_the_contract() -> None:
         assert word in job_pb2.JobState.keys()  # noqa: SIM118  # protobuf's own
     for word in re.findall(r'"(OUTCOME_\w+)"', code):
         assert word in request_pb2.Outcome.keys()  # noqa: SIM118  # as above
+
+
+async def test_snakemake_is_told_how_its_jobs_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the page's program, for its plugin: what was cancelled, hit its limit or is unknown has failed, and nobody waits for it."""
+    (text,) = [each for each in blocks(page("workflow-engines.md"), "sh") if "grms status" in each]
+    program = tmp_path / "grms-status"
+    program.write_text(text, encoding="utf-8")
+    program.chmod(0o755)
+    folder = Path(sys.executable).parent
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+    async def says(job_id: str) -> str:
+        process = await asyncio.create_subprocess_exec(
+            program, job_id, stdout=asyncio.subprocess.PIPE
+        )
+        said, _ = await process.communicate()
+        assert process.returncode == 0
+        return said.decode()
+
+    configuration = document(tmp_path, "north")
+    async with running(configuration, tmp_path) as site:
+        monkeypatch.setenv("HANSE_SOCKET", str(configuration["listen"]["users"]))
+        well = await site.submit("well", processors=1, run_time_s=0.01, requested_time_s=60.0)
+        late = await site.submit("late", processors=1, run_time_s=60.0, requested_time_s=0.01)
+        job = await site.submit("long", processors=1, run_time_s=9e3, requested_time_s=9e3)
+        assert await says(job.job_id) == "running\n"
+        for each, word in ((well, "success\n"), (late, "failed\n")):
+            await site.ended(each.job_id)
+            assert await says(each.job_id) == word
+        await site.jobs.Cancel(job_pb2.CancelRequest(job_id=job.job_id), timeout=300)
+        await site.ended(job.job_id)
+        assert await says(job.job_id) == "failed\n"
+        assert await says("north-999") == "failed\n"
+    assert await says(job.job_id) == "running\n", "the site does not answer"

@@ -169,7 +169,10 @@ def plain_share(
     left = workflow.budget - spent
     waiting = [each for each in workflow.tasks if (workflow.name, each.name) not in placed]
     least = sum(least_cost(problem, each) for each in waiting)
-    if left == math.inf or least <= 0 or left < least * (1 - 1e-7):
+    fixed = {placement.key for placement in problem.fixed}
+    others = [each for each in workflow.tasks if (workflow.name, each.name) not in fixed]
+    rounding = 1e-8 * sum(least_cost(problem, each) for each in others)
+    if left == math.inf or least <= rounding or left < least - rounding:
         return math.inf
     return least_cost(problem, task) * max(1.0, left / least) * (1 + 1e-8)
 

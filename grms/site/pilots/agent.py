@@ -84,9 +84,29 @@ ENDING_S = 0.5
 
 _ENDING = (signal.SIGTERM, signal.SIGKILL)
 
+
+def is_killed(code: int | None, number: int | None) -> bool:
+    """Returns whether a batch system may have ended a run: by a signal, or by one to its last command, as its shell says."""
+    return number in _ENDING or code in {128 + each for each in _ENDING}
+
+
+_BROKEN = (OSError, ValueError, LookupError, TypeError, AttributeError, asyncio.TimeoutError)
+"""What ends a connection, and nothing else: it is lost, or something damaged has come over it."""
+
 _no_birth = threading.Lock()
 """Held while a file is written, and while a process is born: a child has its parent's open files for a moment after
 its birth, and nobody can run a program that somebody has open for writing ("Text file busy")."""
+
+_ORDER: dict[str, Any] = {
+    "run": str,
+    "folder": str,
+    "processors": int,
+    "begin": (int, float),
+    "until": (int, float),
+    "limit": (int, float),
+    "files": (list, type(None)),
+}
+"""What a site says of a run, and of which kinds; its files are read as they are laid."""
 
 WAITING, RUNNING, ENDED = "waiting", "running", "ended"
 
@@ -98,6 +118,9 @@ class Run:
     """
 
     def __init__(self, order: dict[str, Any], arrival: int) -> None:
+        for name, kind in _ORDER.items():
+            if not isinstance(order[name], kind) or isinstance(order[name], bool):
+                raise TypeError(f"{name} of a run is {order[name]!r}")
         self.id: str = order["run"]
         self.folder: str = order["folder"]
         self.processors: int = order["processors"]
@@ -308,7 +331,7 @@ class Agent:
                 try:
                     if await self._speak(contact, reader, writer):
                         pause = PAUSE_FIRST_S
-                except (OSError, ValueError, KeyError, asyncio.TimeoutError) as error:
+                except _BROKEN as error:
                     self._say(f"the connection to the site is lost: {why(error)}")
                 finally:
                     self._writer = None
@@ -335,7 +358,7 @@ class Agent:
         }
         self._outgoing, self._news = [], []  # it is all in there
         writer.write(line_of(hello))
-        welcome = json.loads(await asyncio.wait_for(reader.readline(), ATTEMPT_S) or "{}")
+        welcome = message_of(await asyncio.wait_for(reader.readline(), ATTEMPT_S) or b"{}")
         if "now" not in welcome:
             self._say(f"the site refuses this pilot: {welcome.get('refused', 'it says nothing')}")
             return False
@@ -349,7 +372,7 @@ class Agent:
                 line = await asyncio.wait_for(reader.readline(), SILENCE_S)
                 if not line.endswith(b"\n"):
                     return True
-                self._heard(json.loads(line))
+                self._heard(message_of(line))
         finally:
             beats.cancel()
 
@@ -667,14 +690,14 @@ class Agent:
         if run.cores and self._cores is not None:
             self._cores = sorted([*self._cores, *run.cores])
         self._worked = time.monotonic()
-        if run.signal in _ENDING and not run.killing:
+        if is_killed(run.code, run.signal) and not run.killing:
             # A batch system that ends the pilot sends the same to every process of it, to the runs perhaps first.
             asyncio.get_running_loop().call_later(ENDING_S, self._finish, run)
         else:
             self._finish(run)
 
     def _finish(self, run: Run) -> None:
-        if self._is_ended_by_others and run.signal in _ENDING and not run.killing:
+        if self._is_ended_by_others and is_killed(run.code, run.signal) and not run.killing:
             run.why = "pilot"
         run.state = ENDED
         self._tell_of(run)
@@ -684,6 +707,25 @@ class Agent:
 def why(error: Exception) -> str:
     """Returns what went wrong, for people."""
     return str(error) or type(error).__name__
+
+
+def message_of(line: bytes) -> dict[str, Any]:
+    """Returns the message of a line.
+
+    Raises:
+        ValueError, TypeError: it is none.
+    """
+    try:
+        found = json.loads(line, parse_constant=_no_number)
+    except RecursionError as error:
+        raise ValueError("a message is nested too deeply") from error
+    if not isinstance(found, dict):
+        raise TypeError("a message is no JSON object")
+    return found
+
+
+def _no_number(word: str) -> float:
+    raise ValueError(f"{word} is no number")
 
 
 def line_of(message: dict[str, Any]) -> bytes:

@@ -6,13 +6,11 @@ anew at each start, so no key outlives the process; the secret is the pilot's fo
 """
 
 import asyncio
-import contextlib
 import hmac
-import json
 import secrets
 import shutil
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +21,15 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from grms.security.authority import create_authority, generate_key, issue_for_server, key_pem
 from grms.site.pilots.agent import ATTEMPT_S, BEAT_S, LINE_BYTES_MAX, SILENCE_S, VERSION, line_of
+from grms.site.pilots.messages import (
+    SAID_CHARACTERS_MAX,
+    AgentSpokeWronglyError,
+    Greeting,
+    Hello,
+    News,
+    RunTold,
+    read,
+)
 from grms.util.names import Endpoint
 from lrms_sim.util.files import read_json, write_new, write_secret
 
@@ -43,10 +50,6 @@ CERTIFICATE_DAYS: Final = 3650
 """Nobody but the pilots of one process has to believe it."""
 
 
-class AgentSpokeWronglyError(Exception):
-    """What came over a connection is no message of an agent."""
-
-
 @dataclass(frozen=True, slots=True)
 class PilotTerms:
     """What an agent is told beforehand, besides where the site is.
@@ -64,47 +67,6 @@ class PilotTerms:
     spare: float
     idle_limit: float
     grace: float
-
-
-@dataclass(frozen=True, slots=True)
-class RunTold:
-    """What an agent tells of a run; moments are seconds of the site's clock.
-
-    Attributes:
-        why: it did not end by itself: `limit`, `until`, `killed`, `pilot`, or `folder`, and it has not begun.
-        problem: for people.
-    """
-
-    run: str
-    state: str
-    start: float | None = None
-    end: float | None = None
-    code: int | None = None
-    signal: int | None = None
-    why: str = ""
-    problem: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Hello:
-    """The first message of an agent at each connection.
-
-    Attributes:
-        job: the batch system's number of its job; may be empty.
-        host: the node.
-        ends_in: seconds until it ends by itself.
-        draining: why it takes no more runs; empty if it does.
-        over: it has no more runs, and leaves.
-        used: by runs, processor-seconds.
-    """
-
-    job: str
-    host: str
-    ends_in: float
-    draining: str
-    over: bool
-    used: float
-    runs: tuple[RunTold, ...]
 
 
 class Hears(Protocol):
@@ -273,20 +235,21 @@ class Hub:
     async def _welcome(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> tuple[str, Hello]:
-        said = await _message(reader, ATTEMPT_S)
-        pilot, secret = str(said.get("pilot", "")), str(said.get("secret", ""))
+        line = await _line(reader, ATTEMPT_S)
+        said = read(line, Greeting)
+        pilot, secret = said.pilot, said.secret
         right = self._secrets.get(pilot)
         # Compared in any case, so that the time does not say which pilots there are.
         same = hmac.compare_digest(secret.encode(), (right or secrets.token_hex()).encode())
         refused = "" if right is not None and same else "it is no pilot of this site, or over"
-        if not refused and said.get("hello") != VERSION:
-            refused = f"it speaks version {said.get('hello')}, this site {VERSION}"
+        if not refused and said.hello != VERSION:
+            refused = f"it speaks version {said.hello}, this site {VERSION}"
         if refused:
             self._log.warning("pilot_refused", pilot=pilot[:80], reason=refused)
             writer.write(line_of({"refused": refused}))
             await writer.drain()
             return "", _NO_HELLO
-        hello = _hello(said)
+        hello = read(line, Hello).within_bounds()
         writer.write(line_of({"now": self._now()}))
         return pilot, hello
 
@@ -307,19 +270,19 @@ class Hub:
         beats = asyncio.create_task(_beat(writer), name=f"beats for pilot {pilot}")
         try:
             while self._speaking.get(pilot) is writer:
-                self._heard(pilot, await _message(reader, SILENCE_S))
+                self._heard(pilot, read(await _line(reader, SILENCE_S), News))
         finally:
             beats.cancel()
 
-    def _heard(self, pilot: str, said: Mapping[str, Any]) -> None:
+    def _heard(self, pilot: str, said: News) -> None:
         assert self._hears is not None
-        if "runs" in said:
-            self._hears.told(pilot, [_run(each) for each in said["runs"]])
-        if isinstance(used := said.get("used"), int | float):
-            self._hears.used(pilot, used)
-        if "draining" in said:
-            self._hears.draining(pilot, str(said["draining"]))
-        if said.get("over"):
+        if said.runs:
+            self._hears.told(pilot, list(said.runs))
+        if said.used is not None:
+            self._hears.used(pilot, max(0.0, said.used))
+        if said.draining is not None:
+            self._hears.draining(pilot, said.draining[:SAID_CHARACTERS_MAX])
+        if said.over:
             self._hears.leaves(pilot)
 
 
@@ -329,7 +292,7 @@ async def _beat(writer: asyncio.StreamWriter) -> None:
         writer.write(b"{}\n")
 
 
-async def _message(reader: asyncio.StreamReader, timeout_s: float) -> Mapping[str, Any]:
+async def _line(reader: asyncio.StreamReader, timeout_s: float) -> bytes:
     async with asyncio.timeout(timeout_s):
         try:
             line = await reader.readline()
@@ -337,46 +300,7 @@ async def _message(reader: asyncio.StreamReader, timeout_s: float) -> Mapping[st
             raise AgentSpokeWronglyError("a message is too long") from error
     if not line.endswith(b"\n"):
         raise AgentSpokeWronglyError("it has ended the connection")
-    with contextlib.suppress(ValueError):
-        said = json.loads(line)
-        if isinstance(said, dict):
-            return said
-    raise AgentSpokeWronglyError("a message is no JSON object")
-
-
-def _run(said: Any) -> RunTold:
-    try:
-        return RunTold(**said) if _fits(said) else _misunderstood()
-    except TypeError as error:
-        raise AgentSpokeWronglyError("what it tells of a run is not understood") from error
-
-
-_NUMBERS: Final = {"start": (int, float), "end": (int, float), "code": (int,), "signal": (int,)}
-
-
-def _fits(said: Mapping[str, Any]) -> bool:
-    return said.get("state") in {"waiting", "running", "ended"} and all(
-        isinstance(value, _NUMBERS.get(name, (str,))) for name, value in said.items()
-    )
-
-
-def _misunderstood() -> RunTold:
-    raise AgentSpokeWronglyError("what it tells of a run is not understood")
-
-
-def _hello(said: Mapping[str, Any]) -> Hello:
-    try:
-        return Hello(
-            str(said["job"]),
-            str(said["host"]),
-            float(said["ends_in"]),
-            str(said["draining"]),
-            bool(said["over"]),
-            float(said["used"]),
-            tuple(_run(each) for each in said["runs"]),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise AgentSpokeWronglyError("its first message is not understood") from error
+    return line
 
 
 _NO_HELLO: Final = Hello("", "", 0.0, "", over=False, used=0.0, runs=())

@@ -51,7 +51,8 @@ from grms.site.model.lifecycle import JobState, Outcome
 from grms.site.model.pilots import KEY_BEGIN, Pilot, number_of
 from grms.site.model.reservations import Reservation
 from grms.site.pilots import agent
-from grms.site.pilots.hub import Hello, Hub, PilotTerms, RunTold
+from grms.site.pilots.hub import Hub, PilotTerms
+from grms.site.pilots.messages import Hello, RunTold
 from grms.site.pilots.order import Contents, found_in_folder, has_files, news, order
 from grms.site.runtime.event_loop import Engine
 from grms.util.names import Endpoint, parse_endpoint

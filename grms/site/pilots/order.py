@@ -14,7 +14,7 @@ from grms.site.model.events import RunNews, RunState
 from grms.site.model.jobs import Exit, Request
 from grms.site.model.lifecycle import Outcome
 from grms.site.model.reservations import Reservation
-from grms.site.pilots.hub import RunTold
+from grms.site.pilots.messages import RunTold
 from grms.site.wire.convert import lrms_job
 
 BEGUN_BYTES_MAX: Final = 1024
@@ -92,12 +92,12 @@ def news(told: RunTold) -> RunNews | None:
     outcome: Outcome | None
     if told.start is None:
         # It certainly has not begun, and its owner may have it run elsewhere, unless it would not begin there either.
-        outcome, reason = (Outcome.FAILED if told.why == "folder" else None), told.problem
+        outcome, reason = (Outcome.FAILED if told.why == "folder" else None), told.said
     elif told.why in _CUT:
         outcome, reason = _CUT[told.why]
     else:
         outcome, reason = (Outcome.COMPLETED if told.code == 0 else Outcome.FAILED), ""
-    return RunNews(number, state, told.start, told.end, outcome, exited, reason or told.problem)
+    return RunNews(number, state, told.start, told.end, outcome, exited, reason or told.said)
 
 
 def found_in_folder(found: Reservation, place: Path, why: str) -> RunNews:

@@ -67,6 +67,22 @@ def begin_decision(job: HomeJob, memory: StateTables, now: float) -> None:
     job.decision_time = now
 
 
+def offer_of(
+    job: HomeJob, settled_below: int, cause: int = 0, *, reserve: bool = False
+) -> SendOffer:
+    """Returns the offer of a job to its partner, the same whenever it is made; the journal has it already.
+
+    Args:
+        job: whose offer it is.
+        settled_below: all offers below this number are settled.
+        cause: the event that it follows from; 0 where it is only shown.
+        reserve: a place is asked for.
+    """
+    return SendOffer(
+        cause, job.partner, job.offer, settled_below, job.request, job.program, reserve=reserve
+    )
+
+
 class OfferHandler:
     """Decides where home jobs run, and follows their offers to the outcome."""
 
@@ -253,13 +269,9 @@ class OfferHandler:
 
     def _offer(self, job: HomeJob, book: PartnerBook, transaction: Transaction) -> None:
         # What is settled before this offer, which is not.
-        number, settled_below = book.next_number, book.settled()
-        transaction.note(JobOffered(transaction.now, job.job, book.name, number))
-        transaction.do(
-            SendOffer(
-                transaction.cause, job.partner, job.offer, settled_below, job.request, job.program
-            )
-        )
+        settled_below = book.settled()
+        transaction.note(JobOffered(transaction.now, job.job, book.name, book.next_number))
+        transaction.do(offer_of(job, settled_below, transaction.cause))
         transaction.publish(job)
 
     def undecided_offer(self, partner: str, offer: OfferId) -> SendOffer | None:
@@ -267,8 +279,7 @@ class OfferHandler:
         job = self._undecided(partner, offer)
         if job is None or job.state is not JobState.RESOLVING or job.confirms:
             return None
-        settled_below = self.memory.books[partner].settled()
-        return SendOffer(0, partner, offer, settled_below, job.request, job.program)
+        return offer_of(job, self.memory.books[partner].settled())
 
     # --- answers -------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from collections import deque
 
 from grms.policy.rebalancing import Rebalancing
 from grms.policy.rebalancing_notes import RebalancingNotes, Waiting
-from grms.site.model.commands import LrmsCancel, PublishRound, SendOffer
+from grms.site.model.commands import LrmsCancel, PublishRound
 from grms.site.model.events import Event, LoadedEvent, OfferAnswered, OfferFailed, RoundDue
 from grms.site.model.jobs import HomeJob, Load, OfferId, has_left_before
 from grms.site.model.lifecycle import PROVISIONAL, JobState
@@ -29,7 +29,7 @@ from grms.site.model.rebalance_rounds import as_waiting, may_wait
 from grms.site.model.records import JobLeaving, JobLeft, JobReoffered, JobReofferEnded, RoundHeld
 from grms.site.model.state_tables import StateTables
 from grms.site.scheduler.exchange_constraints import entrusts, wants
-from grms.site.scheduler.outgoing_offers import OfferHandler
+from grms.site.scheduler.outgoing_offers import OfferHandler, offer_of
 from grms.site.scheduler.transaction import Transaction
 
 
@@ -175,19 +175,9 @@ class RebalanceHandler:
             self._noted = True
             out = [j.job for j in may_wait(self.memory.at_lrms.values()) if not _may_leave(j)]
             transaction.note(RoundHeld(transaction.now, over=False, left_out=tuple(out)))
-        number, settled_below = book.next_number, book.settled()
-        transaction.note(JobReoffered(transaction.now, job.job, name, number))
-        transaction.do(
-            SendOffer(
-                transaction.cause,
-                name,
-                job.offer,
-                settled_below,
-                job.request,
-                job.program,
-                reserve=True,
-            )
-        )
+        settled_below = book.settled()
+        transaction.note(JobReoffered(transaction.now, job.job, name, book.next_number))
+        transaction.do(offer_of(job, settled_below, transaction.cause, reserve=True))
         return True
 
     def _askable(self, book: PartnerBook, job: HomeJob, now: float) -> bool:

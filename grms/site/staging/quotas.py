@@ -5,9 +5,11 @@ partner's job goes back to its home site.
 """
 
 import asyncio
+import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -57,7 +59,11 @@ class UserQuota:
             NoRoomError: there is not.
             OSError: the store cannot be read.
         """
-        sizes = dict(await asyncio.to_thread(self._store.sizes)) | self._coming
+        # One that is complete meanwhile was perhaps counted when it was not.
+        before = dict(self._coming)
+        sizes = dict(await asyncio.to_thread(self._store.sizes))
+        for name, size_coming in (*before.items(), *self._coming.items()):
+            sizes[name] = max(sizes.get(name, 0), size_coming)
         held = sum(
             there for name, there in sizes.items() if name != job_id and self._owner(name) == user
         )
@@ -68,43 +74,87 @@ class UserQuota:
 
 @dataclass(slots=True)
 class _Used:
-    # What was counted, what has been let in since, and until when that is good enough (`time.monotonic`).
+    # What was counted, but for what is coming; what has come since; and until when that is good enough
+    # (`time.monotonic`).
     counted: int
-    added: int
+    came: int
     until: float
-
-    @property
-    def total(self) -> int:
-        return self.counted + self.added
 
 
 class PartnerQuota:
-    """What partners' jobs have at this site: their inputs and their folders, at most `most` bytes for one partner."""
+    """What partners' jobs have at this site: their inputs and their folders, at most `most` bytes for one partner.
+
+    What is let in counts whole from then on, however much of it has come: very many jobs may ask at one time.
+    """
 
     def __init__(self, folders: JobFolders | None, inputs: ResultStore, most: int) -> None:
         self._folders = folders
         self._inputs = inputs
         self._most = most
         self._used: dict[str, _Used] = {}
+        self._coming: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        self._asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def problem(self, partner: str, size: int) -> str:
-        """Returns why no further job of a partner, which brings so many bytes, is taken; empty if one is.
+    @asynccontextmanager
+    async def room(self, partner: str, key: str, size: int) -> AsyncIterator[str]:
+        """Keeps room for the inputs of a partner's job, of so many bytes, while they come.
+
+        Yields:
+            Why the job is not taken; empty if it is.
 
         Raises:
             OSError: the disk cannot be read.
         """
+        coming = self._coming[partner]
+        async with self._asking[partner]:
+            assert key not in coming, key
+            problem = await self._problem(partner, key, size)
+            if not problem:
+                coming[key] = size
+        if problem:
+            yield problem
+            return
+        try:
+            yield ""
+        except BaseException:
+            self._used[partner].until = -math.inf  # nobody knows how much of it has come
+            raise
+        else:
+            self._used[partner].came += size
+        finally:
+            del coming[key]
+
+    async def _problem(self, partner: str, key: str, size: int) -> str:
+        here = await asyncio.to_thread(self._inputs.size, inputs_of(key))
         used = self._used.get(partner)
         is_known = used is not None and time.monotonic() < used.until
-        if used is None or not is_known or (used.added and used.total + size > self._most):
-            held = await asyncio.to_thread(self._held, partner)
-            is_full = held + size > self._most
-            until = time.monotonic() + (FULL_S if is_full else COUNTED_S)
-            used = self._used[partner] = _Used(held, 0, until)
-        if used.total + size > self._most:
-            return f"its jobs have files of {used.total} bytes here; at most {self._most} are kept for a partner"
-        used.added += size
+        if used is None or not is_known or (used.came and self._total(partner, size - here)):
+            coming = dict(self._coming[partner])
+            counted = await asyncio.to_thread(self._held, partner, list(coming))
+            # Those that have come, or failed, meanwhile were left out.
+            over = sum(each for other, each in coming.items() if other not in self._coming[partner])
+            used = self._used[partner] = _Used(counted, over, math.inf)
+            is_full = bool(self._total(partner, size - here))
+            used.until = time.monotonic() + (FULL_S if is_full else COUNTED_S)
+        if total := self._total(partner, size - here):
+            return f"its jobs have files of {total} bytes here; at most {self._most} are kept for a partner"
+        used.counted -= here  # it counts whole from now on
         return ""
 
-    def _held(self, partner: str) -> int:
+    def _total(self, partner: str, size: int) -> int:
+        # What a partner has, where so much more is too much; else 0.
+        used = self._used[partner]
+        total = used.counted + used.came + sum(self._coming[partner].values())
+        return total if total + max(0, size) > self._most else 0
+
+    def _held(self, partner: str, coming: list[str]) -> int:
         _, inputs = self._inputs.held(f"{GUEST}{partner}+")
-        return inputs + (0 if self._folders is None else self._folders.held(f"{partner}/"))
+        left_out = sum(self._inputs.size(inputs_of(key)) for key in coming)
+        return (
+            inputs - left_out + (0 if self._folders is None else self._folders.held(f"{partner}/"))
+        )
+
+
+def inputs_of(key: str) -> str:
+    """Returns the store's name for the files of a partner's job."""
+    return f"{GUEST}{key.replace('/', '+')}"

@@ -23,7 +23,7 @@ from grms.site.peers.peers import PeerClients
 from grms.site.peers.replies import SenselessError, stub_of
 from grms.site.runtime.executor_driver import ProgramAwayError, ProgramGoneError, ProgramSource
 from grms.site.staging.download import NoResultsError, pieces_of
-from grms.site.staging.quotas import GUEST, PartnerQuota
+from grms.site.staging.quotas import PartnerQuota, inputs_of
 from grms.site.staging.streams import FILE_TIMEOUT_S, Progress, bring
 from grms.site.wire.convert import given_inputs, shared_files, write_offer
 from grms.v1 import partner_pb2
@@ -59,7 +59,7 @@ class InputServer(Uploads):
     def place(self, command: LrmsSubmit, number: int, file: JobFile) -> Path:
         """Returns the path of a file for a job that is about to be submitted."""
         if command.partner:
-            return self.store.path(guest_inputs(command.lrms_key), number)
+            return self.store.path(inputs_of(command.lrms_key), number)
         return self.store.path(user_input(command.user, file), 0)
 
     def given(self, owner: str, _number: int, file: JobFile) -> Path:
@@ -117,16 +117,22 @@ class InputFetcher:
         except ValueError as error:
             raise ProgramGoneError(f"what the job is given: {error}", unwanted=True) from error
         size = sum(file.size for file in files)
-        _, here = await asyncio.to_thread(self._server.store.held, guest_inputs(key))
-        if problem := await self._quota.problem(partner, max(0, size - here)):
-            raise ProgramGoneError(problem, unwanted=True)
-        if shared_files(payload):
-            if partner not in self._server.shared.partners:
-                text = f"no folders are shared with {partner}"
-                raise ProgramGoneError(text, unwanted=True)
-            if problem := await self._server.misplaced(payload):
-                raise ProgramGoneError(f"in place: {problem}", unwanted=True)
-        progress = self._progress.setdefault(key, Progress(2 * size))
+        async with self._quota.room(partner, key, size) as problem:
+            if problem:
+                raise ProgramGoneError(problem, unwanted=True)
+            if shared_files(payload):
+                if partner not in self._server.shared.partners:
+                    text = f"no folders are shared with {partner}"
+                    raise ProgramGoneError(text, unwanted=True)
+                if problem := await self._server.misplaced(payload):
+                    raise ProgramGoneError(f"in place: {problem}", unwanted=True)
+            await self._all_brought(partner, key, files, Progress(2 * size))
+        return payload
+
+    async def _all_brought(
+        self, partner: str, key: str, files: tuple[JobFile, ...], new: Progress
+    ) -> None:
+        progress = self._progress.setdefault(key, new)
         try:
             for number, file in enumerate(files):
                 await self._brought(partner, key, number, file, progress)
@@ -136,7 +142,6 @@ class InputFetcher:
             del self._progress[key]
             raise
         del self._progress[key]
-        return payload
 
     async def _brought(
         self, partner: str, key: str, number: int, file: JobFile, progress: Progress
@@ -154,9 +159,7 @@ class InputFetcher:
             return stub.FetchInput(request, timeout=FILE_TIMEOUT_S)
 
         try:
-            await bring(
-                self._server.store, guest_inputs(key), number, file, call, progress=progress
-            )
+            await bring(self._server.store, inputs_of(key), number, file, call, progress=progress)
         except aio.AioRpcError as error:
             reason = f"{partner}: {printable(error.details() or '')[:200]}"
             if error.code() is grpc.StatusCode.NOT_FOUND:
@@ -167,8 +170,3 @@ class InputFetcher:
             raise ProgramAwayError(reason, progress=progress.taken()) from error
         except (SenselessError, WrongContentError, OSError) as error:
             raise ProgramAwayError(f"{partner}: {printable(str(error))[:200]}") from error
-
-
-def guest_inputs(key: str) -> str:
-    """Returns the store's name for the files of a partner's job."""
-    return f"{GUEST}{key.replace('/', '+')}"

@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 import structlog
 from grpc import aio
+from structlog.testing import capture_logs
 
 from broker.executor.dispatcher import Dispatcher
 from broker.executor.remote import RemoteSite
@@ -38,6 +40,7 @@ from broker.scheduler.state_tables import Booking
 from grms.daemon.clock import ScaledClock
 from grms.util.outcomes import Outcome
 from grms.v1 import request_pb2, reservation_pb2
+from lrms_sim.workload.requests import Request
 from tests.broker.fake_site import STATES, FakeSite
 from tests.waiting import run, until
 
@@ -531,6 +534,105 @@ def test_a_site_that_is_not_configured_any_more_refuses(tmp_path: Path) -> None:
         what.holds = (Hold("gone", "a", 1),)
         made.dispatcher.do(Book(what))
         await until(lambda: made.heard(BookingLost))
+
+    play(tmp_path, act)
+
+
+@pytest.mark.parametrize("reservations", [(), ("1",)], ids=["asked for", "booked"])
+def test_what_was_only_booked_at_a_site_that_is_gone_is_lost(
+    tmp_path: Path, reservations: tuple[str, ...]
+) -> None:
+    """Nothing of it has run, and others are booked and launched as before."""
+
+    async def act(made: Scene) -> None:
+        what = booking("a", reservations=reservations)
+        what.holds = (Hold("gone", "a", 1),)
+        made.dispatcher.do(Book(what))
+        await until(lambda: made.heard(BookingLost))
+        other = booking("a", name="e-2")
+        made.dispatcher.do(Book(other))
+        made.launch(other)
+        await until(lambda: made.heard(Started))
+
+    play(tmp_path, act)
+
+
+PROGRAM = Program("t", "#!/bin/sh\n", request=Request.of_processors(1, 60.0))
+
+
+@pytest.mark.parametrize("program", [None, PROGRAM], ids=["simulated", "program"])
+def test_a_run_at_a_site_that_is_gone_is_waited_for(
+    tmp_path: Path, program: Program | None
+) -> None:
+    """It may run there: it is neither lost nor run elsewhere before its site is back in the configuration."""
+
+    async def act(made: Scene) -> None:
+        first = booking("a", name="e-9")
+        made.dispatcher.do(Book(first))
+        made.launch(first)
+        await until(lambda: made.heard(Started))
+        made.events.clear()
+        sites = dict(made.dispatcher._sites)
+        made.dispatcher._sites = {}
+        what = booking("a", reservations=("1",))
+        with capture_logs() as logs:
+            made.dispatcher._log = structlog.get_logger()
+            made.dispatcher.do(Book(what))
+            made.dispatcher.do(Launch(what, program, 70.0, "flow/t", again=True))
+            await until(lambda: any("not_configured" in each["event"] for each in logs))
+        assert made.events == []
+        made.dispatcher._sites = sites
+        await until(lambda: made.heard(Started))
+        assert made.events == [Started(0, "e-1", 5.0)]
+
+    play(tmp_path, act)
+
+
+def test_a_run_that_is_waited_for_can_be_given_up(tmp_path: Path) -> None:
+    """Its workflow is cancelled: nothing is told as ended as long as nobody knows, and it is released when its site is back."""
+
+    async def act(made: Scene) -> None:
+        first = booking("a", name="e-9")
+        made.dispatcher.do(Book(first))
+        made.launch(first)
+        await until(lambda: made.heard(Started))
+        made.events.clear()
+        sites = dict(made.dispatcher._sites)
+        made.dispatcher._sites = {}
+        what = booking("a", reservations=("1",))
+        made.dispatcher.do(Book(what))
+        made.dispatcher.do(Launch(what, PROGRAM, 70.0, "flow/t", again=True))
+        made.dispatcher.do(Release(what))
+        await asyncio.sleep(0)
+        assert made.events == []
+        made.dispatcher._sites = sites
+        await until(lambda: made.heard(Released))
+
+    play(tmp_path, act)
+
+
+@pytest.mark.parametrize("before", ["a restart", "no answer", "nothing"])
+def test_a_program_that_its_site_has_forgotten_may_have_run(tmp_path: Path, before: str) -> None:
+    """Its end is unknown, which its workflow says what to do about; one that was launched for the first time is lost."""
+
+    async def act(made: Scene) -> None:
+        what = booking("a")
+        made.dispatcher.do(Book(what))
+        await until(lambda: made.heard(Booked))
+        if before == "no answer":
+            made.site.refusal = (grpc.StatusCode.UNAVAILABLE, "")
+        else:
+            made.site.reservations.clear()
+        made.dispatcher.do(Launch(what, PROGRAM, 70.0, "flow/t", again=before == "a restart"))
+        await until(lambda: "launch" in made.site.calls)
+        made.site.reservations.clear()
+        await until(lambda: made.heard(Ended) or made.heard(BookingLost))
+        last = made.events[-1]
+        if before == "nothing":
+            assert isinstance(last, BookingLost)
+        else:
+            assert isinstance(last, Ended)
+            assert (last.outcome, last.reason[:15]) == (Outcome.UNKNOWN, "it may have run")
 
     play(tmp_path, act)
 

@@ -10,7 +10,7 @@ from broker.model.resources import Calendar, Resource
 from broker.model.workflow import Alternative, Task, Workflow
 from broker.planner._builder import Workspace
 from broker.planner.compilation import Compilation, compile_problem
-from tests.broker.random_problems import HOUR, NOW, problems, timed_problems
+from tests.broker.random_problems import HOUR, NOW, problems, random_problem, timed_problems
 from tests.oracles.plan_builder import plain_build
 from tests.oracles.plan_checker import plan_violations
 
@@ -46,6 +46,20 @@ def test_every_placement_is_the_plain_builders(
         }
         assert [keys[row] for row in workspace.columns["order"][: workspace.planned]] == order
         assert plan_violations(problem, plan, complete=False) == []
+
+
+def test_a_rounding_is_no_price() -> None:
+    """What is left of a workflow costs nothing where that is least: the rest of its budget is for it, and no rounding."""
+    problem = random_problem(405635, plain=False, workflows_max=5, fixed=True)
+    compilation = compile_problem(problem)
+    keys = [(workflow.name, task.name) for workflow, task in compilation.tasks]
+    genes = [0, 2, 3, 4, 5, 6, 1, *range(7, len(keys))]
+    plan = built(compilation, Workspace(compilation.compiled, HOUR, 1), genes, 4)
+    expected, _ = plain_build(problem, [keys[gene] for gene in genes], 5)
+    assert {p.key: (p.demands, p.start, p.end) for p in plan} == {
+        key: (p.demands, p.start, p.end) for key, p in expected.items()
+    }
+    assert expected["w0", "t0"].cost > 0.0
 
 
 @given(st.data(), problems(fixed=False), st.integers(0, 4))

@@ -13,7 +13,7 @@ import pytest
 from grms.cli.main import run_command
 from grms.client import Client
 from grms.daemon.ports import free_port
-from grms.site.staging.stage_in import guest_inputs
+from grms.site.staging.quotas import inputs_of
 from grms.site.wire.convert import is_to_fetch
 from grms.v1 import job_pb2, request_pb2
 from tests.clusters.fake_slurm import FakeSlurm
@@ -252,7 +252,7 @@ async def test_jobs_run_at_both_sites(
             (guest,) = sites["south"].core.engine.state.partners["north"].guests.values()
             assert is_to_fetch(guest.payload)
             came = (
-                tmp_path / "south.inputs" / guest_inputs(guest.lrms_key) / "content-0"
+                tmp_path / "south.inputs" / inputs_of(guest.lrms_key) / "content-0"
             ).read_bytes()
             assert came == GIVEN
             assert await asyncio.to_thread(

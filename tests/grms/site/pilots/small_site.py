@@ -14,7 +14,8 @@ from typing import Any
 import structlog
 
 from grms.site.pilots import agent
-from grms.site.pilots.hub import Hello, Hub, PilotTerms, RunTold
+from grms.site.pilots.hub import Hub, PilotTerms
+from grms.site.pilots.messages import Hello, RunTold
 from grms.util.names import Endpoint
 
 PILOT = "p1"

@@ -335,6 +335,65 @@ def test_a_run_that_is_ended_with_its_pilot_says_so(tmp_path: Path) -> None:
     play(tmp_path, scene)
 
 
+def test_a_run_whose_shell_says_how_its_command_was_ended_is_ended_with_its_pilot(
+    tmp_path: Path,
+) -> None:
+    """A batch system sends a signal to every process: the shell may outlive its command, and exits with 128 and more."""
+
+    async def scene(site: SmallSite) -> None:
+        async with pilot(site) as process:
+            await site.until(lambda heard: heard.hellos)
+            words = "trap 'exit 143' TERM; touch ready; sleep 300 & wait"
+            site.run(site.order("alone", "exit 143"), site.order("terminated", words))
+            await site.until(ended("alone"))
+            await until((site.folder / "terminated/ready").exists)
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            for child in children:  # to the runs first
+                os.kill(int(child), signal.SIGTERM)
+            process.send_signal(signal.SIGTERM)
+            await site.until(ended("terminated"))
+            await site.until(lambda heard: heard.left)
+            site.hub.let_go(PILOT)
+            assert await process.wait() == 0
+        runs = site.heard.runs
+        assert (runs["alone"].code, runs["alone"].why) == (143, "")
+        assert (runs["terminated"].code, runs["terminated"].why) == (143, "pilot")
+
+    play(tmp_path, scene)
+
+
+def test_a_damaged_message_ends_the_connection_and_no_run(tmp_path: Path) -> None:
+    """The pilot connects anew, and what was sent after it is asked for by its hello."""
+
+    async def scene(site: SmallSite) -> None:
+        async with pilot(site) as process:
+            await site.until(lambda heard: heard.hellos)
+            site.run(site.order("goes on", "until test -e go; do sleep 0.1; done"))
+            await site.until(lambda heard: "goes on" in heard.runs)
+            for times, damaged in enumerate(
+                ({}, 7, site.order("1", "true", begin="now"), site.order("1", "true", limit=None)),
+                1,
+            ):
+                site.hub.send(PILOT, runs=[damaged])
+                await site.until(lambda heard, times=times: len(heard.hellos) == times + 1)
+            site.hub.send(PILOT, runs={"run": 1})
+            await site.until(lambda heard: len(heard.hellos) == 6)
+            site.run(site.order("after", "true"))
+            await site.until(ended("after"))
+            (site.folder / "goes on" / "go").touch()
+            await site.until(ended("goes on"))
+            assert {name: told.code for name, told in site.heard.runs.items()} == {
+                "goes on": 0,
+                "after": 0,
+            }
+            process.terminate()
+            await site.until(lambda heard: heard.left)
+            site.hub.let_go(PILOT)
+            assert await process.wait() == 0
+
+    play(tmp_path, scene)
+
+
 @pytest.mark.parametrize("limit", ["idle_limit", "wall_time"])
 def test_a_pilot_ends_by_itself(limit: str, tmp_path: Path) -> None:
     """Without work for its idle limit, and before its wall time; runs keep the first from being reached."""

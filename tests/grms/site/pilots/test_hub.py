@@ -89,6 +89,10 @@ def test_who_is_no_pilot_is_told_so(change: dict[str, Any], reason: str, tmp_pat
         b"{",
         b'{"hello": 1, "pilot": {}, "secret": []}\n',
         b"\xff\xfe\n",
+        b"[" * 100_000 + b"\n",
+        b'{"x": ' * 100_000 + b"\n",
+        b'{"hello": 1, "pilot": "\\ud800", "secret": "\\ud800"}\n',
+        b'{"hello": NaN, "pilot": "p", "secret": "s"}\n',
     ],
 )
 def test_what_is_no_message_ends_the_connection(first: bytes, tmp_path: Path) -> None:
@@ -121,9 +125,24 @@ def test_what_is_no_message_ends_the_connection(first: bytes, tmp_path: Path) ->
         {"runs": [{"run": "1", "state": "ended", "more": 1}]},
         {"runs": [1]},
         {"runs": 7},
+        {"runs": {}},
+        {"runs": [{"run": "1", "state": "ended", "start": float("nan")}]},
+        {"runs": [{"run": "1", "state": "ended", "end": float("inf")}]},
+        {"runs": [{"run": "1", "state": "ended", "end": 1e300}]},
+        {"runs": [{"run": "1", "state": "ended", "code": 10**30}]},
+        {"runs": [{"run": "1", "state": "ended", "code": -1}]},
+        {"runs": [{"run": "1", "state": "ended", "code": True}]},
+        {"runs": [{"run": "1", "state": "ended", "signal": 4711}]},
+        {"runs": [{"run": "1" * 1000, "state": "ended"}]},
+        {"runs": [{"run": "1", "state": "ended", "problem": "\ud800"}]},
+        {"used": "much"},
+        {"used": float("nan")},
+        {"draining": {}},
+        {"over": 1},
+        [],
     ],
 )
-def test_what_a_pilot_says_of_runs_is_read_strictly(said: dict[str, Any], tmp_path: Path) -> None:
+def test_what_a_pilot_says_of_runs_is_read_strictly(said: object, tmp_path: Path) -> None:
     """Else the connection ends, and the next hello is asked for what it was."""
 
     async def scene(site: SmallSite) -> None:
@@ -136,6 +155,57 @@ def test_what_a_pilot_says_of_runs_is_read_strictly(said: dict[str, Any], tmp_pa
         writer.close()
         await until(lambda: site.heard.parts == 1)
         assert not site.heard.runs
+
+    play(tmp_path, scene)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("ends_in", float("nan")),
+        ("ends_in", "soon"),
+        ("used", None),
+        ("runs", [[]]),
+        ("host", "n" * 1000),
+        ("draining", 1),
+    ],
+)
+def test_a_pilot_whose_first_message_is_damaged_is_not_there(
+    field: str, value: object, tmp_path: Path
+) -> None:
+    """It is logged, and the next connection is heard."""
+
+    async def scene(site: SmallSite) -> None:
+        reader, writer = await opened(site)
+        damaged = {**HELLO, "secret": secret(site), field: value}
+        writer.write(json.dumps(damaged).encode() + b"\n")
+        async with asyncio.timeout(60):
+            assert await reader.read() == b""
+        writer.close()
+        await until(lambda: "pilot_connection_lost" in site.said)
+        assert not site.heard.hellos
+        reader, writer = await opened(site)
+        writer.write(json.dumps({**HELLO, "secret": secret(site)}).encode() + b"\n")
+        assert "now" in json.loads(await reader.readline())
+        writer.close()
+
+    play(tmp_path, scene)
+
+
+def test_a_long_text_is_cut_and_a_clock_put_back_uses_nothing(tmp_path: Path) -> None:
+    """Neither is the fault of whoever tells it."""
+
+    async def scene(site: SmallSite) -> None:
+        reader, writer = await opened(site)
+        writer.write(json.dumps({**HELLO, "secret": secret(site)}).encode() + b"\n")
+        await reader.readline()
+        run = {"run": "1", "state": "ended", "problem": "x" * 100_000}
+        said = {"runs": [run], "used": -0.5, "draining": "y" * 100_000}
+        writer.write(json.dumps(said).encode() + b"\n")
+        await until(lambda: "1" in site.heard.runs and bool(site.heard.drained))
+        assert len(site.heard.runs["1"].said) == 1000
+        assert len(site.heard.drained[-1]) == 1000
+        writer.close()
 
     play(tmp_path, scene)
 

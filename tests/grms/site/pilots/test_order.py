@@ -12,7 +12,7 @@ from grms.site.model.jobs import Exit, Request
 from grms.site.model.lifecycle import Outcome
 from grms.site.model.reservations import Reservation
 from grms.site.pilots.agent import lay
-from grms.site.pilots.hub import RunTold
+from grms.site.pilots.messages import RunTold
 from grms.site.pilots.order import check, found_in_folder, has_files, news, order
 from grms.v1 import request_pb2
 

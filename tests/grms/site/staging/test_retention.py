@@ -20,8 +20,8 @@ from grms.site.model.lifecycle import Outcome
 from grms.site.model.records import GuestAccepted, JobEnded, JobKept, JobReceived
 from grms.site.model.state_tables import StateTables
 from grms.site.peers.pseudonyms import GuestOwners
+from grms.site.staging.quotas import inputs_of
 from grms.site.staging.retention import Retention, living
-from grms.site.staging.stage_in import guest_inputs
 from grms.v1 import request_pb2
 from tests.grms.site.conversation import settings
 
@@ -159,7 +159,7 @@ async def test_what_jobs_are_given_stays_as_long_as_they_live(tmp_path: Path) ->
     memory.jobs[1].payload = program.SerializeToString()
     inputs, owners = ResultStore(tmp_path), GuestOwners(tmp_path / "owners")
     names = [user_input("ann", file), user_input("bob", file)]
-    names += [guest_inputs("b/1/1"), guest_inputs("b/1/2")]
+    names += [inputs_of("b/1/1"), inputs_of("b/1/2")]
     for name in names:
         inputs.finish(name, Manifest((file,)))
     engine: Any = SimpleNamespace(state=SimpleNamespace(memory=memory))

@@ -20,11 +20,10 @@ from grms.daemon.shared_folders import SharedFolders
 from grms.daemon.uploads import JOBS_HELD, Uploads, user_input
 from grms.site.runtime.executor_driver import ProgramAwayError, ProgramGoneError
 from grms.site.staging.download import NoResultsError
-from grms.site.staging.quotas import PartnerQuota
+from grms.site.staging.quotas import PartnerQuota, inputs_of
 from grms.site.staging.stage_in import (
     InputFetcher,
     InputServer,
-    guest_inputs,
 )
 from grms.v1 import request_pb2, results_pb2
 from tests.waiting import TIME_OUT_S, until
@@ -314,7 +313,7 @@ async def test_files_come_after_the_program(server: InputServer) -> None:
             await fetch("home", "home/1f/17")
     assert await fetch("home", "home/1f/17") == payload(a_file(), a_file(b"abc", "b"))
     assert home.offsets == [0, 4, 0, 0]
-    name = guest_inputs("home/1f/17")
+    name = inputs_of("home/1f/17")
     assert [server.store.path(name, number).read_bytes() for number in (0, 1)] == [CONTENT, b"abc"]
     # After a restart nothing comes twice.
     assert await fetch("home", "home/1f/17")

@@ -19,6 +19,7 @@ from typing import Final
 
 import structlog
 
+from grms.daemon.user_names import user_number
 from grms.lrms.backfill_window import QueuePlan
 from grms.lrms.base import LrmsJob, LrmsPhase, LrmsRefusedError, LrmsUnavailableError, Program
 from grms.lrms.batch.launcher import ENVIRONMENT, KEY
@@ -192,6 +193,7 @@ class Slurm:
         self._clock = clock
         self._prefix = f"hanse:{settings.site}:"
         self._wanted: OrderedDict[str, Request] = OrderedDict()
+        self._numbers: dict[str, int] = {}
         self._rules: SlurmRules | None = None
         self._rules_asked_at = -RULES_AGE_S
         self._log: FollowedRecords[Logged] | None = None
@@ -316,7 +318,7 @@ class Slurm:
         return read_queue(
             text,
             token=token,
-            account=self._account,
+            is_owner=self._is_owner,
             prefix=self._prefix,
             processors=processors,
             partitions=self._settings.partitions,
@@ -456,7 +458,8 @@ class Slurm:
         for row in rows:
             numbers.setdefault((self._other(row.name), _only(row)), []).append(row.number)
         for (account, only), those in numbers.items():
-            words = (f"--user={account or self._settings.account}", *only, *those)
+            user = (account or self._settings.account).removeprefix("#")
+            words = (f"--user={user}", *only, *those)
             answer = await self._programs.run("scancel", *words, also=SECONDS, account=account)
             if answer.code != 0 and not _all_over(answer.error):
                 raise failure("scancel", answer)
@@ -536,7 +539,7 @@ class Slurm:
         return fields if tag_of(fields.get("JobName", ""), tag, MARK) == tag else None
 
     def _logged(self, lines: list[str]) -> Iterable[tuple[str, Logged]]:
-        for line in read_log(lines, account=self._account, prefix=self._prefix):
+        for line in read_log(lines, is_owner=self._is_owner, prefix=self._prefix):
             yield line.name, line
 
     def _tag(self, name: str) -> str:
@@ -547,8 +550,19 @@ class Slurm:
         key = self.decode(name)
         return "" if key is None else self._account_of(key)
 
-    def _account(self, name: str) -> str:
-        return self._other(name) or self._settings.account
+    def _is_owner(self, name: str, shown: str) -> bool:
+        # By the number, as another user may have a name that is cut off, or written in digits.
+        wanted = self._other(name) or self._settings.account
+        said, _, number = shown.removesuffix(")").rpartition("(")
+        known = self._number(wanted)
+        return said == wanted if known is None else number == str(known)
+
+    def _number(self, account: str) -> int | None:
+        # `None` while the directory does not know it.
+        if account not in self._numbers:
+            with contextlib.suppress(KeyError):
+                self._numbers[account] = user_number(account)
+        return self._numbers.get(account)
 
     async def _ask(self, program: str, *arguments: str, account: str = "") -> Answer:
         return await asked(self._programs, program, *arguments, account=account)

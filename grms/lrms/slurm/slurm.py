@@ -9,6 +9,7 @@ job` while the controller remembers the job, else from `sacct` if the site has i
 
 import asyncio
 import contextlib
+import re
 import secrets
 import time
 from collections import OrderedDict
@@ -21,7 +22,14 @@ import structlog
 
 from grms.daemon.user_names import user_number
 from grms.lrms.backfill_window import QueuePlan
-from grms.lrms.base import LrmsJob, LrmsPhase, LrmsRefusedError, LrmsUnavailableError, Program
+from grms.lrms.base import (
+    LrmsJob,
+    LrmsPhase,
+    LrmsRefusedError,
+    LrmsUnavailableError,
+    Program,
+    UserAwayError,
+)
 from grms.lrms.batch.launcher import ENVIRONMENT, KEY
 from grms.lrms.batch.log_file import FollowedRecords
 from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question, QueueSnapshot
@@ -143,6 +151,12 @@ _PASSING = (
 """Messages of temporary refusals that are independent of the job."""
 
 _NO_JOB = "Invalid job id"
+
+_NUMBER = re.compile(r"[0-9]{1,20}")
+"""A job's id, as sbatch prints it."""
+
+ASKED_S: Final = 5.0
+"""Longest wait for what a user's own process says of a job, seconds."""
 
 _OVER = (_NO_JOB, "already finished", "already completing")
 """Messages about a job that has ended and need not be cancelled."""
@@ -304,6 +318,9 @@ class Slurm:
 
     def _with_request(self, row: JobRow, machine: SlurmMachine) -> JobRow:
         # With what it asks for, and what it waits for.
+        if row.phase is LrmsPhase.HELD and self._is_own(row.name):
+            why = self._programs.waits_for(self._other(row.name))
+            row = replace(row, hindered=why) if why else row
         request = self._wanted.get(self._tag(row.name))
         partitions = machine.partitions
         if request is not None:
@@ -373,8 +390,9 @@ class Slurm:
         if answer.code != 0:
             raise failure("sbatch", answer)
         number = _text(answer.output).strip().split(";")[0]
-        if not number.isdecimal():
-            raise LrmsUnavailableError(f"sbatch has printed {number[:80]!r} for a job's id")
+        if _NUMBER.fullmatch(number) is None:
+            text = f"sbatch has printed {number[:80]!r} for a job's id"
+            raise UserAwayError(text) if answer.theirs else LrmsUnavailableError(text)
         self._wanted[name] = job.request or Request.of_processors(
             job.processors, job.requested_time
         )
@@ -494,8 +512,10 @@ class Slurm:
             return None
         account = self._other(question.name)
         try:
-            fields = await self._shown(question.number, question.name, account=account)
-        except LrmsRefusedError:
+            # All others wait as well for what a user's own process says.
+            async with asyncio.timeout(ASKED_S if account and self._programs.by_others else None):
+                fields = await self._shown(question.number, question.name, account=account)
+        except (LrmsRefusedError, UserAwayError, TimeoutError):
             return None
         return False if fields is None else ending_of(fields, self._zone()) or True
 
@@ -550,6 +570,11 @@ class Slurm:
         key = self.decode(name)
         return "" if key is None else self._account_of(key)
 
+    def _is_own(self, name: str) -> bool:
+        # Whether it is a job of a user of this site's; partners' are told that they wait in another way.
+        key = self.decode(name)
+        return key is not None and key.startswith(f"{self._settings.site}/")
+
     def _is_owner(self, name: str, shown: str) -> bool:
         # By the number, as another user may have a name that is cut off, or written in digits.
         wanted = self._other(name) or self._settings.account
@@ -594,7 +619,9 @@ def failure(program: str, answer: Answer) -> LrmsRefusedError | LrmsUnavailableE
     passing = any(word.lower() in whole.lower() for word in _PASSING)
     unavailable = any(word.lower() in whole.lower() for word in _UNAVAILABLE)
     if not lines or (unavailable and not passing):
-        return LrmsUnavailableError(f"{program}: {text}")
+        # Of another user's process that says something of that user's jobs alone: anybody can write one.
+        kind = UserAwayError if answer.theirs else LrmsUnavailableError
+        return kind(f"{program}: {text}")
     return LrmsRefusedError(f"{program}: {text}", passing=passing)
 
 

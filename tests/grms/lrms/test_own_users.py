@@ -470,7 +470,7 @@ async def test_no_user_reaches_anothers_job(own_jobs: str) -> None:
 
 async def attack(world: World, folder: Path, other: str, conf: str) -> None:
     """Runs a user's job in the user's folder, and meanwhile another user's that attacks it."""
-    own = world.table.own_jobs == "as-user"
+    own = world.table.own_jobs != "as-daemon"
     home, path = folder / "home", os.environ["PATH"]
     variables = (f"WORD={SECRET}", f"PATH={path}", "SLURM_UMASK=0027")
     asked = HomeRun(str(home), tuple(map(str.encode, variables)), ("--comment=mine",))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from grms.cli.deputy_cli import start_deputy
 from grms.cli.job_table import columns, head, job_words
 from grms.cli.job_table import lines as lines_of
 from grms.cli.site_connection import client_of, site_option
@@ -242,6 +243,7 @@ def cancel(job_ids: tuple[str, ...], socket: Path, *, timeout_s: float) -> None:
 
     A JOB may also be an array, as a-12, or some of its elements, as a-12_[1-5,9].
     """
+    start_deputy(socket)
     _each(socket, timeout_s, job_ids, "cancel")
 
 

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from grms.lrms.checks import Finding
 
 
+DEPUTIES_S = 5.0
+"""Longest wait for what the daemon says of deputies, seconds."""
+
+
 @click.group()
 def lrms() -> None:
     """Look at a site's batch system."""
@@ -61,6 +65,7 @@ def check(
     from grms.lrms.batch_systems import adapter_of  # noqa: PLC0415  # same
     from grms.lrms.checks import FindingLevel  # noqa: PLC0415  # same
     from grms.lrms.privileges import check_sudo, listener  # noqa: PLC0415  # same
+    from grms.site.assembly import sudo_needs  # noqa: PLC0415  # same
     from grms.site.peers.accounts import guest_accounts  # noqa: PLC0415  # same
 
     kind = settings.lrms.kind
@@ -83,11 +88,14 @@ def check(
         users=users,
         partitions=settings.guests.translate.partitions_here,
     )
-    needs = [*guests.needs_sudo, *settings.lrms.needs_sudo]
-    found = check_sudo(needs, listener(Path(settings.listen.users)))
-    if "lrms.own_jobs" in needs:
+    needs = sudo_needs(settings, guests)
+    socket = Path(settings.listen.users)
+    found = check_sudo(needs, listener(socket))
+    if "lrms.own_jobs" in needs or settings.lrms.by_deputies:
         found += _reaching(guests.as_daemon(partner.name for partner in settings.partners))
     found += asyncio.run(look(settings.lrms, site, timeout_s if run else None))
+    if settings.lrms.by_deputies:
+        found += _deputies(socket, [*users, *guests.accounts])
     if as_json:
         print_json("grms-lrms-check", {"kind": kind, "job_run": run, "findings": found})
     else:
@@ -107,10 +115,43 @@ def _reaching(partners: "Sequence[str]") -> "list[Finding]":
         return []
     text = (
         f"those of {', '.join(partners)} run as {own_name()}: they can change the jobs of all users here, and submit "
-        "as these users wherever sudo has the line"
+        "as these users wherever sudo has the line or a deputy is there"
     )
     cure = "set partners.account for each, or guests.unknown_users = 'refuse'; have the line for sudo on this host alone"
     return [doubt("partners' jobs", text, cure)]
+
+
+def _deputies(socket: Path, users: "Sequence[str]") -> "list[Finding]":
+    # Whether the deputies of these users are there, and whose else, as the running daemon says.
+    from google.protobuf.message import DecodeError  # noqa: PLC0415  # as above
+
+    from grms.client.errors import SiteError  # noqa: PLC0415  # same
+    from grms.client.unary import ask  # noqa: PLC0415  # same
+    from grms.lrms.checks import doubt, good, missing  # noqa: PLC0415  # same
+    from grms.v1 import deputy_pb2  # noqa: PLC0415  # same
+
+    what = "deputies"
+    try:
+        answer = ask(socket, "/grms.v1.DeputyService/Look", b"", DEPUTIES_S)
+        look = None if answer is None else deputy_pb2.DeputyLook.FromString(answer)
+    except (SiteError, DecodeError):
+        look = None
+    if look is None:
+        text = f"no daemon answers on {socket}, so that it is not known whose deputies are there"
+        return [doubt(what, text, "start the daemon, and look again")]
+    there = {each.user: each.problem for each in look.deputies}
+    found = []
+    for user in dict.fromkeys(users):
+        if user not in there:
+            cure = f"as {user}: grms deputy --socket {socket}, or hanse-deputy.service"
+            found.append(missing(what, f"that of {user} is not there, and the jobs wait", cure))
+        elif there[user]:
+            cure = f"restart the deputy of {user}"
+            found.append(doubt(what, f"{user}: {there[user]}", cure))
+        else:
+            found.append(good(what, f"that of {user} is there"))
+    text = f"{len(there)} are there: {', '.join(sorted(there))}" if there else "none is there now"
+    return [*found, good(what, text)]
 
 
 def lines(found: "Sequence[Finding]") -> Iterator[str]:

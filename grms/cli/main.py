@@ -41,6 +41,7 @@ cli.add_lazily(
         **dict.fromkeys(("logs", "fetch"), "grms.cli.results_cli"),
         **dict.fromkeys(("exchange", "advise"), "grms.cli.accounting_cli"),
         **dict.fromkeys(("partners", "guests"), "grms.cli.partners_cli"),
+        "deputy": "grms.cli.deputy_cli",
         "usage": "grms.cli.usage_cli",
         "pilots": "grms.cli.pilots_cli",
         "pki": "grms.cli.pki_cli",
@@ -73,7 +74,7 @@ def policy_show(file: Path, *, nwp_max: float) -> None:
 
 cli.set_sections(
     {
-        "Jobs": ("submit", "status", "jobs", "watch", "logs", "fetch", "cancel"),
+        "Jobs": ("submit", "status", "jobs", "watch", "logs", "fetch", "cancel", "deputy"),
         "A site": (
             "serve",
             "validate",

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
+from grms.cli.deputy_cli import start_deputy
 from grms.cli.job_table import job_words
 from grms.cli.needs_options import NAMES, needs_of, needs_options
 from grms.cli.site_connection import await_site, client_of, site_option
@@ -342,12 +343,14 @@ def _handed_in(
         job_id = _quickly(socket, timeout_s, wanted)
         if job_id is not None:
             click.echo(job_id)
+            start_deputy(socket)
             if not wait:
                 return None
         with client_of(socket, timeout_s) as site:
             if job_id is None:
                 job_id = _answered(site, wanted)
                 click.echo(job_id)
+                start_deputy(socket)
             if not wait:
                 return None
             job = site.wait(job_id)

@@ -12,7 +12,7 @@ from grpc import aio
 from grms.client.errors import SiteError, SiteUnavailable, unreached
 from grms.daemon.backoff import Backoff, BackoffSettings, is_absent
 from grms.daemon.status_details import DETAILS_KEY, read_details
-from grms.v1 import job_pb2_grpc, operator_pb2_grpc
+from grms.v1 import deputy_pb2_grpc, job_pb2_grpc, operator_pb2_grpc
 
 TIMEOUT_S: Final = 30.0
 """Default timeout of a call with its retries, seconds."""
@@ -34,6 +34,7 @@ class Calls:
         self.timeout_s = timeout_s
         self.jobs: Any = None
         self.operator: Any = None
+        self.deputies: Any = None
         self._channel: aio.Channel | None = None
 
     def open(self) -> None:
@@ -48,6 +49,7 @@ class Calls:
         )
         self.jobs = job_pb2_grpc.JobServiceStub(self._channel)
         self.operator = operator_pb2_grpc.OperatorServiceStub(self._channel)
+        self.deputies = deputy_pb2_grpc.DeputyServiceStub(self._channel)
 
     async def close(self) -> None:
         """Hangs up."""

@@ -19,12 +19,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from grms.daemon.user_names import NUMBER, user_name, user_number
 from grms.lrms.base import LrmsRefusedError
 from grms.lrms.checks import Finding, doubt, missing
 from grms.util.names import ACCOUNT
 
 UID_MIN: Final = 1000
 """Lower numbers are root's and the system's (login.defs, UID_MIN), and run no jobs."""
+
+NO_GROUP: Final = -1
+"""Of an account without a name: nothing says which group is its own."""
 
 FOLDER_MODE: Final = 0o3770
 _RUN: Final = frozenset(("launch", "program"))
@@ -44,22 +48,23 @@ _ACCESS, _DEFAULT = "system.posix_acl_access", "system.posix_acl_default"
 
 
 def account_number(name: str) -> tuple[int, int]:
-    """Returns the user and group number of an account.
+    """Returns the user and group number of an account; `NO_GROUP` for one without a name (`#NUMBER`).
 
     Raises:
         LrmsRefusedError: there is none, or it is a system account.
     """
-    if ACCOUNT.fullmatch(name) is None:
+    if ACCOUNT.fullmatch(name) is None and NUMBER.fullmatch(name) is None:
         raise LrmsRefusedError(f"{name[:80]!r} is no name of a local account")
     try:
-        found = pwd.getpwnam(name)
+        uid = user_number(name)
+        group = NO_GROUP if name.startswith("#") else pwd.getpwnam(name).pw_gid
     except KeyError:
         # A directory that is away knows nobody, so the same may be right in a moment.
         raise LrmsRefusedError(f"there is no local account {name} now", passing=True) from None
-    if found.pw_uid < UID_MIN:
-        text = f"{name} is an account of the system's ({found.pw_uid}, less than {UID_MIN})"
+    if uid < UID_MIN:
+        text = f"{name} is an account of the system's ({uid}, less than {UID_MIN})"
         raise LrmsRefusedError(f"{text}; no job runs as that")
-    return found.pw_uid, found.pw_gid
+    return uid, group
 
 
 def common_group(name: str) -> int:
@@ -69,6 +74,9 @@ def common_group(name: str) -> int:
         LrmsRefusedError: the account may not run jobs, or this process is no member.
     """
     _, group = account_number(name)
+    if group == NO_GROUP:
+        text = f"{name} has no name on this host, and so no group by which the daemon could read its job's files"
+        raise LrmsRefusedError(text, passing=True)
     if os.geteuid() != 0 and group not in {os.getegid(), *os.getgroups()}:
         text = f"this daemon's user is no member of the group of the account {name}"
         cure = f"usermod -aG {group_name(group)} USER, and restart it"
@@ -130,11 +138,8 @@ def _members(group: int) -> list[str]:
 
 
 def own_name() -> str:
-    """Returns the name of this process's user; its number if it has none."""
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return str(os.geteuid())
+    """Returns the name of this process's user; `#NUMBER` if it has none."""
+    return user_name(os.geteuid())
 
 
 def sudoers_line(accounts: Sequence[str], programs: Sequence[str]) -> str:

@@ -47,6 +47,11 @@ class LrmsSettings(Model):
         """Keys of the table by which programs run with other rights than the daemon's."""
         return []
 
+    @property
+    def by_deputies(self) -> bool:
+        """Whether what runs as other accounts is run by these accounts' deputies, and never through sudo."""
+        return False
+
 
 @dataclass(frozen=True, slots=True)
 class LrmsSite:

@@ -60,6 +60,13 @@ class LrmsRefusedError(LrmsError):
         self.passing = passing
 
 
+class NoDeputyError(LrmsRefusedError):
+    """Nothing can be run as a user now, whose deputy is not there or does not do it; nothing was."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, passing=True)
+
+
 class LrmsUnavailableError(LrmsError):
     """Nobody has answered, or not in time. The command may have been carried out all the same."""
 
@@ -73,6 +80,10 @@ class LrmsDiskError(LrmsUnavailableError):
     def __init__(self, reason: str, *, unbegun: bool = False) -> None:
         super().__init__(reason)
         self.unbegun = unbegun
+
+
+class UserAwayError(LrmsUnavailableError):
+    """A process of one user's has not answered, or without sense: that says nothing of the LRMS, nor of other users."""
 
 
 class LrmsPhase(QuickEnum):

@@ -53,7 +53,7 @@ from grms.site.model.settings import Limits, SiteSettings
 from grms.site.model.usage import UsageRecord
 from grms.site.monitoring.event_log import EventLog
 from grms.site.monitoring.subscriber import OfferTimes, Subscriber
-from grms.site.peers.accounts import guest_accounts
+from grms.site.peers.accounts import GuestAccounts, guest_accounts
 from grms.site.peers.peer import PeerClientSettings
 from grms.site.peers.peers import PeerClients
 from grms.site.peers.replies import Problems, channel_maker
@@ -284,6 +284,12 @@ def check_certificate(config: SiteConfig, log: Log) -> None:
         raise ConfigError(f"tls: {error}") from error
 
 
+def sudo_needs(config: SiteConfig, guests: GuestAccounts) -> list[str]:
+    """Returns keys of a site's file by which programs run with other rights than the daemon's."""
+    others = [] if config.lrms.by_deputies else guests.needs_sudo
+    return [*others, *config.lrms.needs_sudo]
+
+
 def check_privileges(config: SiteConfig, log: Log) -> None:
     """Logs a warning if the configuration needs sudo and this process is denied new privileges.
 
@@ -292,7 +298,7 @@ def check_privileges(config: SiteConfig, log: Log) -> None:
     Raises:
         ConfigError: the map of accounts is unusable.
     """
-    problem = in_the_way([*guest_accounts(config).needs_sudo, *config.lrms.needs_sudo])
+    problem = in_the_way(sudo_needs(config, guest_accounts(config)))
     if problem:
         log.error("no_new_privileges", problem=problem)
 

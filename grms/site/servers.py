@@ -20,6 +20,7 @@ from grms.daemon.rpc.reflection import serve_reflection
 from grms.daemon.rpc_errors import Context, Unexpected, refuse
 from grms.daemon.shared_folders import SharedFolders
 from grms.daemon.unix_sockets import remove_stale_socket
+from grms.lrms.batch.deputies import WithDeputies
 from grms.security.tls import TlsFiles
 from grms.site.assembly import Core
 from grms.site.config.schema import SiteConfig
@@ -28,6 +29,7 @@ from grms.site.gateway.peer_listener import PartnerPort
 from grms.site.gateway.startup_server import SERVICES
 from grms.site.gateway.user_listener import UserSocket
 from grms.site.peers.pseudonyms import Pseudonyms, told_names
+from grms.site.rpc.deputy_service import DeputyService
 from grms.site.rpc.job_service import JobService
 from grms.site.rpc.operator_service import OperatorService, SiteFacts
 from grms.site.rpc.partner_service import PartnerService
@@ -39,6 +41,7 @@ from grms.site.rpc.watchers import Watchers
 from grms.site.staging.live_output import OutputFollower
 from grms.site.stores import Stores, pseudonyms
 from grms.v1 import (
+    deputy_pb2_grpc,
     job_pb2_grpc,
     operator_pb2_grpc,
     partner_pb2_grpc,
@@ -136,6 +139,13 @@ class Servers:
         )
         operator_pb2_grpc.add_OperatorServiceServicer_to_server(
             OperatorService(admission, core.links, facts), server
+        )
+        lrms = core.driver.lrms
+        deputies = lrms.deputies if isinstance(lrms, WithDeputies) else None
+        if deputies is not None:
+            admission.on_stopping.append(deputies.close)
+        deputy_pb2_grpc.add_DeputyServiceServicer_to_server(
+            DeputyService(admission, deputies, own_uid=os.getuid()), server
         )
         health_pb2_grpc.add_HealthServicer_to_server(
             HealthService(self._serving, who=admission.who), server

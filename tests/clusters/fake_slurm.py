@@ -400,7 +400,7 @@ class Machine:
         nodes = ",".join(job["nodes"]) or "(null)"
         with self._log.open("a") as file:
             file.write(
-                f"JobId={job['id']} UserId={job['user']}(0) GroupId=root(0) Name={job['name']} "
+                f"JobId={job['id']} UserId={job['user']}({_number(job['user'])}) GroupId=root(0) Name={job['name']} "
                 f"JobState={state} Partition={job['partition']} TimeLimit=1 StartTime={moments[0]} "
                 f"EndTime={moments[1]} NodeList={nodes} NodeCnt=1 ProcCnt={job['cpus']} "
                 f"WorkDir={job['folder']} ReservationName= Tres= Account= QOS= WcKey= "
@@ -431,6 +431,7 @@ class Machine:
                 "e": job["end"] or "N/A",
                 "r": _reason(job),
                 "u": job["user"],
+                "U": _number(job["user"]),
                 "N": ",".join(job["nodes"]),
                 "Y": "(null)",
                 "P": job["partition"],
@@ -629,6 +630,14 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait(300)
 
 
+def _number(user: str) -> int:
+    # Of a user that nobody knows: one that nobody has.
+    try:
+        return pwd.getpwnam(user).pw_uid
+    except KeyError:
+        return int(user.removeprefix("#")) if user.startswith("#") else 4_000_000_000
+
+
 def _local(moment: int | None) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(moment or 0))
 
@@ -643,7 +652,7 @@ def _shown(job: Job) -> str:
     fields = {
         "JobId": job["id"],
         "JobName": job["name"],
-        "UserId": f"{job['user']}(0)",
+        "UserId": f"{job['user']}({_number(job['user'])})",
         "Priority": 0 if job["hold"] else 4294901757,
         "JobState": LONG_STATES[job["state"]],
         "Reason": _reason(job),

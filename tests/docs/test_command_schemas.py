@@ -31,6 +31,7 @@ ACTS = {
     "lrms-sim": {"export", "generate", "import"},
     "grms": {
         "cancel",
+        "deputy",
         "drain",
         "examples",
         "fetch",

@@ -22,10 +22,12 @@ from grms.lrms.base import (
     LrmsRecord,
     LrmsRefusedError,
     LrmsSnapshot,
+    NoDeputyError,
     Program,
     Tell,
     Unseen,
 )
+from grms.lrms.batch.deputies import Deputies
 from grms.lrms.batch.job_tracker import GRACE_S, MISSING_LOOKS, Act, JobTracker, Order
 from grms.lrms.batch.launcher import Spool, check_home, check_key, check_program, usable
 from grms.lrms.batch.poller import Poller
@@ -43,6 +45,9 @@ _STARTED = frozenset((LrmsPhase.RUNNING, LrmsPhase.SUSPENDED, LrmsPhase.COMPLETI
 
 class BatchLrms:
     """A batch system behind the port.
+
+    Attributes:
+        deputies: run what runs as other accounts; `None` if sudo does.
 
     `poll_s` is the poll interval; submissions older than `settle_s` survive a crash of the batch system, and only
     then are jobs released; records of a job's end are complete after `records_s`; an unknown job is waited for
@@ -63,6 +68,7 @@ class BatchLrms:
         repeats: bool = False,
         own_user: str = "",
         watched: Watched | None = None,
+        deputies: Deputies | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._system = system
@@ -81,9 +87,14 @@ class BatchLrms:
         self._own_user = own_user
         self._poller = Poller(system, spool, self._tracker, poll_s=poll_s)
         self._disk = self._poller.disk
-        self._orders = Reconciler(system, spool, self._poller, repeats=repeats, clock=clock)
+        self._orders = Reconciler(
+            system, spool, self._poller, repeats=repeats, clock=clock, deputies=deputies
+        )
         self._settle_s = settle_s
         self.watched = watched
+        self.deputies = deputies
+        if deputies is not None:
+            deputies.on_came.append(lambda _uid: self._poller.want())
 
     @property
     def anomalies(self) -> Anomalies:
@@ -119,7 +130,9 @@ class BatchLrms:
 
     async def run(self) -> None:
         """Polls the batch system until cancelled."""
-        await self._poller.follow(self._orders.carry_out)
+        async with asyncio.TaskGroup() as group:
+            self._orders.group = group
+            await self._poller.follow(self._orders.carry_out)
 
     async def close(self) -> None:
         """Does nothing."""
@@ -142,6 +155,7 @@ class BatchLrms:
         try:
             _check_taken(job, (await self._poller.last()).table)
             job = await self._placed(job)
+            self._check_deputy(job.account)  # before anything is written
             folder = await self._prepared(job, program, run=not held)
             if await self._came(key, want):
                 return
@@ -159,6 +173,11 @@ class BatchLrms:
             raise
         self._tracker.acknowledged(key, number, self._clock())
         self._poller.want()
+
+    def _check_deputy(self, account: str) -> None:
+        why = "" if self.deputies is None or not account else self.deputies.waits_for(account)
+        if why:
+            raise NoDeputyError(why)
 
     async def _placed(self, job: LrmsJob) -> LrmsJob:
         # As whom it runs, and where: a partner's folder is not of this site, and another account's not for the daemon

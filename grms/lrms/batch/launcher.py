@@ -18,7 +18,6 @@ missing from the queue and all records may have run.
 import hashlib
 import json
 import os
-import pwd
 import re
 import secrets
 import shlex
@@ -42,6 +41,7 @@ from grms.daemon.job_files import (
     word_of,
 )
 from grms.daemon.shared_folders import NotSharedError, SharedFile, SharedFolders
+from grms.daemon.user_names import user_number
 from grms.daemon.wanted_files import RESULTS_MAX, WantedFiles, check_wanted, find_words
 from grms.lrms.account_mapping import (
     NOTED,
@@ -459,7 +459,7 @@ class Spool:
             half.mkdir(mode=0o700)
             if user:
                 with suppress(OSError, KeyError):  # else its user has `grms fetch`
-                    let_in(half, pwd.getpwnam(user).pw_uid)
+                    let_in(half, user_number(user))
             for name, content, mode in own:
                 _write(half / name, content, mode)
             for each in program.inputs:

@@ -5,10 +5,14 @@ until the next poll is due, which finds the rest.
 
 A run that the batch system has forgotten is detected here, before a release would repeat it: the job's folder says
 that it has begun.
+
+Where users' own processes run what concerns their jobs (`deputies`), each user waits for himself: one whose process does
+not answer keeps neither polls nor another user waiting.
 """
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from itertools import islice
@@ -22,7 +26,9 @@ from grms.lrms.base import (
     LrmsPhase,
     LrmsRefusedError,
     LrmsUnavailableError,
+    UserAwayError,
 )
+from grms.lrms.batch.deputies import Deputies
 from grms.lrms.batch.job_tracker import Act, Order
 from grms.lrms.batch.launcher import Spool
 from grms.lrms.batch.poller import Poller, Rotation
@@ -39,7 +45,11 @@ _log = structlog.get_logger()
 class Reconciler:
     """Carries out orders, one at a time for each job.
 
-    With `repeats`, a job may run again if the batch system has forgotten its run. `clock` is in seconds since 1970.
+    With `repeats`, a job may run again if the batch system has forgotten its run. With `deputies`, orders about jobs of other
+    accounts are carried out besides, in `group`. `clock` is in seconds since 1970.
+
+    Attributes:
+        group: of tasks for other accounts; `None` if orders are carried out in sequence.
     """
 
     def __init__(
@@ -50,6 +60,7 @@ class Reconciler:
         *,
         repeats: bool,
         clock: Callable[[], float],
+        deputies: Deputies | None = None,
     ) -> None:
         self._system = system
         self._spool = spool
@@ -59,10 +70,13 @@ class Reconciler:
         self._repeats = repeats
         self._clock = clock
         self._under_way: set[str] = set()
-        self._to_end: dict[str, None] = {}
+        self._deputies = deputies
+        self._to_end: dict[str, str] = {}  # the account of each
         self._ended: dict[str, bool | LrmsError] = {}
-        self._ending = asyncio.Lock()
-        self._rotation = Rotation()
+        self._ending: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._rotations: defaultdict[str, Rotation] = defaultdict(Rotation)
+        self._busy: set[str] = set()
+        self.group: asyncio.TaskGroup | None = None
 
     async def carry_out(self, orders: Iterable[Order]) -> None:
         """Carries out orders in sequence; those refused, or prevented by the disk, are left to the next poll.
@@ -70,15 +84,47 @@ class Reconciler:
         Raises:
             LrmsUnavailableError: the batch system does not answer.
         """
-        orders = list(orders)
+        if self._deputies is not None and self.group is not None:
+            orders = self._begun_apart(self._deputies, self.group, orders)
+        await self._carried_out(list(orders), "")
+
+    def _begun_apart(
+        self, deputies: Deputies, group: asyncio.TaskGroup, orders: Iterable[Order]
+    ) -> list[Order]:
+        # Returns those about jobs of this process's own.
+        theirs: dict[str, list[Order]] = {}
+        for order in orders:
+            account = self._account(self._system.decode(order.row.name) or order.key)
+            theirs.setdefault(account, []).append(order)
+        own = theirs.pop("", [])
+        for account, some in theirs.items():
+            # What is left out here the next poll finds again.
+            if account not in self._busy and not deputies.waits_for(account):
+                self._busy.add(account)
+                group.create_task(self._carried_out_for(account, some), name=f"orders {account}")
+        return own
+
+    def _account(self, key: str) -> str:
+        return "" if self._deputies is None else self._spool.account(key)
+
+    async def _carried_out_for(self, account: str, orders: list[Order]) -> None:
+        try:
+            await self._carried_out(orders, account)
+        except LrmsError as error:
+            _log.warning("lrms.orders_unanswered", account=account, reason=error.reason)
+        finally:
+            self._busy.discard(account)
+
+    async def _carried_out(self, orders: list[Order], account: str) -> None:
         ends = {_mark(order): order.row for order in orders if order.act is Act.CANCEL}
         away = await self._end_again({m: row for m, row in ends.items() if self._is_free(m)})
         until = time.monotonic() + self._poller.orders_s
         others = [order for order in orders if order.act is not Act.CANCEL]
-        for order in self._rotation.ordered(others, key=lambda each: each.key):
+        rotation = self._rotations[account]
+        for order in rotation.ordered(others, key=lambda each: each.key):
             if time.monotonic() > until:
                 return
-            self._rotation.had(order.key)
+            rotation.had(order.key)
             try:
                 await self.obey(order)
             except LrmsRefusedError as error:
@@ -112,12 +158,12 @@ class Reconciler:
         Raises:
             LrmsError: it was refused or unanswered.
         """
-        self._to_end[key] = None
+        account = self._to_end[key] = self._account(key)
         try:
-            async with self._ending:
+            async with self._ending[account]:
                 # The caller whose turn it is ends the jobs of all waiting ones.
                 while key in self._to_end:
-                    await self._end_some()
+                    await self._end_some(account)
         finally:
             self._to_end.pop(key, None)
             answer = self._ended.pop(key, False)
@@ -125,9 +171,10 @@ class Reconciler:
             raise answer
         return answer
 
-    async def _end_some(self) -> None:
+    async def _end_some(self, account: str) -> None:
         await asyncio.sleep(0)  # others that ask at this moment come along
-        keys = list(islice(self._to_end, TOGETHER))
+        waiting = (key for key, whose in self._to_end.items() if whose == account)
+        keys = list(islice(waiting, TOGETHER))
         try:
             await self._poller.new()
         except LrmsUnavailableError as error:
@@ -178,7 +225,7 @@ class Reconciler:
             some = sure[first : first + TOGETHER]
             try:
                 await self._system.cancel_all([rows[mark] for mark in some])
-            except LrmsRefusedError:
+            except (LrmsRefusedError, UserAwayError):
                 alone += some  # each says for itself why
             except LrmsUnavailableError as error:
                 errors |= dict.fromkeys(some, error)

@@ -15,7 +15,7 @@ from grms.lrms.batch.adapter import BatchLrms
 from grms.lrms.batch.checks import check_run, check_size, probe_name
 from grms.lrms.batch.job_tracker import GRACE_S
 from grms.lrms.batch.launcher import Spool
-from grms.lrms.batch.subprocesses import Programs
+from grms.lrms.batch.subprocesses import AsOthers, Programs
 from grms.lrms.batch.system import BatchSystem
 from grms.lrms.checks import Finding, FindingLevel
 
@@ -71,10 +71,16 @@ class BatchSettings(LrmsSettings):
         """Returns the folders of the jobs."""
         return Spool(self.spool_folder(site), site.shared, _known(site))
 
-    def runner(self, environment: dict[str, str], folder: str | None = None) -> Programs:
+    def runner(
+        self,
+        environment: dict[str, str],
+        folder: str | None = None,
+        others: AsOthers | None = None,
+    ) -> Programs:
         """Returns the runner of the programs.
 
-        `environment` is that of this batch system, in addition to the user; `folder` defaults to `programs`.
+        `environment` is that of this batch system, in addition to the user; `folder` defaults to `programs`; `others`
+        runs those of other accounts, `None`: sudo does.
         """
         user = pwd.getpwuid(os.getuid())
         who = {"HOME": user.pw_dir, "USER": user.pw_name, "LOGNAME": user.pw_name}
@@ -83,6 +89,7 @@ class BatchSettings(LrmsSettings):
             folder=folder or self.programs,
             timeout_s=self.program_timeout_s,
             at_once=self.commands,
+            others=others,
         )
 
     def system(self, site: str) -> BatchSystem:

@@ -8,10 +8,10 @@ is for the caller.
 import asyncio
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Protocol
 
 from grms.lrms.account_mapping import refusal_of_sudo
 from grms.lrms.base import LrmsRefusedError, LrmsUnavailableError
@@ -32,13 +32,15 @@ _CHUNK_BYTES = 1 << 18
 class Answer:
     """Result of a program that ended by itself; `code` is negative for a signal.
 
-    With `by_sudo` it has not run: sudo has refused, and said `error`.
+    With `by_sudo` it has not run: sudo has refused, and said `error`. With `theirs` a process of its user's says so, whose
+    word counts for that user alone.
     """
 
     code: int
     output: bytes
     error: str
     by_sudo: bool = False
+    theirs: bool = False
 
 
 class SilentError(LrmsUnavailableError):
@@ -49,6 +51,25 @@ class SilentError(LrmsUnavailableError):
         self.said = said
 
 
+class AsOthers(Protocol):
+    """Runs programs as other accounts, in place of sudo."""
+
+    def waits_for(self, account: str) -> str:
+        """Returns why nothing can be run as an account now; empty if it can be tried."""
+
+    async def run(
+        self,
+        account: str,
+        program: str,
+        arguments: Sequence[str],
+        *,
+        also: Mapping[str, str],
+        folder: str,
+        umask: int,
+    ) -> Answer:
+        """Runs a program as an account; arguments and errors are those of `Programs.run`."""
+
+
 class Programs:
     """Runs programs for one batch system.
 
@@ -57,6 +78,7 @@ class Programs:
         folder: of the programs; `None` searches `PATH`.
         timeout_s: of one program, real seconds.
         at_once: concurrent programs; others wait.
+        others: runs those of other accounts; `None`: sudo does.
     """
 
     def __init__(
@@ -66,12 +88,23 @@ class Programs:
         folder: str | None = None,
         timeout_s: float = 30.0,
         at_once: int = 4,
+        others: AsOthers | None = None,
     ) -> None:
         self._environment = {"PATH": PATH, **environment}
         if folder is not None:
             self._environment["PATH"] = f"{folder}:{self._environment['PATH']}"
         self._timeout_s = timeout_s
+        self._others = others
         self._slots = asyncio.Semaphore(at_once)
+
+    @property
+    def by_others(self) -> bool:
+        """Whether what runs as another account is run by a process of that one."""
+        return self._others is not None
+
+    def waits_for(self, account: str) -> str:
+        """Returns why nothing can be run as an account now, empty for this process's own; empty if it can be tried."""
+        return self._others.waits_for(account) if account and self._others is not None else ""
 
     async def run(
         self,
@@ -97,6 +130,7 @@ class Programs:
             umask: negative for this process's.
 
         Raises:
+            NoDeputyError: nobody runs it as that account now.
             LrmsRefusedError: an argument cannot be passed to a program, or there is no sudo.
             LrmsUnavailableError: it is missing, could not be started, was killed by a signal, had too
                 much output, or took too long.
@@ -104,6 +138,16 @@ class Programs:
         command = [program, *arguments]
         if any("\0" in word for word in command):
             raise LrmsRefusedError(f"{program}: an argument has a NUL character")
+        if account and self._others is not None:
+            # None of the slots: users are many, and each waits for himself.
+            return await self._others.run(
+                account,
+                program,
+                arguments,
+                also=also or {},
+                folder=folder,
+                umask=umask,
+            )
         path = self.place(program)
         command[0] = path
         if account:

@@ -9,6 +9,7 @@ job` while the controller remembers the job, else from `sacct` if the site has i
 
 import asyncio
 import contextlib
+import re
 import secrets
 import time
 from collections import OrderedDict
@@ -19,8 +20,16 @@ from typing import Final
 
 import structlog
 
+from grms.daemon.user_names import user_number
 from grms.lrms.backfill_window import QueuePlan
-from grms.lrms.base import LrmsJob, LrmsPhase, LrmsRefusedError, LrmsUnavailableError, Program
+from grms.lrms.base import (
+    LrmsJob,
+    LrmsPhase,
+    LrmsRefusedError,
+    LrmsUnavailableError,
+    Program,
+    UserAwayError,
+)
 from grms.lrms.batch.launcher import ENVIRONMENT, KEY
 from grms.lrms.batch.log_file import FollowedRecords
 from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question, QueueSnapshot
@@ -143,6 +152,12 @@ _PASSING = (
 
 _NO_JOB = "Invalid job id"
 
+_NUMBER = re.compile(r"[0-9]{1,20}")
+"""A job's id, as sbatch prints it."""
+
+ASKED_S: Final = 5.0
+"""Longest wait for what a user's own process says of a job, seconds."""
+
 _OVER = (_NO_JOB, "already finished", "already completing")
 """Messages about a job that has ended and need not be cancelled."""
 
@@ -192,6 +207,7 @@ class Slurm:
         self._clock = clock
         self._prefix = f"hanse:{settings.site}:"
         self._wanted: OrderedDict[str, Request] = OrderedDict()
+        self._numbers: dict[str, int] = {}
         self._rules: SlurmRules | None = None
         self._rules_asked_at = -RULES_AGE_S
         self._log: FollowedRecords[Logged] | None = None
@@ -302,6 +318,9 @@ class Slurm:
 
     def _with_request(self, row: JobRow, machine: SlurmMachine) -> JobRow:
         # With what it asks for, and what it waits for.
+        if row.phase is LrmsPhase.HELD and self._is_own(row.name):
+            why = self._programs.waits_for(self._other(row.name))
+            row = replace(row, hindered=why) if why else row
         request = self._wanted.get(self._tag(row.name))
         partitions = machine.partitions
         if request is not None:
@@ -316,7 +335,7 @@ class Slurm:
         return read_queue(
             text,
             token=token,
-            account=self._account,
+            is_owner=self._is_owner,
             prefix=self._prefix,
             processors=processors,
             partitions=self._settings.partitions,
@@ -371,8 +390,9 @@ class Slurm:
         if answer.code != 0:
             raise failure("sbatch", answer)
         number = _text(answer.output).strip().split(";")[0]
-        if not number.isdecimal():
-            raise LrmsUnavailableError(f"sbatch has printed {number[:80]!r} for a job's id")
+        if _NUMBER.fullmatch(number) is None:
+            text = f"sbatch has printed {number[:80]!r} for a job's id"
+            raise UserAwayError(text) if answer.theirs else LrmsUnavailableError(text)
         self._wanted[name] = job.request or Request.of_processors(
             job.processors, job.requested_time
         )
@@ -456,7 +476,8 @@ class Slurm:
         for row in rows:
             numbers.setdefault((self._other(row.name), _only(row)), []).append(row.number)
         for (account, only), those in numbers.items():
-            words = (f"--user={account or self._settings.account}", *only, *those)
+            user = (account or self._settings.account).removeprefix("#")
+            words = (f"--user={user}", *only, *those)
             answer = await self._programs.run("scancel", *words, also=SECONDS, account=account)
             if answer.code != 0 and not _all_over(answer.error):
                 raise failure("scancel", answer)
@@ -491,8 +512,10 @@ class Slurm:
             return None
         account = self._other(question.name)
         try:
-            fields = await self._shown(question.number, question.name, account=account)
-        except LrmsRefusedError:
+            # All others wait as well for what a user's own process says.
+            async with asyncio.timeout(ASKED_S if account and self._programs.by_others else None):
+                fields = await self._shown(question.number, question.name, account=account)
+        except (LrmsRefusedError, UserAwayError, TimeoutError):
             return None
         return False if fields is None else ending_of(fields, self._zone()) or True
 
@@ -536,7 +559,7 @@ class Slurm:
         return fields if tag_of(fields.get("JobName", ""), tag, MARK) == tag else None
 
     def _logged(self, lines: list[str]) -> Iterable[tuple[str, Logged]]:
-        for line in read_log(lines, account=self._account, prefix=self._prefix):
+        for line in read_log(lines, is_owner=self._is_owner, prefix=self._prefix):
             yield line.name, line
 
     def _tag(self, name: str) -> str:
@@ -547,8 +570,24 @@ class Slurm:
         key = self.decode(name)
         return "" if key is None else self._account_of(key)
 
-    def _account(self, name: str) -> str:
-        return self._other(name) or self._settings.account
+    def _is_own(self, name: str) -> bool:
+        # Whether it is a job of a user of this site's; partners' are told that they wait in another way.
+        key = self.decode(name)
+        return key is not None and key.startswith(f"{self._settings.site}/")
+
+    def _is_owner(self, name: str, shown: str) -> bool:
+        # By the number, as another user may have a name that is cut off, or written in digits.
+        wanted = self._other(name) or self._settings.account
+        said, _, number = shown.removesuffix(")").rpartition("(")
+        known = self._number(wanted)
+        return said == wanted if known is None else number == str(known)
+
+    def _number(self, account: str) -> int | None:
+        # `None` while the directory does not know it.
+        if account not in self._numbers:
+            with contextlib.suppress(KeyError):
+                self._numbers[account] = user_number(account)
+        return self._numbers.get(account)
 
     async def _ask(self, program: str, *arguments: str, account: str = "") -> Answer:
         return await asked(self._programs, program, *arguments, account=account)
@@ -580,7 +619,9 @@ def failure(program: str, answer: Answer) -> LrmsRefusedError | LrmsUnavailableE
     passing = any(word.lower() in whole.lower() for word in _PASSING)
     unavailable = any(word.lower() in whole.lower() for word in _UNAVAILABLE)
     if not lines or (unavailable and not passing):
-        return LrmsUnavailableError(f"{program}: {text}")
+        # Of another user's process that says something of that user's jobs alone: anybody can write one.
+        kind = UserAwayError if answer.theirs else LrmsUnavailableError
+        return kind(f"{program}: {text}")
     return LrmsRefusedError(f"{program}: {text}", passing=passing)
 
 

@@ -12,6 +12,7 @@ from grms.lrms.account_mapping import own_name
 from grms.lrms.adapter import Adapter, LrmsSite
 from grms.lrms.batch.adapter import BatchLrms
 from grms.lrms.batch.checks import check_spool, check_user
+from grms.lrms.batch.deputies import Deputies
 from grms.lrms.batch.settings import AbsolutePath, BatchSettings, Word, common_findings
 from grms.lrms.batch.subprocesses import Programs
 from grms.lrms.checks import Finding, FindingLevel
@@ -69,8 +70,9 @@ class SlurmTable(BatchSettings):
             until then.
         configuration: path of slurm.conf; default: Slurm's own.
         partitions: in use; default: the default one, and all processors.
-        own_jobs: `as-user`: jobs of the site's users are submitted as these users, through sudo; `as-daemon`: as the
-            daemon's account, so that each can read, cancel and change all others, and act as an operator.
+        own_jobs: `as-user`: jobs of the site's users are submitted as these users, through sudo; `by-client`: likewise,
+            by processes of these users, deputies, so that there is no sudo, for partners' jobs neither; `as-daemon`: as
+            the daemon's account, so that each can read, cancel and change all others, and act as an operator.
         account: charged by Slurm.
         qos: quality of service.
         guest_account: `account` of partners' jobs; default: the same.
@@ -86,7 +88,7 @@ class SlurmTable(BatchSettings):
     settle_s: Annotated[float, Field(ge=0, le=600, allow_inf_nan=False)] = SETTLE_S
     configuration: AbsolutePath | None = None
     partitions: list[Word] = Field(default_factory=list)
-    own_jobs: Literal["as-user", "as-daemon"] = "as-user"
+    own_jobs: Literal["as-user", "by-client", "as-daemon"] = "as-user"
     account: Word | None = None
     qos: Word | None = None
     guest_account: Word | None = None
@@ -101,8 +103,17 @@ class SlurmTable(BatchSettings):
 
     @property
     def slurm_programs(self) -> Programs:
-        """What runs Slurm's programs."""
+        """What runs Slurm's programs as the daemon, and as others through sudo."""
         return self.runner(self._place)
+
+    @property
+    def by_deputies(self) -> bool:
+        """Whether what runs as other accounts is run by these accounts' deputies."""
+        return self.own_jobs == "by-client"
+
+    def new_deputies(self) -> Deputies | None:
+        """Returns the place where deputies come; `None` if there are none."""
+        return Deputies(self.program_timeout_s, self._place) if self.by_deputies else None
 
     @property
     def _place(self) -> dict[str, str]:
@@ -153,25 +164,32 @@ class SlurmTable(BatchSettings):
             watched_partition=(self.watch and self.watch.partition) or "",
         )
 
-    def system(self, site: str, account_of: Callable[[str], str] = lambda _key: "") -> Slurm:
+    def system(
+        self,
+        site: str,
+        account_of: Callable[[str], str] = lambda _key: "",
+        deputies: Deputies | None = None,
+    ) -> Slurm:
         """Returns Slurm for a site of this name.
 
-        `account_of` returns the account as which a job runs by its key; empty for the site's own.
+        `account_of` returns the account as which a job runs by its key; empty for the site's own. `deputies` run what
+        runs as other accounts; `None`: sudo does.
         """
-        return Slurm(self.slurm_programs, self.of_site(site), account_of)
+        return Slurm(self.runner(self._place, others=deputies), self.of_site(site), account_of)
 
 
 def _slurm(settings: SlurmTable, site: LrmsSite) -> BatchLrms:
-    spool = settings.spool_of(site)
+    spool, deputies = settings.spool_of(site), settings.new_deputies()
     return BatchLrms(
-        settings.system(site.name, spool.account),
+        settings.system(site.name, spool.account, deputies),
         spool,
         poll_s=settings.poll_s,
         settle_s=settings.settle_s,
         grace_s=settings.grace_s,
         repeats=settings.requeue,
-        own_user=own_name() if settings.own_jobs == "as-user" else "",
+        own_user="" if settings.own_jobs == "as-daemon" else own_name(),
         watched=settings.watched(site),
+        deputies=deputies,
     )
 
 
@@ -186,7 +204,8 @@ async def _check_slurm(settings: SlurmTable, site: LrmsSite, run_s: float | None
         settings.settle_s,
         spool,
         accounts=site.accounts,
-        users=site.users if settings.own_jobs == "as-user" else None,
+        users=None if settings.own_jobs == "as-daemon" else site.users,
+        by_deputies=settings.by_deputies,
         named=site.partitions,
         watch=settings.watch_programs,
     )

@@ -48,8 +48,9 @@ class SlurmCheck:
     """Checks a Slurm.
 
     `folder` must exist, for the script passed to sbatch; `accounts` are those for partners' jobs besides the daemon's
-    own, `users` own users as whom jobs are to be tried, `None` if these run as the daemon's; `named` are
-    partitions that tables of names name; `watch` runs the programs of the watcher, if there is one.
+    own, `users` own users as whom jobs are to be tried, `None` if these run as the daemon's; with `by_deputies` these
+    accounts have deputies in place of sudo, which are the daemon's to ask; `named` are partitions that tables of names
+    name; `watch` runs the programs of the watcher, if there is one.
     """
 
     def __init__(
@@ -61,11 +62,13 @@ class SlurmCheck:
         *,
         accounts: Sequence[str] = (),
         users: Sequence[str] | None = (),
+        by_deputies: bool = False,
         named: Sequence[str] = (),
         watch: Programs | None = None,
     ) -> None:
         self._accounts = accounts
         self._users = users
+        self._by_deputies = by_deputies
         self._named = named
         self._watch = watch
         self._programs = programs
@@ -153,6 +156,10 @@ class SlurmCheck:
         # Whether own users' jobs can be submitted as these users.
         if self._users is None:
             return [shared_account(self._settings.account, _AS_USER)]
+        if self._by_deputies:
+            lists = has_lists(self._folder)
+            unfit = (check_user(user, lists=lists) for user in self._users)
+            return [by_deputies(), *(finding for finding in unfit if finding is not None)]
         paths = [self._programs.place(program) for program in GUEST_PROGRAMS]
         if not self._users:
             return [untried(sudoers_line(["%users"], paths))]
@@ -183,7 +190,7 @@ class SlurmCheck:
             if finding is None or finding.level is FindingLevel.DOUBT:
                 usable.append(account)
         tried = []
-        for account in usable[:ACCOUNTS_TRIED]:
+        for account in [] if self._by_deputies else usable[:ACCOUNTS_TRIED]:
             answer = await self._tried(options, account)
             if answer.code == 0:
                 tried.append(account)
@@ -302,6 +309,12 @@ def untried(line: str) -> Finding:
     )
     cure = f"visudo -f /etc/sudoers.d/hanse-users, with a group of your users: {line}"
     return doubt("own users", text, cure)
+
+
+def by_deputies() -> Finding:
+    """Returns how own users' jobs are submitted where there is no sudo."""
+    text = "own users' jobs are submitted as these users, by their own deputies (grms deputy): those without one wait"
+    return good("own users", text)
 
 
 def lent(account: str, answer: Answer, line: str, *, what: str = "account") -> Finding:

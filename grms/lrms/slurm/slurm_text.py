@@ -23,10 +23,13 @@ from grms.lrms.nodes import Promised
 from grms.lrms.slurm.slurm_machine import node_names
 from grms.util.outcomes import Outcome
 
-TABLE_FORMAT: Final = "%i|%t|%C|%V|%S|%e|%r|%u|%N|%Y|%P|%j"
-"""Format of squeue, after the token: id, state, processors, moments of submission, start and end, reason, user,
-nodes, planned nodes, partitions, name.
+TABLE_FORMAT: Final = "%i|%t|%C|%V|%S|%e|%r|%u(%U)|%N|%Y|%P|%j"
+"""Format of squeue, after the token: id, state, processors, moments of submission, start and end, reason, user
+with number, nodes, planned nodes, partitions, name.
 """
+
+IsOwner = Callable[[str, str], bool]
+"""Returns whether a job, by its name, belongs to whom it has to, by the user as Slurm prints it: `name(number)`."""
 
 MARK: Final = "@"
 """Separates a user's name from the unique tag in a job's name."""
@@ -118,14 +121,14 @@ def read_queue(
     text: str,
     *,
     token: str,
-    account: Callable[[str], str],
+    is_owner: IsOwner,
     prefix: str,
     processors: int,
     partitions: Sequence[str] = (),
 ) -> Queue:
     """Parses the queue printed by squeue, rows in `TABLE_FORMAT` after the token of this call and a bar.
 
-    `account` returns the required owner of a job of this site by its name, which begins with `prefix`; jobs
+    `is_owner` says whether a job of this site, by its name, which begins with `prefix`, is its owner's; jobs
     wider than `processors` cannot start. The site's own jobs count in all partitions; others only in
     `partitions`, if given.
     """
@@ -140,7 +143,7 @@ def read_queue(
         if len(fields) < _FIELDS or fields[0] != token:
             continue  # the rest of a name that has line feeds
         name, wanted, parts = fields[12], int(fields[3]), fields[11].split(",")
-        ours = bool(tag_of(name, prefix, MARK)) and fields[8] == account(name)
+        ours = bool(tag_of(name, prefix, MARK)) and is_owner(name, fields[8])
         elsewhere = bool(used) and used.isdisjoint(parts)
         waits = fields[2] == "PD" and _reason(fields[7]) in _CAN_START
         if ours:
@@ -319,7 +322,7 @@ def _moment(text: str, offset: float) -> float | None:
 # --- the completion log --------------------------------------------------------------------------
 
 _LOGGED = re.compile(
-    r"JobId=(?P<JobId>\d+) UserId=(?P<user>[^ ()]+)\(\d+\) GroupId=\S+ Name=(?P<Name>[^ ]+) "
+    r"JobId=(?P<JobId>\d+) UserId=(?P<user>[^ ()]+\(\d+\)) GroupId=\S+ Name=(?P<Name>[^ ]+) "
     r"JobState=(?P<JobState>\w+) Partition=\S* TimeLimit=\S+ StartTime=(?P<StartTime>\S+) "
     r"EndTime=(?P<EndTime>\S+) NodeList=(?P<NodeList>\S+) "
     r".* SubmitTime=(?P<SubmitTime>\S+) .*DerivedExitCode=\S+ ExitCode=(?P<ExitCode>\d+:\d+) ?"
@@ -336,10 +339,10 @@ class Logged:
     fields: dict[str, str]
 
 
-def read_log(lines: Iterable[str], *, account: Callable[[str], str], prefix: str) -> list[Logged]:
+def read_log(lines: Iterable[str], *, is_owner: IsOwner, prefix: str) -> list[Logged]:
     """Returns the lines of jobcomp/filetxt about this site's jobs.
 
-    Lines must be complete; `account` returns the required owner of a job by its name; `prefix` is that of the names.
+    Lines must be complete; `is_owner` says whether a job, by its name, is its owner's; `prefix` is that of the names.
     """
     found = []
     for line in lines:
@@ -347,7 +350,7 @@ def read_log(lines: Iterable[str], *, account: Callable[[str], str], prefix: str
             continue
         match = _LOGGED.fullmatch(line.rstrip("\n"))
         tag = "" if match is None else tag_of(match["Name"], prefix, MARK)
-        if match is not None and tag and match["user"] == account(tag):
+        if match is not None and tag and is_owner(tag, match["user"]):
             found.append(Logged(tag, match["JobId"], match.groupdict()))
     return found
 

@@ -17,7 +17,12 @@ from grms.daemon.rpc.health import HEALTH, HealthService, Serving
 from grms.daemon.rpc_errors import Unexpected
 from grms.site.gateway.user_listener import UserSocket
 
-SERVICES: Final = ("grms.v1.JobService", "grms.v1.OperatorService", "grms.v1.ReservationService")
+SERVICES: Final = (
+    "grms.v1.JobService",
+    "grms.v1.OperatorService",
+    "grms.v1.ReservationService",
+    "grms.v1.DeputyService",
+)
 """Services of the users' socket whose health is reported."""
 
 

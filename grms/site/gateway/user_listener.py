@@ -8,7 +8,6 @@ some are reserved for operators, so that no user can lock them out.
 
 import asyncio
 import os
-import pwd
 import socket
 import struct
 import time
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from grms.daemon.unix_sockets import remove_stale_socket
+from grms.daemon.user_names import user_name
 from grms.site.gateway.call_quotas import CallShares
 from grms.site.gateway.gateway import Connection, Gateway
 from grms.site.gateway.relay import RelayedConnection
@@ -32,7 +32,7 @@ SOCKET_MODE: Final = 0o666
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """The peer, as the kernel identifies it; `name` is the number if it has no name here."""
+    """The peer, as the kernel identifies it; `name` is `#NUMBER` if it has no name here."""
 
     uid: int
     name: str
@@ -40,10 +40,7 @@ class User:
 
 def user_of(uid: int) -> User:
     """Returns the user of that number."""
-    try:
-        return User(uid, pwd.getpwuid(uid).pw_name)
-    except KeyError:
-        return User(uid, str(uid))
+    return User(uid, user_name(uid))
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,8 @@ RefusalReason = Literal[
     "disputed",
     "exhausted",
     "unavailable",
+    "deputies_rate",
+    "deputy_answer",
     "submissions_rate",
     "offers_rate",
     "watchers",

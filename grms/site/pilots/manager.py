@@ -7,7 +7,6 @@ the journal has it before the batch system, and it is found again after a restar
 import asyncio
 import math
 import os
-import pwd
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -21,6 +20,7 @@ import structlog
 
 from grms.daemon.clock import Clock
 from grms.daemon.loop import NotWrittenError
+from grms.daemon.user_names import user_name
 from grms.lrms.base import LrmsRefusedError
 from grms.lrms.batch.launcher import Spool
 from grms.site.config.schema import PilotConfig, PilotsConfig, ResourceConfig
@@ -137,7 +137,7 @@ class Pilots:
         self._contents = contents
         self._clock = clock
         self._log = log
-        self._user = pwd.getpwuid(os.geteuid()).pw_name
+        self._user = user_name(os.geteuid())
         self._wanted: dict[str, float] = {}
         self._in_vain: dict[str, int] = {}
         self._parting = asyncio.Event()

@@ -14,13 +14,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import structlog
 
 from grms.daemon.backoff import Backoff, BackoffSettings
 from grms.daemon.clock import Clock
 from grms.daemon.job_files import JobFile
+from grms.daemon.user_names import user_name
 from grms.lrms.anomalies import Anomalies, WithAnomalies
 from grms.lrms.base import (
     LoadSeen,
@@ -34,8 +35,10 @@ from grms.lrms.base import (
     LrmsSnapshot,
     LrmsUnavailableError,
     NodeView,
+    UserAwayError,
     WithProblem,
 )
+from grms.lrms.batch.deputies import WithDeputies
 from grms.lrms.simulated.immediate import ImmediateLrms
 from grms.site.model.commands import LrmsCancel, LrmsSubmit
 from grms.site.model.events import LrmsNews, OwnerTold, ProgramCame, ProgramsAway
@@ -160,9 +163,11 @@ class LrmsDriver:
             0.0  # by this clock; the batch system's host may have another, or put it back
         )
         self._wanted = asyncio.Event()
-        self._put_offs: dict[str, asyncio.Event] = {}
+        self._put_offs: dict[str, _PutOff] = {}
         self._without: set[str] = set()  # partners whose last program did not come
         lrms.listen(self._told)
+        if isinstance(lrms, WithDeputies) and lrms.deputies is not None:
+            lrms.deputies.on_came.append(self._deputy_came)
 
     def listen(self, hear: Hear) -> None:
         """Sets the receiver of unsolicited news; called once, before `run`."""
@@ -229,7 +234,7 @@ class LrmsDriver:
         if self._now is None:
             self._queue.add(command)
             if command.lrms_key in self._put_offs and self._queue.is_to_end(command.lrms_key):
-                self._put_offs[command.lrms_key].set()
+                self._put_offs[command.lrms_key].over.set()
             self._wanted.set()
             return []
         # What is told during the call is its answer.
@@ -325,23 +330,26 @@ class LrmsDriver:
                 self._note("lrms_not_handed_in", call, error)
                 news = self._queue.refused(call, str(error), undelivered=True)
             else:
-                pause_s, news = self._queue.unanswered(call, began)
-                if news:
-                    self._hear(*news)
-                    news = []
-                if isinstance(error, LrmsDiskError):
-                    # It may be this job's folder alone, and nothing was said to the batch system.
-                    self._queue.park(call)
-                    self._wanted.set()
-                else:
-                    self._note("lrms_unanswered", call, error)
-                await asyncio.sleep(pause_s)
-                self._queue.again(call)
+                await self._repeat(call, error, began)
         else:
             news = self._queue.answered(call, answer, self._clock.now())
         if news:
             self._hear(*news)
         self._wanted.set()
+
+    async def _repeat(self, call: Call, error: Exception, began: float) -> None:
+        # Whatever had no answer, after a pause.
+        pause_s, news = self._queue.unanswered(call, began)
+        if news:
+            self._hear(*news)
+        if isinstance(error, LrmsDiskError | UserAwayError):
+            # It may be this job's folder, or this user, alone; others have their turn.
+            self._queue.park(call)
+            self._wanted.set()
+        if not isinstance(error, LrmsDiskError):
+            self._note("lrms_unanswered", call, error)
+        await asyncio.sleep(pause_s)
+        self._queue.again(call)
 
     def _goes_home(self, call: Call, error: Exception) -> bool:
         # A partner's job that nothing here can have begun to run: others may have room for it.
@@ -352,13 +360,21 @@ class LrmsDriver:
             return False
         return error.unbegun or self._queue.is_first(call)
 
+    def _deputy_came(self, uid: int) -> None:
+        # What has waited for it is tried at once.
+        name = user_name(uid)
+        for each in self._put_offs.values():
+            if each.user == name:
+                each.over.set()
+
     async def _put_off(self, call: Call, error: LrmsRefusedError) -> None:
         pause_s, news = self._queue.put_off(call, error.reason)
         if news:  # not each of very many attempts
             self._note("lrms_refused_for_now", call, error)
             self._hear(*news)
         self._wanted.set()
-        ended = self._put_offs.setdefault(call.key, asyncio.Event())
+        user = call.command.user if isinstance(call.command, LrmsSubmit) else ""
+        ended = self._put_offs.setdefault(call.key, _PutOff(user, asyncio.Event())).over
         if call.step is not LrmsStep.SUBMIT or not self._queue.is_to_end(call.key):
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause_s):
@@ -426,6 +442,12 @@ class LrmsDriver:
     def _note(self, event: str, call: Call, error: Exception) -> None:
         name = self.lrms.encode(call.key)
         self._log.warning(event, step=call.step.value, lrms_job=name, problem=_why(error))
+
+
+class _PutOff(NamedTuple):
+    # A submission of a user's that is tried again later; `over` ends the pause.
+    user: str
+    over: asyncio.Event
 
 
 class _Nodes:

@@ -10,6 +10,7 @@ from grms.lrms.adapter import Adapter
 from grms.lrms.checks import Finding, doubt, good, missing
 from grms.lrms.simulated.simulated import ADAPTER
 from grms.lrms.slurm.slurm_adapter import ADAPTER as SLURM
+from grms.v1 import deputy_pb2
 from lrms_sim.util.files import to_toml
 from tests.grms.site.daemons import document
 from tests.schemas import printed
@@ -88,6 +89,43 @@ def test_partners_jobs_as_the_daemon_are_told_where_users_have_their_own(
     del partner["account"]
     lrms["own_jobs"] = "as-daemon"
     assert "partners' jobs" not in words()
+
+
+def test_whose_deputies_are_there_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of those asked for, of partners' accounts, and of all; nothing needs sudo, and without the daemon nobody knows."""
+
+    async def look(_settings: Any, _site: Any, _run_s: float | None) -> list[Finding]:
+        return [good("user", "me")]
+
+    other = Adapter(SLURM.settings, SLURM.make, look)
+    monkeypatch.setattr("grms.lrms.batch_systems.KINDS", {"slurm": other})
+    monkeypatch.setattr("grms.lrms.privileges.no_new_privileges", lambda _=None: True)
+    users = tmp_path / "users.map"
+    users.write_text("ann@away  grid\n")
+    path = tmp_path / "site.toml"
+    lrms = {"kind": "slurm", "spool": str(tmp_path), "own_jobs": "by-client"}
+    path.write_text(to_toml(document(tmp_path, lrms=lrms, guests={"users": str(users)})))
+
+    def words(status: int, *more: str) -> str:
+        assert run_command(["lrms", "check", str(path), *more]) == status
+        return " ".join(capsys.readouterr().out.split())
+
+    said = words(0, "--as", "bob")
+    assert "note deputies no daemon answers on" in said
+    assert "sudo" not in said
+    seen = deputy_pb2.DeputyLook()
+    seen.deputies.add(user="ann")
+    seen.deputies.add(user="grid", problem="it sleeps")
+    monkeypatch.setattr("grms.client.unary.ask", lambda *_: seen.SerializeToString())
+    said = words(0, "--as", "ann")
+    assert "ok deputies that of ann is there" in said
+    assert "note deputies grid: it sleeps" in said
+    assert "ok deputies 2 are there: ann, grid" in said
+    said = words(1, "--as", "bob")
+    assert "NO deputies that of bob is not there, and the jobs wait" in said
+    assert "as bob: grms deputy --socket" in said
 
 
 @pytest.mark.parametrize(

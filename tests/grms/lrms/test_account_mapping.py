@@ -15,6 +15,7 @@ import pytest
 from grms.daemon.clock import WallClock
 from grms.daemon.job_files import FileProblemError, opened
 from grms.lrms.account_mapping import (
+    NO_GROUP,
     account_number,
     check_account,
     common_group,
@@ -41,12 +42,21 @@ HOSTILE = (
 
 
 def test_which_accounts_there_are() -> None:
-    """Neither root nor any of the system's, nor a number, nor what is an option."""
+    """Neither root nor any of the system's, nor digits alone, nor what is an option; who has no name has no group."""
     assert account_number("nobody")[0] >= 1000
-    for name, text in (("root", "system's"), ("daemon", "system's"), ("hanse-none", "there is no")):
+    assert account_number("#4711000") == (4711000, NO_GROUP)
+    with pytest.raises(LrmsRefusedError, match="no group"):
+        common_group("#4711000")
+    refused = (
+        ("root", "system's"),
+        ("#0", "system's"),
+        ("#999", "system's"),
+        ("hanse-none", "there is no"),
+    )
+    for name, text in (*refused, ("#4294967295", "there is no")):
         with pytest.raises(LrmsRefusedError, match=text):
             account_number(name)
-    for name in ("0", "-u", "#0", "a b", "", "x" * 65, "ann\n"):
+    for name in ("0", "4711000", "-u", "#", "#01", "a b", "", "x" * 65, "ann\n"):
         with pytest.raises(LrmsRefusedError, match="no name"):
             account_number(name)
 
@@ -79,12 +89,12 @@ def test_the_group_is_common(monkeypatch: pytest.MonkeyPatch) -> None:
         common_group("nobody")
     finding = check_account("nobody")
     assert finding is not None
-    assert finding.cure.startswith("usermod -aG nogroup 4711")
+    assert finding.cure.startswith("usermod -aG nogroup #4711")
     finding = check_account("root")
     assert finding is not None
     assert finding.level is FindingLevel.MISSING
     line = sudoers_line(["ann", "bob"], ["/usr/bin/sbatch"])
-    assert line == "4711 ALL = (ann, bob) TIMEOUT=60 NOPASSWD: /usr/bin/sbatch"
+    assert line == "#4711 ALL = (ann, bob) TIMEOUT=60 NOPASSWD: /usr/bin/sbatch"
 
 
 def test_a_lent_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -168,9 +168,7 @@ async def test_nobody_elses_account_is_used(tmp_path: Path, fake: FakeSlurm) -> 
     """A user of the system's, or what is no name: the job is refused, and never the daemon's."""
     world = World(tmp_path, fake, "as-user")
     async with followed(world.lrms):
-        for number, user in enumerate(("daemon", "root" * (OWN != "root"), "4711", "user:x", "-u")):
-            if not user:
-                continue
+        for number, user in enumerate(("daemon", "#1", "4711", "user:x", "-u")):
             with pytest.raises(LrmsRefusedError, match=r"system's|no name") as error:
                 await world.lrms.submit(job(f"north/1/{number}", user))
             assert not error.value.passing
@@ -408,6 +406,32 @@ def test_a_folder_is_lent_to_one_user(tmp_path: Path) -> None:
     assert (tmp_path / "program").stat().st_mode & 0o770 == 0o550
 
 
+async def test_rows_are_matched_by_the_users_number(
+    tmp_path: Path, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another user may have a name that is cut off, or is digits; a name that nobody knows now is compared as it is."""
+    world = World(tmp_path, fake, "as-user")
+    await world.lrms.open()
+    keys = ("north/1/1", "north/1/2")
+    for key, user in zip(keys, (USER, "#4711000"), strict=True):
+        monkeypatch.setattr("grms.lrms.batch.launcher.has_lists", lambda _folder: True)
+        world.lrms.folders.prepare(key, Program("true"), run=True, account=user, user=user)
+    number = pwd.getpwnam(USER).pw_uid
+    system = world.table.system("north", world.lrms.folders.account)
+    named, nameless = (system.encode(key) for key in keys)
+    assert system._is_owner(named, f"{USER}({number})")
+    assert system._is_owner(named, f"{USER[:3]}({number})")
+    assert not system._is_owner(named, f"{USER}(4711000)")
+    assert system._is_owner(nameless, "4711000(4711000)")
+    assert not system._is_owner(nameless, "4711000(1001)")  # the account whose name is digits
+    assert system._is_owner(system.encode("north/1/3"), f"x({os.getuid()})")  # this process's own
+    monkeypatch.setattr(pwd, "getpwnam", {}.__getitem__)
+    again = world.table.system("north", world.lrms.folders.account)
+    assert again._is_owner(named, f"{USER}({number})")
+    assert not again._is_owner(named, f"other({number})")
+    assert system._is_owner(named, f"{USER[:3]}({number})")  # it was known before
+
+
 def second_user() -> str:
     """Returns an account besides `USER` and this process's."""
     for each in pwd.getpwall():
@@ -446,7 +470,7 @@ async def test_no_user_reaches_anothers_job(own_jobs: str) -> None:
 
 async def attack(world: World, folder: Path, other: str, conf: str) -> None:
     """Runs a user's job in the user's folder, and meanwhile another user's that attacks it."""
-    own = world.table.own_jobs == "as-user"
+    own = world.table.own_jobs != "as-daemon"
     home, path = folder / "home", os.environ["PATH"]
     variables = (f"WORD={SECRET}", f"PATH={path}", "SLURM_UMASK=0027")
     asked = HomeRun(str(home), tuple(map(str.encode, variables)), ("--comment=mine",))

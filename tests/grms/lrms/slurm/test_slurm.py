@@ -448,9 +448,7 @@ class Waits(Records):
             return said("7\n")
         if program == "squeue":
             token = arguments[-1].partition("|")[0]
-            row = (
-                f"{token}|7|PD|1|1795342847|N/A|N/A|PartitionDown|grid||(null)|main|{self.shown}\n"
-            )
+            row = f"{token}|7|PD|1|1795342847|N/A|N/A|PartitionDown|grid(4000000000)||(null)|main|{self.shown}\n"
             return said(row)
         self.machine.partitions = {"main": Part("1:00:00"), "b": Part("UNLIMITED", state="down")}
         return super().answer(program, arguments)
@@ -578,7 +576,9 @@ class Releases(Tells):
             return said("7\n")
         if program == "squeue":
             token = arguments[-1].partition("|")[0]
-            return said(f"{token}|7|PD|3|1795342847|N/A|N/A|None|grid||(null)|main|{self.shown}\n")
+            return said(
+                f"{token}|7|PD|3|1795342847|N/A|N/A|None|grid(4000000000)||(null)|main|{self.shown}\n"
+            )
         return super().answer(program, arguments)
 
 

@@ -24,9 +24,9 @@ TOKEN = "0123456789abcdef"
 PREFIX = "hanse:A:"
 
 
-def whose(name: str) -> str:
+def owned(name: str, shown: str) -> bool:
     """Says whose jobs are the site's: one runs as another account."""
-    return "ann" if name == "hanse:A:lent" else "grid"
+    return shown.partition("(")[0] == ("ann" if name == "hanse:A:lent" else "grid")
 
 
 RECORDED = """\
@@ -58,7 +58,7 @@ def table(text: str) -> str:
 
 
 def read(text: str) -> tuple[dict[str, LrmsPhase], int]:
-    queue = read_queue(text, token=TOKEN, account=whose, prefix=PREFIX, processors=16)
+    queue = read_queue(text, token=TOKEN, is_owner=owned, prefix=PREFIX, processors=16)
     return {row.name.removeprefix(PREFIX): row.phase for row in queue.rows}, queue.waiting_others
 
 
@@ -84,7 +84,7 @@ def test_the_table_is_read() -> None:
 
 def test_ends_are_read() -> None:
     """With how long the processors were held, which is not at all where there was no node."""
-    queue = read_queue(table(RECORDED), token=TOKEN, account=whose, prefix=PREFIX, processors=16)
+    queue = read_queue(table(RECORDED), token=TOKEN, is_owner=owned, prefix=PREFIX, processors=16)
     rows = {row.name.removeprefix(PREFIX): row for row in queue.rows}
     ran, never, failed = (rows[f"A/1/{number}"] for number in (1, 2, 3))
     assert ran.end is not None
@@ -129,7 +129,7 @@ def test_own_jobs_count_wherever_they_are_and_others_where_the_site_is() -> None
         queue = read_queue(
             table(ELSEWHERE),
             token=TOKEN,
-            account=whose,
+            is_owner=owned,
             prefix=PREFIX,
             processors=16,
             partitions=partitions,
@@ -150,13 +150,13 @@ PLANNED = """\
 
 
 def planned(text: str) -> tuple[Taken, ...] | None:
-    queue = read_queue(table(text), token=TOKEN, account=whose, prefix=PREFIX, processors=128)
+    queue = read_queue(table(text), token=TOKEN, is_owner=owned, prefix=PREFIX, processors=128)
     return queue.planned
 
 
 def test_the_plan_of_the_backfill_scheduler_is_read() -> None:
     """Slurm 22.05 started a further job of 8 processors and 17 minutes at once, and one of 25 minutes not."""
-    queue = read_queue(table(PLANNED), token=TOKEN, account=whose, prefix=PREFIX, processors=128)
+    queue = read_queue(table(PLANNED), token=TOKEN, is_owner=owned, prefix=PREFIX, processors=128)
     assert queue.planned is not None
     now = 1795391876.0
     plan = QueuePlan(now, 8, queue.running, queue.planned, step_s=60.0)
@@ -178,7 +178,7 @@ def test_nodes_are_promised_to_who_waits() -> None:
         queue = read_queue(
             table(text),
             token=TOKEN,
-            account=whose,
+            is_owner=owned,
             prefix=PREFIX,
             processors=16,
             partitions=partitions,
@@ -203,7 +203,7 @@ def test_without_a_planned_start_nobody_knows() -> None:
         "9|PD|1|1795391873|1795394820|1795394821|Priority|grid||(null)|main|hanse:A:A/1/2"
     ) == (Taken(1, 1795394820.0, 1795394821.0),)
     endless = table("1|R|5|1795391863|1795391864|N/A|None|root|n1|(null)|main|one")
-    queue = read_queue(endless, token=TOKEN, account=whose, prefix=PREFIX, processors=128)
+    queue = read_queue(endless, token=TOKEN, is_owner=owned, prefix=PREFIX, processors=128)
     assert queue.running == (Taken(5, -math.inf, math.inf),)
 
 
@@ -281,7 +281,7 @@ SUBMITTED = 1795342847.0
 
 
 def logged(*lines: str) -> list[str]:
-    found = read_log(lines, account=whose, prefix=PREFIX)
+    found = read_log(lines, is_owner=owned, prefix=PREFIX)
     ending = logged_ending(found, "12", SUBMITTED, 0.0)
     return [] if ending is None else [f"{ending.end.signal} {ending.start_time}"]
 
@@ -289,7 +289,7 @@ def logged(*lines: str) -> list[str]:
 def test_the_log_is_read() -> None:
     """Its local times are understood by the moment of submission, which is known."""
     assert logged(LOGGED) == ["11 1795342848.0"]
-    (line,) = read_log([LOGGED], account=whose, prefix=PREFIX)
+    (line,) = read_log([LOGGED], is_owner=owned, prefix=PREFIX)
     ending = logged_ending([line], "12", None, -7200.0)
     assert ending is not None
     assert ending.end.end_time == 1795342849.0
@@ -305,14 +305,14 @@ def test_a_job_is_its_accounts() -> None:
         ("eve", "hanse:A:own"),
     ]
     lines = "\n".join(row.format(TOKEN, user, name) for user, name in users)
-    queue = read_queue(lines, token=TOKEN, account=whose, prefix=PREFIX, processors=16)
+    queue = read_queue(lines, token=TOKEN, is_owner=owned, prefix=PREFIX, processors=16)
     assert [row.name for row in queue.rows] == ["hanse:A:lent"]
     name = LOGGED.partition(" Name=")[2].split(" ")[0]
     user = LOGGED.partition("UserId=")[2].partition("(")[0]
     lent = LOGGED.replace(f" Name={name} ", " Name=hanse:A:lent ")
-    assert read_log([lent], account=whose, prefix=PREFIX) == []
+    assert read_log([lent], is_owner=owned, prefix=PREFIX) == []
     mine = lent.replace(f"UserId={user}(", "UserId=ann(")
-    assert [line.name for line in read_log([mine], account=whose, prefix=PREFIX)] == [
+    assert [line.name for line in read_log([mine], is_owner=owned, prefix=PREFIX)] == [
         "hanse:A:lent"
     ]
 
@@ -374,7 +374,7 @@ def test_every_state_has_its_phase() -> None:
         queue = read_queue(
             table(line.format(state)),
             token=TOKEN,
-            account=whose,
+            is_owner=owned,
             prefix=PREFIX,
             processors=4,
         )

@@ -103,7 +103,7 @@ def test_another_user_is_another() -> None:
             Path(folder).chmod(0o755)
             path = Path(folder, "users.sock")
             async with greeter(path):
-                assert await call_as(path, 54321) == "54321 54321"
+                assert await call_as(path, 54321) == "54321 #54321"
                 assert await call_as(path, 65534) == f"65534 {user_of(65534).name}"
 
     run(scene)
@@ -181,8 +181,8 @@ def test_no_user_takes_the_connections_of_all() -> None:
                     await until(settled)
                     assert users._by_user[uid] == there
                 many = "has 3 connections, as many as one user may have"
-                assert told.count(f"connections_per_user: 54321 {many}") == 2
-                assert told[-1].endswith("the last 2 are kept for operators; 54323 is refused")
+                assert told.count(f"connections_per_user: #54321 {many}") == 2
+                assert told[-1].endswith("the last 2 are kept for operators; #54323 is refused")
                 async with aio.insecure_channel(f"unix:{path}") as channel:
                     who: Any = channel.unary_unary("/t.T/Who")
                     answer = await who(b"x" * 100_000, timeout=300)

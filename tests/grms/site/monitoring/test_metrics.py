@@ -115,6 +115,7 @@ def test_every_state_and_every_refusal_has_its_figure() -> None:
     for path in Path(commands.__file__).parents[1].rglob("*.py"):
         reasons |= set(re.findall(r'[._]count\("(\w+)"[,)]', path.read_text(encoding="utf-8")))
     reasons |= {"submissions_rate", "offers_rate", "connections", "partner_connections"}
+    reasons |= {"deputies_rate"}
     assert reasons == set(get_args(RefusalReason))
     for handshake in Handshake:
         assert values[f'hanse_handshakes_failed_total{{reason="{handshake}"}}'] == 0

@@ -24,7 +24,7 @@ from google.protobuf.message_factory import GetMessageClass
 from google.rpc import error_details_pb2, status_pb2
 from grpc import aio
 
-from grms.daemon.rpc_errors import DETAILS_KEY
+from grms.daemon.status_details import DETAILS_KEY
 
 BLESS = "HANSE_BLESS"
 

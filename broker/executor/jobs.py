@@ -186,13 +186,16 @@ class JobSite:
     async def watch(self) -> AsyncIterator[Reservation | None]:
         """Yields jobs as they change."""
         with _asking():
-            async for job in self._client.changes():
-                if job is None:
+            known = False
+            async for told in self._client.changes():
+                if not known:
+                    known = True
                     yield None
                     for run in list(self._runs.values()):
                         yield await self._now(run)
-                elif job.job_id in self._by_job:
-                    yield self._told(self._by_job[job.job_id], job)
+                for job in told.jobs:
+                    if job.job_id in self._by_job:
+                        yield self._told(self._by_job[job.job_id], job)
         raise SiteUnavailable("the site has ended the conversation")
 
     async def _now(self, run: _Run) -> Reservation:

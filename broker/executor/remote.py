@@ -24,7 +24,7 @@ from broker.model.resources import Resource
 from broker.scheduler.offers import ResourceOffer
 from grms.client import Results
 from grms.client.answers import read_results
-from grms.client.calls import read_details
+from grms.client.calls import error_details
 from grms.client.uploading import FileChangedError, upload
 from grms.util.outcomes import Outcome
 from grms.v1 import job_pb2, request_pb2, reservation_pb2, reservation_pb2_grpc
@@ -115,7 +115,7 @@ class RemoteSite:
         try:
             return _read(await self._stub.Launch(request, timeout=self._call_s))
         except aio.AioRpcError as error:
-            field, _ = read_details(error)
+            field, _ = error_details(error)
             reason = error.details() or error.code().name
             if error.code() is grpc.StatusCode.INVALID_ARGUMENT and field.startswith("job"):
                 raise ProgramRefused(f"its site refuses it: {reason}") from error

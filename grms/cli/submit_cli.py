@@ -23,12 +23,13 @@ from grms.cli.job_table import job_words
 from grms.cli.needs_options import NAMES, needs_of, needs_options
 from grms.cli.site_connection import await_site, client_of, site_option
 from grms.daemon.timeout_option import timeout_option
+from lrms_sim.util.errors import HanseError
 from lrms_sim.util.messages import printable
 
 if TYPE_CHECKING:
     from subprocess import CompletedProcess
 
-    from grms.client import Job, Preview
+    from grms.client import Job, Preview, SyncClient
     from grms.lrms.base import HomeRun
     from grms.lrms.slurm.sbatch_text import DryRun
     from grms.lrms.slurm.sbatch_words import SbatchWords
@@ -244,6 +245,9 @@ def submit(
     is the site's, and so is a dependency on jobs that this command has printed; one on numbers of Slurm's own is
     for sbatch.
 
+    The key is printed first, to standard error: where no answer comes (status 75), the same command with --key
+    KEY is the same job, whether the site has taken it before or not.
+
     --test-only submits nothing: the site says where it would run the job by the load of now, and which
     partners it would offer it to. Partners are not asked, as they hear of no job that is not offered.
     """  # noqa: D301  # click's mark for a block that is not wrapped
@@ -329,8 +333,12 @@ def _handed_in(
     nowhere: Callable[[str], None] | None,
 ) -> "Job | None":
     # Returns a job that was waited for.
+    has_key = wanted["key"] is not None
     with _checked(wanted, nowhere):
         await_site(socket, timeout_s)
+        if not has_key:
+            # Before all else: whoever is stopped here, or gets no answer, knows how to hand in the same job again.
+            click.echo(f"key {wanted['key']}", err=True)
         job_id = _quickly(socket, timeout_s, wanted)
         if job_id is not None:
             click.echo(job_id)
@@ -338,13 +346,33 @@ def _handed_in(
                 return None
         with client_of(socket, timeout_s) as site:
             if job_id is None:
-                job_id = site.submit(**wanted).job_id
+                job_id = _answered(site, wanted)
                 click.echo(job_id)
             if not wait:
                 return None
             job = site.wait(job_id)
             click.echo(job_words(job), err=True)
     return job
+
+
+class _OpenError(HanseError):
+    """Nobody knows whether the site has taken a job; EX_TEMPFAIL of sysexits.h."""
+
+    exit_status = 75
+
+
+def _answered(site: "SyncClient", wanted: Mapping[str, Any]) -> str:
+    from shlex import quote  # noqa: PLC0415  # see the module's docstring
+
+    from grms.client.errors import SiteUnavailable  # noqa: PLC0415  # same
+
+    try:
+        return site.submit(**wanted).job_id
+    except SiteUnavailable as error:
+        raise _OpenError(
+            f"{error}\nwhether the site has taken the job is not known; "
+            f"hand it in again with --key {quote(wanted['key'])}, and it is one job"
+        ) from error
 
 
 @contextmanager

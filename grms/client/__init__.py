@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from grms.client.answers import (
         ArrayCounts,
+        Changes,
         Job,
         JobPhase,
         JobState,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 _HOMES: Final = {
     "ArrayCounts": "answers",
+    "Changes": "answers",
     "Client": "asynchronous",
     "Job": "answers",
     "JobPhase": "answers",
@@ -54,6 +56,7 @@ _HOMES: Final = {
 }
 __all__ = [
     "ArrayCounts",
+    "Changes",
     "Client",
     "Job",
     "JobPhase",

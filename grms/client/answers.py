@@ -128,6 +128,21 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class Changes:
+    """What has changed of a user's jobs.
+
+    Attributes:
+        jobs: each as it is by then, however often it has changed.
+        token: what has been told by now; for `Client.changes` of a later program. Empty where more follows at once.
+        user: the caller as the site knows them.
+    """
+
+    jobs: tuple[Job, ...]
+    token: str
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
 class Preview:
     """What would become of a job that is not submitted; of an array, of its first element.
 

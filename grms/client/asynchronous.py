@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from grpc import aio
 
 from grms.client.answers import (
+    Changes,
     Job,
     JobState,
     OutputPiece,
@@ -23,7 +24,9 @@ from grms.client.answers import (
     read_results,
 )
 from grms.client.calls import TIMEOUT_S, Calls
+from grms.client.ends import Ends
 from grms.client.errors import SiteError
+from grms.client.many import ask_many
 from grms.client.submission import submit_request
 from grms.client.uploading import FileChangedError, upload
 from grms.daemon.file_names import check_inputs
@@ -46,6 +49,7 @@ class Client:
 
     def __init__(self, socket: str | Path, *, timeout_s: float = TIMEOUT_S) -> None:
         self._calls = Calls(Path(socket), timeout_s)
+        self._ends = Ends(self, self._watched_to_its_end)
 
     async def __aenter__(self) -> Self:
         self._calls.open()
@@ -57,6 +61,7 @@ class Client:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._ends.close()
         await self._calls.close()
 
     async def submit(
@@ -158,12 +163,73 @@ class Client:
             job = await self._calls.call(self._calls.jobs.Submit, request)
         return read_job(job)
 
+    async def submit_many(self, jobs: Sequence[Mapping[str, Any]]) -> list[Job | SiteError]:
+        """Submits jobs that share calls and writes of the site's journal, and returns what became of each, in order.
+
+        What one is refused for does not touch the others. A key for each makes it safe to hand in all of them again.
+
+        Args:
+            jobs: the arguments of `submit` for each.
+
+        Raises:
+            ValueError: no site could accept one of them; none was submitted.
+            OSError: a file cannot be read.
+            SiteUnavailable: the site cannot be reached; some may have been taken.
+            SiteError: it has refused all of them.
+        """
+        wanted = [
+            (submit_request(**{name: it for name, it in job.items() if name != "inputs"}), job)
+            for job in jobs
+        ]
+        put: dict[tuple[str, str], request_pb2.InputFile] = {}
+        for request, job in wanted:
+            inputs = job.get("inputs") or {}
+            if request.request.HasField("program"):
+                check_inputs(inputs)
+                await self._put_all(request, inputs, put)
+        answers = await self._submitted(wanted)
+        lost = [
+            at
+            for at, each in enumerate(answers)
+            if isinstance(each, SiteError) and each.field == "inputs" and jobs[at].get("inputs")
+        ]
+        if lost:
+            # While the last ones were on the way the first ones may have become too old.
+            put.clear()
+            for at in lost:
+                await self._put_all(wanted[at][0], jobs[at]["inputs"], put)
+            for at, again in zip(
+                lost, await self._submitted([wanted[at] for at in lost]), strict=True
+            ):
+                answers[at] = again
+        return answers
+
+    async def _submitted(
+        self, wanted: Sequence[tuple[job_pb2.SubmitRequest, Mapping[str, Any]]]
+    ) -> list[Job | SiteError]:
+        return await ask_many(
+            self._calls,
+            self._calls.jobs.SubmitMany,
+            [request for request, _ in wanted],
+            lambda some: job_pb2.SubmitManyRequest(submissions=some),
+            job_pb2.SubmitRequest.ByteSize,
+        )
+
     async def _put_all(
-        self, request: job_pb2.SubmitRequest, inputs: Mapping[str, str | Path]
+        self,
+        request: job_pb2.SubmitRequest,
+        inputs: Mapping[str, str | Path],
+        put: dict[tuple[str, str], request_pb2.InputFile] | None = None,
     ) -> None:
+        # `put` has what has been uploaded before, by name and path.
         program = request.request.program
         given = [each for each in program.inputs if each.shared_path]
-        given += [await self._put(name, Path(path)) for name, path in inputs.items()]
+        put = {} if put is None else put
+        for name, path in inputs.items():
+            file = put.get((name, str(path)))
+            if file is None:
+                file = put[name, str(path)] = await self._put(name, Path(path))
+            given.append(file)
         del program.inputs[:]
         program.inputs.extend(given)
 
@@ -201,6 +267,24 @@ class Client:
         """
         request = job_pb2.GetRequest(job_id=job_id, idempotency_key=key)
         return read_job(await self._calls.call(self._calls.jobs.Get, request))
+
+    async def get_many(
+        self, job_ids: Sequence[str] = (), *, keys: Sequence[str] = ()
+    ) -> list[Job | SiteError]:
+        """Returns jobs by their ids, and then jobs by their keys, in order; an error for each that there is not.
+
+        Raises:
+            SiteUnavailable: the site cannot be reached.
+        """
+        wanted = [job_pb2.GetRequest(job_id=each) for each in job_ids]
+        wanted += [job_pb2.GetRequest(idempotency_key=each) for each in keys]
+        return await ask_many(
+            self._calls,
+            self._calls.jobs.GetMany,
+            wanted,
+            lambda some: job_pb2.GetManyRequest(jobs=some),
+            job_pb2.GetRequest.ByteSize,
+        )
 
     async def jobs(
         self,
@@ -328,6 +412,20 @@ class Client:
             await self._calls.call(self._calls.jobs.Cancel, job_pb2.CancelRequest(job_id=job_id))
         )
 
+    async def cancel_many(self, job_ids: Sequence[str]) -> list[Job | SiteError]:
+        """Requests the cancellation of jobs, arrays, or elements; returns what is said of each, in order.
+
+        Raises:
+            SiteUnavailable: the site cannot be reached.
+        """
+        return await ask_many(
+            self._calls,
+            self._calls.jobs.CancelMany,
+            job_ids,
+            lambda some: job_pb2.CancelManyRequest(job_ids=some),
+            len,
+        )
+
     async def watch(self, job_id: str) -> AsyncIterator[Job]:
         """Yields the state of a job, or of an array as a whole, and every change until its end.
 
@@ -338,9 +436,7 @@ class Client:
             SiteUnavailable: the site cannot be reached within the timeout.
             SiteError: there is none of that id, or it is another user's.
         """
-        if not job_id:
-            # To the service it means all of the user's jobs, and has no end.
-            raise SiteError("NOT_FOUND", "there is no job ''", "job_id")
+        _check_named(job_id)
         request = job_pb2.WatchRequest(job_id=job_id)
         deadline, backoff = self._calls.attempts()
         shown: Job | None = None
@@ -362,34 +458,51 @@ class Client:
                 deadline = self._calls.renewed(deadline, began)
                 await self._calls.pause_or_raise(error, deadline, backoff.next_s())
 
-    async def changes(self) -> AsyncIterator[Job | None]:
-        """Yields `None` once the site answers, and then every change of the user's jobs.
+    async def changes(self, after: str = "") -> AsyncIterator[Changes]:
+        """Yields at once, and then whenever jobs of the user change, without end; a job is told as it is by then.
 
-        It ends with the first error, or when the site ends the call: what has changed meanwhile is to be asked for.
+        Restarts of the daemon do not matter: nothing is left out, but an open job may be told again.
+
+        Args:
+            after: the token of what an earlier program was told: first all that is open or has ended since. Empty:
+                from now on; `0`: first all that the site remembers.
 
         Raises:
-            SiteUnavailable: the site cannot be reached, or is not there any more.
+            SiteUnavailable: the site cannot be reached within the timeout.
             SiteError: it was refused.
         """
-        call = self._calls.jobs.Watch(job_pb2.WatchRequest())
-        try:
-            await call.initial_metadata()
-            if not call.done():
-                yield None
-            async for message in call:
-                yield read_job(message)
-        except aio.AioRpcError as error:
-            await self._calls.pause_or_raise(error, 0.0, 0.0)
-        finally:
-            call.cancel()
+        request = job_pb2.ChangesRequest(after=after)
+        deadline, backoff = self._calls.attempts()
+        user = ""
+        while True:
+            began = time.monotonic()
+            call = self._calls.jobs.Changes(request)
+            try:
+                async for message in call:
+                    deadline = time.monotonic() + self._calls.timeout_s
+                    backoff.reset()
+                    user = message.user or user
+                    yield Changes(tuple(map(read_job, message.jobs)), message.token, user)
+                    # What is half told is told again.
+                    request.after = message.token or request.after
+                await asyncio.sleep(backoff.next_s())
+            except aio.AioRpcError as error:
+                deadline = self._calls.renewed(deadline, began)
+                await self._calls.pause_or_raise(error, deadline, backoff.next_s())
+            finally:
+                call.cancel()
 
     async def wait(self, job_id: str) -> Job:
-        """Waits for the end of a job and returns it.
+        """Waits for the end of a job and returns it. However many are waited for, the site has one call of it.
 
         Raises:
             SiteUnavailable: the site cannot be reached within the timeout.
             SiteError: there is none of that id, or it is another user's.
         """
+        _check_named(job_id)
+        return await self._ends.of(job_id)
+
+    async def _watched_to_its_end(self, job_id: str) -> Job:
         last: Job | None = None
         async for job in self.watch(job_id):
             last = job
@@ -501,3 +614,9 @@ class Client:
             self._calls.operator.Resume, request
         )
         return status
+
+
+def _check_named(job_id: str) -> None:
+    # From an unset variable of a shell; the site need not be asked.
+    if not job_id:
+        raise SiteError("NOT_FOUND", "there is no job ''", "job_id")

@@ -11,6 +11,7 @@ from grpc import aio
 
 from grms.client.errors import SiteError, SiteUnavailable, unreached
 from grms.daemon.backoff import Backoff, BackoffSettings, is_absent
+from grms.daemon.status_details import DETAILS_KEY, read_details
 from grms.v1 import job_pb2_grpc, operator_pb2_grpc
 
 TIMEOUT_S: Final = 30.0
@@ -21,8 +22,6 @@ PAUSES: Final = BackoffSettings(first_s=0.1, most_s=2.0)
 
 OPEN_S: Final = 5.0
 """A call that has lasted so long was not one that finds nobody, seconds."""
-
-_DETAILS_KEY: Final = "grpc-status-details-bin"
 
 T = TypeVar("T")
 
@@ -81,7 +80,7 @@ class Calls:
 
     async def pause_or_raise(self, error: aio.AioRpcError, deadline: float, pause: float) -> None:
         """Waits before another try; `SiteError` if another try is useless, or no time is left."""
-        field, retry_s = read_details(error)
+        field, retry_s = error_details(error)
         code, reason = error.code(), error.details() or ""
         wait = max(pause, retry_s or 0.0)
         told_to_wait = code is grpc.StatusCode.RESOURCE_EXHAUSTED and retry_s is not None
@@ -99,23 +98,8 @@ class Calls:
         raise kind(code.name, reason, field) from error
 
 
-def read_details(error: aio.AioRpcError) -> tuple[str, float | None]:
-    """Returns the invalid field and the seconds to wait before another try.
-
-    They are "" and `None` if the site does not say. A wait of 0 means "at once".
-    """
-    from google.rpc import error_details_pb2, status_pb2  # noqa: PLC0415  # few calls are refused
-
-    field: str = ""
-    retry_s: float | None = None
+def error_details(error: aio.AioRpcError) -> tuple[str, float | None]:
+    """Returns the invalid field and the seconds to wait before another try; "" and `None` if the site does not say."""
     # Not `dict(metadata)`: the keys of older grpcio's metadata are pairs.
     pairs: Any = error.trailing_metadata() or ()
-    found = (value for key, value in pairs if key == _DETAILS_KEY)
-    status = status_pb2.Status.FromString(next(found, b""))
-    for detail in status.details:
-        bad, retry = error_details_pb2.BadRequest(), error_details_pb2.RetryInfo()
-        if detail.Unpack(bad) and bad.field_violations:
-            field = bad.field_violations[0].field
-        elif detail.Unpack(retry):
-            retry_s = retry.retry_delay.ToNanoseconds() / 1e9
-    return field, retry_s
+    return read_details(next((value for key, value in pairs if key == DETAILS_KEY), b""))

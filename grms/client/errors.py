@@ -20,6 +20,16 @@ class SiteError(HanseError):
         self.field = field
         super().__init__(f"{reason} ({code})")
 
+    @property
+    def is_forgotten(self) -> bool:
+        """Whether a job was asked for that has ended, so long ago that the site has forgotten how."""
+        return self.field == "job_id.forgotten"
+
+    @property
+    def never_was(self) -> bool:
+        """Whether a job was asked for of whose name the site has never had one."""
+        return self.field == "job_id.never"
+
 
 class SiteUnavailable(SiteError):  # noqa: N818  # named for what it says
     """The site could not be reached in time, or takes no work now."""

@@ -1,15 +1,16 @@
 """The client of a site for programs without an event loop."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Thread
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from grms.client.answers import Job, OutputPiece, Preview, Results
+from grms.client.answers import Changes, Job, OutputPiece, Preview, Results
 from grms.client.asynchronous import PAGE, Client
 from grms.client.calls import TIMEOUT_S
+from grms.client.errors import SiteError
 from grms.v1 import operator_pb2
 
 CHUNKS: Final = 16
@@ -49,6 +50,20 @@ class SyncClient:
     def submit(self, **wanted: Any) -> Job:
         """Submits a job."""
         return self._do(self._client.submit(**wanted))
+
+    def submit_many(self, jobs: Sequence[Mapping[str, Any]]) -> list[Job | SiteError]:
+        """Submits many jobs, and returns what became of each."""
+        return self._do(self._client.submit_many(jobs))
+
+    def get_many(
+        self, job_ids: Sequence[str] = (), *, keys: Sequence[str] = ()
+    ) -> list[Job | SiteError]:
+        """Returns jobs by their ids, and then by their keys."""
+        return self._do(self._client.get_many(job_ids, keys=keys))
+
+    def cancel_many(self, job_ids: Sequence[str]) -> list[Job | SiteError]:
+        """Requests the cancellation of many jobs."""
+        return self._do(self._client.cancel_many(job_ids))
 
     def preview(self, **wanted: Any) -> Preview:
         """Returns what would become of a job if it were submitted now, and submits nothing."""
@@ -100,9 +115,9 @@ class SyncClient:
         """Yields a job's state and its changes."""
         return self._each(self._client.watch(job_id))
 
-    def changes(self) -> Iterator[Job | None]:
-        """Yields `None` once the site answers, and then every change of the user's jobs."""
-        return self._each(self._client.changes())
+    def changes(self, after: str = "") -> Iterator[Changes]:
+        """Yields at once, and then whenever jobs of the user change."""
+        return self._each(self._client.changes(after))
 
     def wait(self, job_id: str) -> Job:
         """Waits for the end of a job."""

@@ -18,11 +18,9 @@ from google.rpc import error_details_pb2, status_pb2
 from grpc import aio
 
 from grms.daemon.rates import Seldom
+from grms.daemon.status_details import DETAILS_KEY
 
 Context = aio.ServicerContext[Any, Any]
-
-DETAILS_KEY: Final = "grpc-status-details-bin"
-"""Metadata key of `google.rpc.Status`."""
 
 CARRIED_BYTES: Final = 7_000
 """Size of a refusal that gRPC surely carries: a client may read only 8 KiB of metadata."""

@@ -40,10 +40,11 @@ from grms.site.model.events import LrmsTold, OwnerTold, PartnerUp, Restarted
 from grms.site.monitoring.accounting_monitor import AccountingMonitor, CircuitBreakerWatch
 from grms.site.peers.progress import ProgressWatch
 from grms.site.peers.usage_fetch import UsageFetcher
-from grms.site.rpc.job_service import Watchers, shown_job
+from grms.site.rpc.job_service import shown_job
 from grms.site.rpc.reconfigure import Reload
 from grms.site.rpc.replay_site import Replay
 from grms.site.rpc.reservation_service import Reservations
+from grms.site.rpc.watchers import Watchers
 from grms.site.runtime.native_job_adoption import NativeJobAdoption
 from grms.site.runtime.recovery import without_collection
 from grms.site.runtime.timers import RebalanceTimer, follow_deadlines

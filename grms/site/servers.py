@@ -28,13 +28,14 @@ from grms.site.gateway.peer_listener import PartnerPort
 from grms.site.gateway.startup_server import SERVICES
 from grms.site.gateway.user_listener import UserSocket
 from grms.site.peers.pseudonyms import Pseudonyms, told_names
-from grms.site.rpc.job_service import JobService, Watchers
+from grms.site.rpc.job_service import JobService
 from grms.site.rpc.operator_service import OperatorService, SiteFacts
 from grms.site.rpc.partner_service import PartnerService
 from grms.site.rpc.reconfigure import Reload
 from grms.site.rpc.replay import ReplayService
 from grms.site.rpc.replay_site import Replay
 from grms.site.rpc.reservation_service import Reservations, ReservationService
+from grms.site.rpc.watchers import Watchers
 from grms.site.staging.live_output import OutputFollower
 from grms.site.stores import Stores, pseudonyms
 from grms.v1 import (

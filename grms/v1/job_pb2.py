@@ -26,17 +26,17 @@ from grms.v1 import request_pb2 as grms_dot_v1_dot_request__pb2
 from grms.v1 import results_pb2 as grms_dot_v1_dot_results__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x11grms/v1/job.proto\x12\x07grms.v1\x1a\x15grms/v1/request.proto\x1a\x15grms/v1/results.proto\"\xd4\x05\n\x03Job\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x0c\n\x04user\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12$\n\x07request\x18\x04 \x01(\x0b\x32\x13.grms.v1.JobRequest\x12 \n\x05state\x18\x05 \x01(\x0e\x32\x11.grms.v1.JobState\x12\x13\n\x0b\x65xecuted_on\x18\x06 \x01(\t\x12\x15\n\rsubmit_time_s\x18\x07 \x01(\x01\x12\x19\n\x0cstart_time_s\x18\x08 \x01(\x01H\x00\x88\x01\x01\x12\x17\n\nend_time_s\x18\t \x01(\x01H\x01\x88\x01\x01\x12!\n\x07outcome\x18\n \x01(\x0e\x32\x10.grms.v1.Outcome\x12\x18\n\x10\x63\x61ncel_requested\x18\x0b \x01(\x08\x12\x10\n\x08revision\x18\x0c \x01(\x04\x12\x0e\n\x06reason\x18\r \x01(\t\x12\r\n\x05stuck\x18\x0e \x01(\t\x12\x16\n\texit_code\x18\x0f \x01(\x05H\x02\x88\x01\x01\x12\x13\n\x06signal\x18\x10 \x01(\x05H\x03\x88\x01\x01\x12\x12\n\noffered_to\x18\x11 \x01(\t\x12\x0f\n\x07leaving\x18\x12 \x01(\x08\x12\x10\n\x08\x61rray_id\x18\x13 \x01(\t\x12\x13\n\x0b\x61rray_index\x18\x14 \x01(\r\x12)\n\x0c\x64\x65pendencies\x18\x15 \x03(\x0b\x32\x13.grms.v1.Dependency\x12$\n\x05\x61rray\x18\x16 \x01(\x0b\x32\x15.grms.v1.ArraySummary\x12 \n\x05phase\x18\x17 \x01(\x0e\x32\x11.grms.v1.JobPhase\x12\x14\n\x07since_s\x18\x18 \x01(\x01H\x04\x88\x01\x01\x12\x18\n\x0btold_time_s\x18\x19 \x01(\x01H\x05\x88\x01\x01\x12\x11\n\x04\x63ost\x18\x1a \x01(\x01H\x06\x88\x01\x01\x42\x0f\n\r_start_time_sB\r\n\x0b_end_time_sB\x0c\n\n_exit_codeB\t\n\x07_signalB\n\n\x08_since_sB\x0e\n\x0c_told_time_sB\x07\n\x05_cost\"z\n\x0c\x41rraySummary\x12\x10\n\x08\x65lements\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\r\x12\x0c\n\x04held\x18\x03 \x01(\r\x12\x11\n\tunder_way\x18\x04 \x01(\r\x12\x11\n\tcompleted\x18\x05 \x01(\r\x12\x15\n\rnot_completed\x18\x06 \x01(\r\"\xa5\x01\n\rSubmitRequest\x12$\n\x07request\x18\x01 \x01(\x0b\x32\x13.grms.v1.JobRequest\x12\x17\n\x0fidempotency_key\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\r\n\x05unfit\x18\x04 \x01(\t\x12)\n\x0c\x64\x65pendencies\x18\x05 \x03(\x0b\x32\x13.grms.v1.Dependency\x12\r\n\x05\x61rray\x18\x06 \x01(\t\"\x9a\x01\n\x0fPreviewResponse\x12\x0c\n\x04site\x18\x01 \x01(\t\x12\r\n\x05\x61sked\x18\x02 \x03(\t\x12\x0c\n\x04kept\x18\x03 \x01(\x08\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12/\n\x0bpassed_over\x18\x05 \x03(\x0b\x32\x1a.grms.v1.PartnerPassedOver\x12\x0c\n\x04held\x18\x06 \x01(\t\x12\r\n\x05known\x18\x07 \x01(\t\"4\n\x11PartnerPassedOver\x12\x0f\n\x07partner\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"C\n\nDependency\x12%\n\x04kind\x18\x01 \x01(\x0e\x32\x17.grms.v1.DependencyKind\x12\x0e\n\x06job_id\x18\x02 \x01(\t\"Z\n\x0fPutInputRequest\x12 \n\x04\x66ile\x18\x01 \x01(\x0b\x32\x12.grms.v1.InputFile\x12\x14\n\x0coffset_bytes\x18\x02 \x01(\x04\x12\x0f\n\x07\x63ontent\x18\x03 \x01(\x0c\"&\n\x10PutInputResponse\x12\x12\n\nheld_bytes\x18\x01 \x01(\x04\"5\n\nGetRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x17\n\x0fidempotency_key\x18\x02 \x01(\t\"\xc2\x01\n\x0bListRequest\x12!\n\x06states\x18\x01 \x03(\x0e\x32\x11.grms.v1.JobState\x12\x11\n\tall_users\x18\x02 \x01(\x08\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\x12\x0c\n\x04user\x18\x05 \x01(\t\x12\x0f\n\x07partner\x18\x06 \x01(\t\x12\x0f\n\x07since_s\x18\x07 \x01(\x01\x12\r\n\x05stuck\x18\x08 \x01(\x08\x12\x17\n\x0fwithout_program\x18\t \x01(\x08\"C\n\x0cListResponse\x12\x1a\n\x04jobs\x18\x01 \x03(\x0b\x32\x0c.grms.v1.Job\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x1f\n\rCancelRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"\x1e\n\x0cWatchRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\" \n\x0eResultsRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"&\n\x14RemoveResultsRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"\x17\n\x15RemoveResultsResponse\"X\n\x13\x46ollowOutputRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\r\n\x05\x65rror\x18\x02 \x01(\x08\x12\x14\n\x0coffset_bytes\x18\x03 \x01(\x04\x12\x0c\n\x04once\x18\x04 \x01(\x08\"<\n\x0bOutputChunk\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\x0c\x12\x0c\n\x04\x61new\x18\x02 \x01(\x08\x12\x0e\n\x06notice\x18\x03 \x01(\t\"H\n\x12\x46\x65tchResultRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x14\n\x0coffset_bytes\x18\x03 \x01(\x04*\xa9\x02\n\x08JobState\x12\x19\n\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x16\n\x12JOB_STATE_RECEIVED\x10\x01\x12\x16\n\x12JOB_STATE_OFFERING\x10\x02\x12\x17\n\x13JOB_STATE_RESOLVING\x10\x03\x12\x19\n\x15JOB_STATE_WITHDRAWING\x10\x04\x12\x18\n\x14JOB_STATE_SUBMITTING\x10\x05\x12\x14\n\x10JOB_STATE_QUEUED\x10\x06\x12\x15\n\x11JOB_STATE_RUNNING\x10\x07\x12\x17\n\x13JOB_STATE_DELEGATED\x10\x08\x12\x15\n\x11JOB_STATE_SUSPECT\x10\t\x12\x13\n\x0fJOB_STATE_ENDED\x10\n\x12\x12\n\x0eJOB_STATE_HELD\x10\x0b*\xca\x01\n\x0e\x44\x65pendencyKind\x12\x1f\n\x1b\x44\x45PENDENCY_KIND_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x44\x45PENDENCY_KIND_AFTEROK\x10\x01\x12\x1c\n\x18\x44\x45PENDENCY_KIND_AFTERANY\x10\x02\x12\x1e\n\x1a\x44\x45PENDENCY_KIND_AFTERNOTOK\x10\x03\x12\x1d\n\x19\x44\x45PENDENCY_KIND_AFTERCORR\x10\x04\x12\x1d\n\x19\x44\x45PENDENCY_KIND_SINGLETON\x10\x05\x32\x8c\x05\n\nJobService\x12?\n\x08PutInput\x12\x18.grms.v1.PutInputRequest\x1a\x19.grms.v1.PutInputResponse\x12.\n\x06Submit\x12\x16.grms.v1.SubmitRequest\x1a\x0c.grms.v1.Job\x12;\n\x07Preview\x12\x16.grms.v1.SubmitRequest\x1a\x18.grms.v1.PreviewResponse\x12(\n\x03Get\x12\x13.grms.v1.GetRequest\x1a\x0c.grms.v1.Job\x12\x33\n\x04List\x12\x14.grms.v1.ListRequest\x1a\x15.grms.v1.ListResponse\x12.\n\x06\x43\x61ncel\x12\x16.grms.v1.CancelRequest\x1a\x0c.grms.v1.Job\x12.\n\x05Watch\x12\x15.grms.v1.WatchRequest\x1a\x0c.grms.v1.Job0\x01\x12\x37\n\x07Results\x12\x17.grms.v1.ResultsRequest\x1a\x13.grms.v1.ResultList\x12\x42\n\x0b\x46\x65tchResult\x12\x1b.grms.v1.FetchResultRequest\x1a\x14.grms.v1.ResultChunk0\x01\x12N\n\rRemoveResults\x12\x1d.grms.v1.RemoveResultsRequest\x1a\x1e.grms.v1.RemoveResultsResponse\x12\x44\n\x0c\x46ollowOutput\x12\x1c.grms.v1.FollowOutputRequest\x1a\x14.grms.v1.OutputChunk0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x11grms/v1/job.proto\x12\x07grms.v1\x1a\x15grms/v1/request.proto\x1a\x15grms/v1/results.proto\"\xd4\x05\n\x03Job\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x0c\n\x04user\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12$\n\x07request\x18\x04 \x01(\x0b\x32\x13.grms.v1.JobRequest\x12 \n\x05state\x18\x05 \x01(\x0e\x32\x11.grms.v1.JobState\x12\x13\n\x0b\x65xecuted_on\x18\x06 \x01(\t\x12\x15\n\rsubmit_time_s\x18\x07 \x01(\x01\x12\x19\n\x0cstart_time_s\x18\x08 \x01(\x01H\x00\x88\x01\x01\x12\x17\n\nend_time_s\x18\t \x01(\x01H\x01\x88\x01\x01\x12!\n\x07outcome\x18\n \x01(\x0e\x32\x10.grms.v1.Outcome\x12\x18\n\x10\x63\x61ncel_requested\x18\x0b \x01(\x08\x12\x10\n\x08revision\x18\x0c \x01(\x04\x12\x0e\n\x06reason\x18\r \x01(\t\x12\r\n\x05stuck\x18\x0e \x01(\t\x12\x16\n\texit_code\x18\x0f \x01(\x05H\x02\x88\x01\x01\x12\x13\n\x06signal\x18\x10 \x01(\x05H\x03\x88\x01\x01\x12\x12\n\noffered_to\x18\x11 \x01(\t\x12\x0f\n\x07leaving\x18\x12 \x01(\x08\x12\x10\n\x08\x61rray_id\x18\x13 \x01(\t\x12\x13\n\x0b\x61rray_index\x18\x14 \x01(\r\x12)\n\x0c\x64\x65pendencies\x18\x15 \x03(\x0b\x32\x13.grms.v1.Dependency\x12$\n\x05\x61rray\x18\x16 \x01(\x0b\x32\x15.grms.v1.ArraySummary\x12 \n\x05phase\x18\x17 \x01(\x0e\x32\x11.grms.v1.JobPhase\x12\x14\n\x07since_s\x18\x18 \x01(\x01H\x04\x88\x01\x01\x12\x18\n\x0btold_time_s\x18\x19 \x01(\x01H\x05\x88\x01\x01\x12\x11\n\x04\x63ost\x18\x1a \x01(\x01H\x06\x88\x01\x01\x42\x0f\n\r_start_time_sB\r\n\x0b_end_time_sB\x0c\n\n_exit_codeB\t\n\x07_signalB\n\n\x08_since_sB\x0e\n\x0c_told_time_sB\x07\n\x05_cost\"z\n\x0c\x41rraySummary\x12\x10\n\x08\x65lements\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\r\x12\x0c\n\x04held\x18\x03 \x01(\r\x12\x11\n\tunder_way\x18\x04 \x01(\r\x12\x11\n\tcompleted\x18\x05 \x01(\r\x12\x15\n\rnot_completed\x18\x06 \x01(\r\"\xa5\x01\n\rSubmitRequest\x12$\n\x07request\x18\x01 \x01(\x0b\x32\x13.grms.v1.JobRequest\x12\x17\n\x0fidempotency_key\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\r\n\x05unfit\x18\x04 \x01(\t\x12)\n\x0c\x64\x65pendencies\x18\x05 \x03(\x0b\x32\x13.grms.v1.Dependency\x12\r\n\x05\x61rray\x18\x06 \x01(\t\"\x9a\x01\n\x0fPreviewResponse\x12\x0c\n\x04site\x18\x01 \x01(\t\x12\r\n\x05\x61sked\x18\x02 \x03(\t\x12\x0c\n\x04kept\x18\x03 \x01(\x08\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12/\n\x0bpassed_over\x18\x05 \x03(\x0b\x32\x1a.grms.v1.PartnerPassedOver\x12\x0c\n\x04held\x18\x06 \x01(\t\x12\r\n\x05known\x18\x07 \x01(\t\"4\n\x11PartnerPassedOver\x12\x0f\n\x07partner\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"C\n\nDependency\x12%\n\x04kind\x18\x01 \x01(\x0e\x32\x17.grms.v1.DependencyKind\x12\x0e\n\x06job_id\x18\x02 \x01(\t\"@\n\x11SubmitManyRequest\x12+\n\x0bsubmissions\x18\x01 \x03(\x0b\x32\x16.grms.v1.SubmitRequest\"9\n\x12SubmitManyResponse\x12#\n\x07\x61nswers\x18\x01 \x03(\x0b\x32\x12.grms.v1.JobAnswer\"L\n\x0eGetManyRequest\x12!\n\x04jobs\x18\x01 \x03(\x0b\x32\x13.grms.v1.GetRequest\x12\x17\n\x0fwithout_program\x18\x02 \x01(\x08\"6\n\x0fGetManyResponse\x12#\n\x07\x61nswers\x18\x01 \x03(\x0b\x32\x12.grms.v1.JobAnswer\"$\n\x11\x43\x61ncelManyRequest\x12\x0f\n\x07job_ids\x18\x01 \x03(\t\"9\n\x12\x43\x61ncelManyResponse\x12#\n\x07\x61nswers\x18\x01 \x03(\x0b\x32\x12.grms.v1.JobAnswer\"Z\n\tJobAnswer\x12\x1b\n\x03job\x18\x01 \x01(\x0b\x32\x0c.grms.v1.JobH\x00\x12&\n\x07refusal\x18\x02 \x01(\x0b\x32\x13.grms.v1.JobRefusalH\x00\x42\x08\n\x06\x61nswer\"[\n\nJobRefusal\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\r\n\x05\x66ield\x18\x03 \x01(\t\x12\x14\n\x07retry_s\x18\x04 \x01(\x01H\x00\x88\x01\x01\x42\n\n\x08_retry_s\"\x1f\n\x0e\x43hangesRequest\x12\r\n\x05\x61\x66ter\x18\x01 \x01(\t\"J\n\x0f\x43hangesResponse\x12\x1a\n\x04jobs\x18\x01 \x03(\x0b\x32\x0c.grms.v1.Job\x12\r\n\x05token\x18\x02 \x01(\t\x12\x0c\n\x04user\x18\x03 \x01(\t\"Z\n\x0fPutInputRequest\x12 \n\x04\x66ile\x18\x01 \x01(\x0b\x32\x12.grms.v1.InputFile\x12\x14\n\x0coffset_bytes\x18\x02 \x01(\x04\x12\x0f\n\x07\x63ontent\x18\x03 \x01(\x0c\"&\n\x10PutInputResponse\x12\x12\n\nheld_bytes\x18\x01 \x01(\x04\"5\n\nGetRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x17\n\x0fidempotency_key\x18\x02 \x01(\t\"\xc2\x01\n\x0bListRequest\x12!\n\x06states\x18\x01 \x03(\x0e\x32\x11.grms.v1.JobState\x12\x11\n\tall_users\x18\x02 \x01(\x08\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\x12\x0c\n\x04user\x18\x05 \x01(\t\x12\x0f\n\x07partner\x18\x06 \x01(\t\x12\x0f\n\x07since_s\x18\x07 \x01(\x01\x12\r\n\x05stuck\x18\x08 \x01(\x08\x12\x17\n\x0fwithout_program\x18\t \x01(\x08\"C\n\x0cListResponse\x12\x1a\n\x04jobs\x18\x01 \x03(\x0b\x32\x0c.grms.v1.Job\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x1f\n\rCancelRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"\x1e\n\x0cWatchRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\" \n\x0eResultsRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"&\n\x14RemoveResultsRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"\x17\n\x15RemoveResultsResponse\"X\n\x13\x46ollowOutputRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\r\n\x05\x65rror\x18\x02 \x01(\x08\x12\x14\n\x0coffset_bytes\x18\x03 \x01(\x04\x12\x0c\n\x04once\x18\x04 \x01(\x08\"<\n\x0bOutputChunk\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\x0c\x12\x0c\n\x04\x61new\x18\x02 \x01(\x08\x12\x0e\n\x06notice\x18\x03 \x01(\t\"H\n\x12\x46\x65tchResultRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x14\n\x0coffset_bytes\x18\x03 \x01(\x04*\xa9\x02\n\x08JobState\x12\x19\n\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x16\n\x12JOB_STATE_RECEIVED\x10\x01\x12\x16\n\x12JOB_STATE_OFFERING\x10\x02\x12\x17\n\x13JOB_STATE_RESOLVING\x10\x03\x12\x19\n\x15JOB_STATE_WITHDRAWING\x10\x04\x12\x18\n\x14JOB_STATE_SUBMITTING\x10\x05\x12\x14\n\x10JOB_STATE_QUEUED\x10\x06\x12\x15\n\x11JOB_STATE_RUNNING\x10\x07\x12\x17\n\x13JOB_STATE_DELEGATED\x10\x08\x12\x15\n\x11JOB_STATE_SUSPECT\x10\t\x12\x13\n\x0fJOB_STATE_ENDED\x10\n\x12\x12\n\x0eJOB_STATE_HELD\x10\x0b*\xca\x01\n\x0e\x44\x65pendencyKind\x12\x1f\n\x1b\x44\x45PENDENCY_KIND_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x44\x45PENDENCY_KIND_AFTEROK\x10\x01\x12\x1c\n\x18\x44\x45PENDENCY_KIND_AFTERANY\x10\x02\x12\x1e\n\x1a\x44\x45PENDENCY_KIND_AFTERNOTOK\x10\x03\x12\x1d\n\x19\x44\x45PENDENCY_KIND_AFTERCORR\x10\x04\x12\x1d\n\x19\x44\x45PENDENCY_KIND_SINGLETON\x10\x05\x32\x98\x07\n\nJobService\x12?\n\x08PutInput\x12\x18.grms.v1.PutInputRequest\x1a\x19.grms.v1.PutInputResponse\x12.\n\x06Submit\x12\x16.grms.v1.SubmitRequest\x1a\x0c.grms.v1.Job\x12\x45\n\nSubmitMany\x12\x1a.grms.v1.SubmitManyRequest\x1a\x1b.grms.v1.SubmitManyResponse\x12;\n\x07Preview\x12\x16.grms.v1.SubmitRequest\x1a\x18.grms.v1.PreviewResponse\x12(\n\x03Get\x12\x13.grms.v1.GetRequest\x1a\x0c.grms.v1.Job\x12<\n\x07GetMany\x12\x17.grms.v1.GetManyRequest\x1a\x18.grms.v1.GetManyResponse\x12\x33\n\x04List\x12\x14.grms.v1.ListRequest\x1a\x15.grms.v1.ListResponse\x12.\n\x06\x43\x61ncel\x12\x16.grms.v1.CancelRequest\x1a\x0c.grms.v1.Job\x12\x45\n\nCancelMany\x12\x1a.grms.v1.CancelManyRequest\x1a\x1b.grms.v1.CancelManyResponse\x12>\n\x07\x43hanges\x12\x17.grms.v1.ChangesRequest\x1a\x18.grms.v1.ChangesResponse0\x01\x12.\n\x05Watch\x12\x15.grms.v1.WatchRequest\x1a\x0c.grms.v1.Job0\x01\x12\x37\n\x07Results\x12\x17.grms.v1.ResultsRequest\x1a\x13.grms.v1.ResultList\x12\x42\n\x0b\x46\x65tchResult\x12\x1b.grms.v1.FetchResultRequest\x1a\x14.grms.v1.ResultChunk0\x01\x12N\n\rRemoveResults\x12\x1d.grms.v1.RemoveResultsRequest\x1a\x1e.grms.v1.RemoveResultsResponse\x12\x44\n\x0c\x46ollowOutput\x12\x1c.grms.v1.FollowOutputRequest\x1a\x14.grms.v1.OutputChunk0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'grms.v1.job_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_JOBSTATE']._serialized_start=2219
-  _globals['_JOBSTATE']._serialized_end=2516
-  _globals['_DEPENDENCYKIND']._serialized_start=2519
-  _globals['_DEPENDENCYKIND']._serialized_end=2721
+  _globals['_JOBSTATE']._serialized_start=2869
+  _globals['_JOBSTATE']._serialized_end=3166
+  _globals['_DEPENDENCYKIND']._serialized_start=3169
+  _globals['_DEPENDENCYKIND']._serialized_end=3371
   _globals['_JOB']._serialized_start=77
   _globals['_JOB']._serialized_end=801
   _globals['_ARRAYSUMMARY']._serialized_start=803
@@ -49,32 +49,52 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PARTNERPASSEDOVER']._serialized_end=1304
   _globals['_DEPENDENCY']._serialized_start=1306
   _globals['_DEPENDENCY']._serialized_end=1373
-  _globals['_PUTINPUTREQUEST']._serialized_start=1375
-  _globals['_PUTINPUTREQUEST']._serialized_end=1465
-  _globals['_PUTINPUTRESPONSE']._serialized_start=1467
-  _globals['_PUTINPUTRESPONSE']._serialized_end=1505
-  _globals['_GETREQUEST']._serialized_start=1507
-  _globals['_GETREQUEST']._serialized_end=1560
-  _globals['_LISTREQUEST']._serialized_start=1563
-  _globals['_LISTREQUEST']._serialized_end=1757
-  _globals['_LISTRESPONSE']._serialized_start=1759
-  _globals['_LISTRESPONSE']._serialized_end=1826
-  _globals['_CANCELREQUEST']._serialized_start=1828
-  _globals['_CANCELREQUEST']._serialized_end=1859
-  _globals['_WATCHREQUEST']._serialized_start=1861
-  _globals['_WATCHREQUEST']._serialized_end=1891
-  _globals['_RESULTSREQUEST']._serialized_start=1893
-  _globals['_RESULTSREQUEST']._serialized_end=1925
-  _globals['_REMOVERESULTSREQUEST']._serialized_start=1927
-  _globals['_REMOVERESULTSREQUEST']._serialized_end=1965
-  _globals['_REMOVERESULTSRESPONSE']._serialized_start=1967
-  _globals['_REMOVERESULTSRESPONSE']._serialized_end=1990
-  _globals['_FOLLOWOUTPUTREQUEST']._serialized_start=1992
-  _globals['_FOLLOWOUTPUTREQUEST']._serialized_end=2080
-  _globals['_OUTPUTCHUNK']._serialized_start=2082
-  _globals['_OUTPUTCHUNK']._serialized_end=2142
-  _globals['_FETCHRESULTREQUEST']._serialized_start=2144
-  _globals['_FETCHRESULTREQUEST']._serialized_end=2216
-  _globals['_JOBSERVICE']._serialized_start=2724
-  _globals['_JOBSERVICE']._serialized_end=3376
+  _globals['_SUBMITMANYREQUEST']._serialized_start=1375
+  _globals['_SUBMITMANYREQUEST']._serialized_end=1439
+  _globals['_SUBMITMANYRESPONSE']._serialized_start=1441
+  _globals['_SUBMITMANYRESPONSE']._serialized_end=1498
+  _globals['_GETMANYREQUEST']._serialized_start=1500
+  _globals['_GETMANYREQUEST']._serialized_end=1576
+  _globals['_GETMANYRESPONSE']._serialized_start=1578
+  _globals['_GETMANYRESPONSE']._serialized_end=1632
+  _globals['_CANCELMANYREQUEST']._serialized_start=1634
+  _globals['_CANCELMANYREQUEST']._serialized_end=1670
+  _globals['_CANCELMANYRESPONSE']._serialized_start=1672
+  _globals['_CANCELMANYRESPONSE']._serialized_end=1729
+  _globals['_JOBANSWER']._serialized_start=1731
+  _globals['_JOBANSWER']._serialized_end=1821
+  _globals['_JOBREFUSAL']._serialized_start=1823
+  _globals['_JOBREFUSAL']._serialized_end=1914
+  _globals['_CHANGESREQUEST']._serialized_start=1916
+  _globals['_CHANGESREQUEST']._serialized_end=1947
+  _globals['_CHANGESRESPONSE']._serialized_start=1949
+  _globals['_CHANGESRESPONSE']._serialized_end=2023
+  _globals['_PUTINPUTREQUEST']._serialized_start=2025
+  _globals['_PUTINPUTREQUEST']._serialized_end=2115
+  _globals['_PUTINPUTRESPONSE']._serialized_start=2117
+  _globals['_PUTINPUTRESPONSE']._serialized_end=2155
+  _globals['_GETREQUEST']._serialized_start=2157
+  _globals['_GETREQUEST']._serialized_end=2210
+  _globals['_LISTREQUEST']._serialized_start=2213
+  _globals['_LISTREQUEST']._serialized_end=2407
+  _globals['_LISTRESPONSE']._serialized_start=2409
+  _globals['_LISTRESPONSE']._serialized_end=2476
+  _globals['_CANCELREQUEST']._serialized_start=2478
+  _globals['_CANCELREQUEST']._serialized_end=2509
+  _globals['_WATCHREQUEST']._serialized_start=2511
+  _globals['_WATCHREQUEST']._serialized_end=2541
+  _globals['_RESULTSREQUEST']._serialized_start=2543
+  _globals['_RESULTSREQUEST']._serialized_end=2575
+  _globals['_REMOVERESULTSREQUEST']._serialized_start=2577
+  _globals['_REMOVERESULTSREQUEST']._serialized_end=2615
+  _globals['_REMOVERESULTSRESPONSE']._serialized_start=2617
+  _globals['_REMOVERESULTSRESPONSE']._serialized_end=2640
+  _globals['_FOLLOWOUTPUTREQUEST']._serialized_start=2642
+  _globals['_FOLLOWOUTPUTREQUEST']._serialized_end=2730
+  _globals['_OUTPUTCHUNK']._serialized_start=2732
+  _globals['_OUTPUTCHUNK']._serialized_end=2792
+  _globals['_FETCHRESULTREQUEST']._serialized_start=2794
+  _globals['_FETCHRESULTREQUEST']._serialized_end=2866
+  _globals['_JOBSERVICE']._serialized_start=3374
+  _globals['_JOBSERVICE']._serialized_end=4294
 # @@protoc_insertion_point(module_scope)

@@ -173,6 +173,80 @@ class Dependency(_message.Message):
     job_id: str
     def __init__(self, kind: _Optional[_Union[DependencyKind, str]] = ..., job_id: _Optional[str] = ...) -> None: ...
 
+class SubmitManyRequest(_message.Message):
+    __slots__ = ("submissions",)
+    SUBMISSIONS_FIELD_NUMBER: _ClassVar[int]
+    submissions: _containers.RepeatedCompositeFieldContainer[SubmitRequest]
+    def __init__(self, submissions: _Optional[_Iterable[_Union[SubmitRequest, _Mapping]]] = ...) -> None: ...
+
+class SubmitManyResponse(_message.Message):
+    __slots__ = ("answers",)
+    ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    answers: _containers.RepeatedCompositeFieldContainer[JobAnswer]
+    def __init__(self, answers: _Optional[_Iterable[_Union[JobAnswer, _Mapping]]] = ...) -> None: ...
+
+class GetManyRequest(_message.Message):
+    __slots__ = ("jobs", "without_program")
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    WITHOUT_PROGRAM_FIELD_NUMBER: _ClassVar[int]
+    jobs: _containers.RepeatedCompositeFieldContainer[GetRequest]
+    without_program: bool
+    def __init__(self, jobs: _Optional[_Iterable[_Union[GetRequest, _Mapping]]] = ..., without_program: bool = ...) -> None: ...
+
+class GetManyResponse(_message.Message):
+    __slots__ = ("answers",)
+    ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    answers: _containers.RepeatedCompositeFieldContainer[JobAnswer]
+    def __init__(self, answers: _Optional[_Iterable[_Union[JobAnswer, _Mapping]]] = ...) -> None: ...
+
+class CancelManyRequest(_message.Message):
+    __slots__ = ("job_ids",)
+    JOB_IDS_FIELD_NUMBER: _ClassVar[int]
+    job_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, job_ids: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class CancelManyResponse(_message.Message):
+    __slots__ = ("answers",)
+    ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    answers: _containers.RepeatedCompositeFieldContainer[JobAnswer]
+    def __init__(self, answers: _Optional[_Iterable[_Union[JobAnswer, _Mapping]]] = ...) -> None: ...
+
+class JobAnswer(_message.Message):
+    __slots__ = ("job", "refusal")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    REFUSAL_FIELD_NUMBER: _ClassVar[int]
+    job: Job
+    refusal: JobRefusal
+    def __init__(self, job: _Optional[_Union[Job, _Mapping]] = ..., refusal: _Optional[_Union[JobRefusal, _Mapping]] = ...) -> None: ...
+
+class JobRefusal(_message.Message):
+    __slots__ = ("code", "reason", "field", "retry_s")
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    FIELD_FIELD_NUMBER: _ClassVar[int]
+    RETRY_S_FIELD_NUMBER: _ClassVar[int]
+    code: str
+    reason: str
+    field: str
+    retry_s: float
+    def __init__(self, code: _Optional[str] = ..., reason: _Optional[str] = ..., field: _Optional[str] = ..., retry_s: _Optional[float] = ...) -> None: ...
+
+class ChangesRequest(_message.Message):
+    __slots__ = ("after",)
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    after: str
+    def __init__(self, after: _Optional[str] = ...) -> None: ...
+
+class ChangesResponse(_message.Message):
+    __slots__ = ("jobs", "token", "user")
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    jobs: _containers.RepeatedCompositeFieldContainer[Job]
+    token: str
+    user: str
+    def __init__(self, jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ..., token: _Optional[str] = ..., user: _Optional[str] = ...) -> None: ...
+
 class PutInputRequest(_message.Message):
     __slots__ = ("file", "offset_bytes", "content")
     FILE_FIELD_NUMBER: _ClassVar[int]

@@ -45,6 +45,11 @@ class JobServiceStub(object):
                 request_serializer=grms_dot_v1_dot_job__pb2.SubmitRequest.SerializeToString,
                 response_deserializer=grms_dot_v1_dot_job__pb2.Job.FromString,
                 _registered_method=True)
+        self.SubmitMany = channel.unary_unary(
+                '/grms.v1.JobService/SubmitMany',
+                request_serializer=grms_dot_v1_dot_job__pb2.SubmitManyRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_job__pb2.SubmitManyResponse.FromString,
+                _registered_method=True)
         self.Preview = channel.unary_unary(
                 '/grms.v1.JobService/Preview',
                 request_serializer=grms_dot_v1_dot_job__pb2.SubmitRequest.SerializeToString,
@@ -55,6 +60,11 @@ class JobServiceStub(object):
                 request_serializer=grms_dot_v1_dot_job__pb2.GetRequest.SerializeToString,
                 response_deserializer=grms_dot_v1_dot_job__pb2.Job.FromString,
                 _registered_method=True)
+        self.GetMany = channel.unary_unary(
+                '/grms.v1.JobService/GetMany',
+                request_serializer=grms_dot_v1_dot_job__pb2.GetManyRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_job__pb2.GetManyResponse.FromString,
+                _registered_method=True)
         self.List = channel.unary_unary(
                 '/grms.v1.JobService/List',
                 request_serializer=grms_dot_v1_dot_job__pb2.ListRequest.SerializeToString,
@@ -64,6 +74,16 @@ class JobServiceStub(object):
                 '/grms.v1.JobService/Cancel',
                 request_serializer=grms_dot_v1_dot_job__pb2.CancelRequest.SerializeToString,
                 response_deserializer=grms_dot_v1_dot_job__pb2.Job.FromString,
+                _registered_method=True)
+        self.CancelMany = channel.unary_unary(
+                '/grms.v1.JobService/CancelMany',
+                request_serializer=grms_dot_v1_dot_job__pb2.CancelManyRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_job__pb2.CancelManyResponse.FromString,
+                _registered_method=True)
+        self.Changes = channel.unary_stream(
+                '/grms.v1.JobService/Changes',
+                request_serializer=grms_dot_v1_dot_job__pb2.ChangesRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_job__pb2.ChangesResponse.FromString,
                 _registered_method=True)
         self.Watch = channel.unary_stream(
                 '/grms.v1.JobService/Watch',
@@ -115,6 +135,14 @@ class JobServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SubmitMany(self, request, context):
+        """The same for up to 1000 jobs, which share a write of the journal. Each is answered for itself and in order: what one is
+        refused for does not touch the others. INVALID_ARGUMENT for more than 1000.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Preview(self, request, context):
         """Says what would become of a job if it were submitted now, and submits nothing: no partner hears of it. Errors are
         those of `Submit`, but for files that are not here.
@@ -124,8 +152,15 @@ class JobServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Get(self, request, context):
-        """Returns one job. NOT_FOUND where there is none of that id or key, or it is another user's, or it
-        ended so long ago that it has been forgotten.
+        """Returns one job. NOT_FOUND where there is none of that id or key, or it is another user's; the field of the error is
+        `job_id.forgotten` where there was one of that id that ended so long ago that it has been forgotten.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetMany(self, request, context):
+        """The same for up to 1000 jobs, each answered for itself and in order.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -142,6 +177,22 @@ class JobServiceServicer(object):
         """Asks for the end of a job. The answer says where the job stands; the cancellation itself takes
         its time where the job runs elsewhere, and comes too late for a job that ends meanwhile.
         Cancelling twice, or after the end, changes nothing. PERMISSION_DENIED for another user's job.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CancelMany(self, request, context):
+        """The same for up to 1000 jobs, arrays or sets of elements, each answered for itself and in order.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Changes(self, request, context):
+        """Sends changes of all jobs of the caller, without end; many at a time, each job as it is by then. The first message is
+        sent at once. Who names the token of a message of an earlier call, also of one before a restart, is first sent every job
+        that is open or has ended since. One call is enough for any number of jobs.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -202,6 +253,11 @@ def add_JobServiceServicer_to_server(servicer, server):
                     request_deserializer=grms_dot_v1_dot_job__pb2.SubmitRequest.FromString,
                     response_serializer=grms_dot_v1_dot_job__pb2.Job.SerializeToString,
             ),
+            'SubmitMany': grpc.unary_unary_rpc_method_handler(
+                    servicer.SubmitMany,
+                    request_deserializer=grms_dot_v1_dot_job__pb2.SubmitManyRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_job__pb2.SubmitManyResponse.SerializeToString,
+            ),
             'Preview': grpc.unary_unary_rpc_method_handler(
                     servicer.Preview,
                     request_deserializer=grms_dot_v1_dot_job__pb2.SubmitRequest.FromString,
@@ -212,6 +268,11 @@ def add_JobServiceServicer_to_server(servicer, server):
                     request_deserializer=grms_dot_v1_dot_job__pb2.GetRequest.FromString,
                     response_serializer=grms_dot_v1_dot_job__pb2.Job.SerializeToString,
             ),
+            'GetMany': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetMany,
+                    request_deserializer=grms_dot_v1_dot_job__pb2.GetManyRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_job__pb2.GetManyResponse.SerializeToString,
+            ),
             'List': grpc.unary_unary_rpc_method_handler(
                     servicer.List,
                     request_deserializer=grms_dot_v1_dot_job__pb2.ListRequest.FromString,
@@ -221,6 +282,16 @@ def add_JobServiceServicer_to_server(servicer, server):
                     servicer.Cancel,
                     request_deserializer=grms_dot_v1_dot_job__pb2.CancelRequest.FromString,
                     response_serializer=grms_dot_v1_dot_job__pb2.Job.SerializeToString,
+            ),
+            'CancelMany': grpc.unary_unary_rpc_method_handler(
+                    servicer.CancelMany,
+                    request_deserializer=grms_dot_v1_dot_job__pb2.CancelManyRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_job__pb2.CancelManyResponse.SerializeToString,
+            ),
+            'Changes': grpc.unary_stream_rpc_method_handler(
+                    servicer.Changes,
+                    request_deserializer=grms_dot_v1_dot_job__pb2.ChangesRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_job__pb2.ChangesResponse.SerializeToString,
             ),
             'Watch': grpc.unary_stream_rpc_method_handler(
                     servicer.Watch,
@@ -313,6 +384,33 @@ class JobService(object):
             _registered_method=True)
 
     @staticmethod
+    def SubmitMany(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/grms.v1.JobService/SubmitMany',
+            grms_dot_v1_dot_job__pb2.SubmitManyRequest.SerializeToString,
+            grms_dot_v1_dot_job__pb2.SubmitManyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def Preview(request,
             target,
             options=(),
@@ -367,6 +465,33 @@ class JobService(object):
             _registered_method=True)
 
     @staticmethod
+    def GetMany(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/grms.v1.JobService/GetMany',
+            grms_dot_v1_dot_job__pb2.GetManyRequest.SerializeToString,
+            grms_dot_v1_dot_job__pb2.GetManyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def List(request,
             target,
             options=(),
@@ -410,6 +535,60 @@ class JobService(object):
             '/grms.v1.JobService/Cancel',
             grms_dot_v1_dot_job__pb2.CancelRequest.SerializeToString,
             grms_dot_v1_dot_job__pb2.Job.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CancelMany(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/grms.v1.JobService/CancelMany',
+            grms_dot_v1_dot_job__pb2.CancelManyRequest.SerializeToString,
+            grms_dot_v1_dot_job__pb2.CancelManyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Changes(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/grms.v1.JobService/Changes',
+            grms_dot_v1_dot_job__pb2.ChangesRequest.SerializeToString,
+            grms_dot_v1_dot_job__pb2.ChangesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -48,20 +48,33 @@ class JobServiceStub:
     key was used for another request, or a file that the job is given is not here), RESOURCE_EXHAUSTED (open jobs of the site or of the user
     are at their limit), UNAVAILABLE (the site is draining).
     """
+    SubmitMany: _grpc.UnaryUnaryMultiCallable[_job_pb2.SubmitManyRequest, _job_pb2.SubmitManyResponse]
+    """The same for up to 1000 jobs, which share a write of the journal. Each is answered for itself and in order: what one is
+    refused for does not touch the others. INVALID_ARGUMENT for more than 1000.
+    """
     Preview: _grpc.UnaryUnaryMultiCallable[_job_pb2.SubmitRequest, _job_pb2.PreviewResponse]
     """Says what would become of a job if it were submitted now, and submits nothing: no partner hears of it. Errors are
     those of `Submit`, but for files that are not here.
     """
     Get: _grpc.UnaryUnaryMultiCallable[_job_pb2.GetRequest, _job_pb2.Job]
-    """Returns one job. NOT_FOUND where there is none of that id or key, or it is another user's, or it
-    ended so long ago that it has been forgotten.
+    """Returns one job. NOT_FOUND where there is none of that id or key, or it is another user's; the field of the error is
+    `job_id.forgotten` where there was one of that id that ended so long ago that it has been forgotten.
     """
+    GetMany: _grpc.UnaryUnaryMultiCallable[_job_pb2.GetManyRequest, _job_pb2.GetManyResponse]
+    """The same for up to 1000 jobs, each answered for itself and in order."""
     List: _grpc.UnaryUnaryMultiCallable[_job_pb2.ListRequest, _job_pb2.ListResponse]
     """Returns jobs in the order in which they were received."""
     Cancel: _grpc.UnaryUnaryMultiCallable[_job_pb2.CancelRequest, _job_pb2.Job]
     """Asks for the end of a job. The answer says where the job stands; the cancellation itself takes
     its time where the job runs elsewhere, and comes too late for a job that ends meanwhile.
     Cancelling twice, or after the end, changes nothing. PERMISSION_DENIED for another user's job.
+    """
+    CancelMany: _grpc.UnaryUnaryMultiCallable[_job_pb2.CancelManyRequest, _job_pb2.CancelManyResponse]
+    """The same for up to 1000 jobs, arrays or sets of elements, each answered for itself and in order."""
+    Changes: _grpc.UnaryStreamMultiCallable[_job_pb2.ChangesRequest, _job_pb2.ChangesResponse]
+    """Sends changes of all jobs of the caller, without end; many at a time, each job as it is by then. The first message is
+    sent at once. Who names the token of a message of an earlier call, also of one before a restart, is first sent every job
+    that is open or has ended since. One call is enough for any number of jobs.
     """
     Watch: _grpc.UnaryStreamMultiCallable[_job_pb2.WatchRequest, _job_pb2.Job]
     """Sends a job's present state, and then every change until its end. States that become durable
@@ -101,20 +114,33 @@ class JobServiceAsyncStub(JobServiceStub):
     key was used for another request, or a file that the job is given is not here), RESOURCE_EXHAUSTED (open jobs of the site or of the user
     are at their limit), UNAVAILABLE (the site is draining).
     """
+    SubmitMany: _aio.UnaryUnaryMultiCallable[_job_pb2.SubmitManyRequest, _job_pb2.SubmitManyResponse]  # type: ignore[assignment]
+    """The same for up to 1000 jobs, which share a write of the journal. Each is answered for itself and in order: what one is
+    refused for does not touch the others. INVALID_ARGUMENT for more than 1000.
+    """
     Preview: _aio.UnaryUnaryMultiCallable[_job_pb2.SubmitRequest, _job_pb2.PreviewResponse]  # type: ignore[assignment]
     """Says what would become of a job if it were submitted now, and submits nothing: no partner hears of it. Errors are
     those of `Submit`, but for files that are not here.
     """
     Get: _aio.UnaryUnaryMultiCallable[_job_pb2.GetRequest, _job_pb2.Job]  # type: ignore[assignment]
-    """Returns one job. NOT_FOUND where there is none of that id or key, or it is another user's, or it
-    ended so long ago that it has been forgotten.
+    """Returns one job. NOT_FOUND where there is none of that id or key, or it is another user's; the field of the error is
+    `job_id.forgotten` where there was one of that id that ended so long ago that it has been forgotten.
     """
+    GetMany: _aio.UnaryUnaryMultiCallable[_job_pb2.GetManyRequest, _job_pb2.GetManyResponse]  # type: ignore[assignment]
+    """The same for up to 1000 jobs, each answered for itself and in order."""
     List: _aio.UnaryUnaryMultiCallable[_job_pb2.ListRequest, _job_pb2.ListResponse]  # type: ignore[assignment]
     """Returns jobs in the order in which they were received."""
     Cancel: _aio.UnaryUnaryMultiCallable[_job_pb2.CancelRequest, _job_pb2.Job]  # type: ignore[assignment]
     """Asks for the end of a job. The answer says where the job stands; the cancellation itself takes
     its time where the job runs elsewhere, and comes too late for a job that ends meanwhile.
     Cancelling twice, or after the end, changes nothing. PERMISSION_DENIED for another user's job.
+    """
+    CancelMany: _aio.UnaryUnaryMultiCallable[_job_pb2.CancelManyRequest, _job_pb2.CancelManyResponse]  # type: ignore[assignment]
+    """The same for up to 1000 jobs, arrays or sets of elements, each answered for itself and in order."""
+    Changes: _aio.UnaryStreamMultiCallable[_job_pb2.ChangesRequest, _job_pb2.ChangesResponse]  # type: ignore[assignment]
+    """Sends changes of all jobs of the caller, without end; many at a time, each job as it is by then. The first message is
+    sent at once. Who names the token of a message of an earlier call, also of one before a restart, is first sent every job
+    that is open or has ended since. One call is enough for any number of jobs.
     """
     Watch: _aio.UnaryStreamMultiCallable[_job_pb2.WatchRequest, _job_pb2.Job]  # type: ignore[assignment]
     """Sends a job's present state, and then every change until its end. States that become durable
@@ -165,6 +191,16 @@ class JobServiceServicer(metaclass=_abc_1.ABCMeta):
         """
 
     @_abc_1.abstractmethod
+    def SubmitMany(
+        self,
+        request: _job_pb2.SubmitManyRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_job_pb2.SubmitManyResponse, _abc.Awaitable[_job_pb2.SubmitManyResponse]]:
+        """The same for up to 1000 jobs, which share a write of the journal. Each is answered for itself and in order: what one is
+        refused for does not touch the others. INVALID_ARGUMENT for more than 1000.
+        """
+
+    @_abc_1.abstractmethod
     def Preview(
         self,
         request: _job_pb2.SubmitRequest,
@@ -180,9 +216,17 @@ class JobServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _job_pb2.GetRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_job_pb2.Job, _abc.Awaitable[_job_pb2.Job]]:
-        """Returns one job. NOT_FOUND where there is none of that id or key, or it is another user's, or it
-        ended so long ago that it has been forgotten.
+        """Returns one job. NOT_FOUND where there is none of that id or key, or it is another user's; the field of the error is
+        `job_id.forgotten` where there was one of that id that ended so long ago that it has been forgotten.
         """
+
+    @_abc_1.abstractmethod
+    def GetMany(
+        self,
+        request: _job_pb2.GetManyRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_job_pb2.GetManyResponse, _abc.Awaitable[_job_pb2.GetManyResponse]]:
+        """The same for up to 1000 jobs, each answered for itself and in order."""
 
     @_abc_1.abstractmethod
     def List(
@@ -201,6 +245,25 @@ class JobServiceServicer(metaclass=_abc_1.ABCMeta):
         """Asks for the end of a job. The answer says where the job stands; the cancellation itself takes
         its time where the job runs elsewhere, and comes too late for a job that ends meanwhile.
         Cancelling twice, or after the end, changes nothing. PERMISSION_DENIED for another user's job.
+        """
+
+    @_abc_1.abstractmethod
+    def CancelMany(
+        self,
+        request: _job_pb2.CancelManyRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_job_pb2.CancelManyResponse, _abc.Awaitable[_job_pb2.CancelManyResponse]]:
+        """The same for up to 1000 jobs, arrays or sets of elements, each answered for itself and in order."""
+
+    @_abc_1.abstractmethod
+    def Changes(
+        self,
+        request: _job_pb2.ChangesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_job_pb2.ChangesResponse], _abc.AsyncIterator[_job_pb2.ChangesResponse]]:
+        """Sends changes of all jobs of the caller, without end; many at a time, each job as it is by then. The first message is
+        sent at once. Who names the token of a message of an earlier call, also of one before a restart, is first sent every job
+        that is open or has ended since. One call is enough for any number of jobs.
         """
 
     @_abc_1.abstractmethod

@@ -222,7 +222,7 @@ def run_group(
             said = str(error)
         for line in said.splitlines():
             click.echo(f"Error: {printable(line)}", err=True)
-        return EXIT_ERROR
+        return getattr(error, "exit_status", EXIT_ERROR)
     return status if isinstance(status, int) else 0
 
 

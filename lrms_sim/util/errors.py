@@ -4,5 +4,7 @@
 class HanseError(Exception):
     """An error that the user can fix: the text says what is wrong, where, and how to fix it.
 
-    The commands print the text without a traceback and exit with status 2.
+    The commands print the text without a traceback and exit with `exit_status`.
     """
+
+    exit_status = 2

@@ -703,6 +703,15 @@ def read_job_id(site: str, job_id: str) -> tuple[int, int] | None:
     return int(number), int(index) if is_element else -1
 
 
+def full_job_id(site: str, word: str) -> str:
+    """Returns the name of a job of a site whose number alone is given, as in `12`, `12_3` or `12_[1-5]`.
+
+    Any other word is returned as it is.
+    """
+    number = word.partition("_")[0]
+    return f"{site}-{word}" if is_number(number) else word
+
+
 def is_number(word: str) -> bool:
     """Returns whether a word is a number as names of jobs have them."""
     return word.isascii() and word.isdigit() and len(word) < 20 and str(int(word)) == word

@@ -401,6 +401,19 @@ class StateTables:
         job = self.jobs.get(number)
         return job if job is not None and job.job_id == job_id else None
 
+    def was_given(self, job_id: str) -> bool | None:
+        """Returns whether this site has given a name to a job, remembered or not; `None` if it is no name of this site.
+
+        What was there before a journal was lost counts as never given.
+        """
+        read = read_job_id(self.settings.name, job_id)
+        if read is None:
+            return None
+        number, index = read
+        # How many elements a forgotten array had is forgotten, too.
+        array = self.held.arrays.get(number) if index >= 0 else None
+        return 0 < number < self.next_job and (array is None or array.spec.position(index) >= 0)
+
     def find_array(self, job_id: str) -> JobArray | None:
         """Returns the array of a user-visible name; `None` if there is none."""
         read = read_job_id(self.settings.name, job_id)

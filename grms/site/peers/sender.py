@@ -10,7 +10,7 @@ import grpc
 from google.protobuf.message import DecodeError
 from grpc import aio
 
-from grms.client.calls import read_details
+from grms.client.calls import error_details
 from grms.daemon.messages import WireError
 from grms.site.model.commands import (
     Send,
@@ -267,7 +267,7 @@ def told_to_wait_s(error: Exception) -> float | None:
     if error.code() is not grpc.StatusCode.RESOURCE_EXHAUSTED:
         return None
     try:
-        _, wait_s = read_details(error)
+        _, wait_s = error_details(error)
     except DecodeError:
         return None
     return None if wait_s is None else max(wait_s, WAIT_LEAST_S)

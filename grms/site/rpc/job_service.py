@@ -1,12 +1,14 @@
 """Users' jobs over gRPC, and those who watch them."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple, NoReturn, TypeVar
 
 import grpc
+from msgspec.structs import replace
 
 from grms.daemon.file_names import STDERR, STDOUT, STREAMS
 from grms.daemon.job_files import FileProblemError
@@ -17,10 +19,12 @@ from grms.site.gateway.user_listener import User
 from grms.site.model.commands import ReplyJob
 from grms.site.model.events import Cancel, Preview, Submit
 from grms.site.model.held_jobs import JobArray
-from grms.site.model.jobs import HomeJob, Request
+from grms.site.model.jobs import HomeJob, Request, full_job_id, is_number
 from grms.site.model.lifecycle import JobState
 from grms.site.rpc.input_service import look_at_inputs, taken
+from grms.site.rpc.many_jobs import answer_each
 from grms.site.rpc.result_service import refused, sent, write_results
+from grms.site.rpc.watchers import CHANGED_MAX, UPDATES_MAX, Watchers
 from grms.site.runtime.event_loop import Engine
 from grms.site.scheduler.state import SiteState
 from grms.site.staging.download import NoResultsError, ResultServer
@@ -59,8 +63,11 @@ LOOKED_AT_MAX: Final = 20_000
 UNFIT_MAX: Final = 500
 """Most characters of what a batch system has said of a job."""
 
-UPDATES_MAX: Final = 1000
-"""Changes queued for a slow watcher; beyond, its call is ended."""
+CHANGES_MAX: Final = 500
+"""Most jobs in one message of `Changes`."""
+
+CHANGES_PAUSE_S: Final = 0.05
+"""Between two messages of `Changes`, seconds: what changes meanwhile is told together."""
 
 ARRAY_TOLD_S: Final = 1.0
 """An array as a whole is told at most this often, seconds, and at once when it is over: it changes with each element."""
@@ -72,104 +79,11 @@ def shown_job(engine: Engine, job: HomeJob) -> job_pb2.Job:
     return write_job(job, settings.name, engine.clock.now(), settings.weights)
 
 
-class Watchers:
-    """Subscribers to changes of jobs; `shown` makes a message of one."""
+FORGOTTEN: Final = "job_id.forgotten"
+NEVER_WAS: Final = "job_id.never"
+"""Fields of refusals: there was such a job, and it is forgotten; there has never been one."""
 
-    def __init__(
-        self, site: str, most: int, shown: Callable[[HomeJob], job_pb2.Job] | None = None
-    ) -> None:
-        self._shown = shown or partial(write_job, site=site)
-        self._most = most
-        self._by_job: dict[str, set[asyncio.Queue[job_pb2.Job | None]]] = {}
-        self._by_user: dict[str, set[asyncio.Queue[job_pb2.Job | None]]] = {}
-        self._by_array: dict[str, set[asyncio.Event]] = {}
-        self._count = 0
-        self.closed = False
-
-    @property
-    def full(self) -> bool:
-        """Whether the limit of watchers is reached."""
-        return self._count >= self._most
-
-    def tell(self, job: HomeJob) -> None:
-        """Passes a change to its watchers; one that does not keep up is given None, which ends it."""
-        if job.array and self._by_array:
-            for changed in self._by_array.get(job.array_id, ()):
-                changed.set()
-        queues = {*self._by_job.get(job.job_id, ()), *self._by_user.get(job.user, ())}
-        message = self._shown(job) if queues else None
-        for queue in queues:
-            if queue.full():
-                queue.get_nowait()
-                queue.put_nowait(None)
-            else:
-                queue.put_nowait(message)
-
-    def add(self, job_id: str, user: str) -> asyncio.Queue[job_pb2.Job | None]:
-        """Returns a queue of changes of one job, or, if it is empty, of a user's jobs."""
-        queue: asyncio.Queue[job_pb2.Job | None] = asyncio.Queue(UPDATES_MAX)
-        table, key = (self._by_job, job_id) if job_id else (self._by_user, user)
-        table.setdefault(key, set()).add(queue)
-        self._count += 1
-        return queue
-
-    def add_array(self, array_id: str) -> asyncio.Event:
-        """Returns what is set with each change of an array."""
-        changed = asyncio.Event()
-        self._by_array.setdefault(array_id, set()).add(changed)
-        self._count += 1
-        return changed
-
-    def remove_array(self, changed: asyncio.Event, array_id: str) -> None:
-        """Forgets it."""
-        self._by_array[array_id].discard(changed)
-        if not self._by_array[array_id]:
-            del self._by_array[array_id]
-        self._count -= 1
-
-    @contextmanager
-    def another(self) -> Iterator[None]:
-        """Counts a call that watches without a queue."""
-        self._count += 1
-        try:
-            yield
-        finally:
-            self._count -= 1
-
-    def close(self) -> None:
-        """Ends every call that watches: the daemon ends."""
-        self.closed = True
-        for changes in self._by_array.values():
-            for changed in changes:
-                changed.set()
-        for queues in (*self._by_job.values(), *self._by_user.values()):
-            for queue in queues:
-                while queue.full():
-                    queue.get_nowait()
-                queue.put_nowait(None)
-
-    def remove(self, queue: asyncio.Queue[job_pb2.Job | None], job_id: str, user: str) -> None:
-        """Ends a queue."""
-        table, key = (self._by_job, job_id) if job_id else (self._by_user, user)
-        table[key].discard(queue)
-        if not table[key]:
-            del table[key]
-        self._count -= 1
-
-
-class _Seen:
-    """What a watcher has been told: jobs are shown as they are once a write is over, so some come twice."""
-
-    def __init__(self) -> None:
-        self._revisions: dict[str, int] = {}
-
-    def is_new(self, job: job_pb2.Job) -> bool:
-        """Returns whether the watcher has not had this change; notes that it has it now."""
-        new = job.revision > self._revisions.pop(job.job_id, 0)
-        self._revisions[job.job_id] = job.revision
-        if len(self._revisions) > UPDATES_MAX:
-            del self._revisions[next(iter(self._revisions))]
-        return new
+_HEX: Final = re.compile(r"[0-9a-f]{1,32}", re.ASCII)
 
 
 class _Wanted(NamedTuple):
@@ -228,6 +142,13 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         )
         return answer
 
+    async def SubmitMany(  # noqa: N802  # gRPC's name
+        self, request: job_pb2.SubmitManyRequest, context: Context
+    ) -> job_pb2.SubmitManyResponse:
+        """Takes many jobs."""
+        answers = await answer_each(context, self._admission, request.submissions, self.Submit)
+        return job_pb2.SubmitManyResponse(answers=answers)
+
     async def Preview(  # noqa: N802  # gRPC's name
         self, request: job_pb2.SubmitRequest, context: Context
     ) -> job_pb2.PreviewResponse:
@@ -243,7 +164,10 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         await self._admission.check_submission(context, user)
         try:
             wanted, payload = read_request(request.request, "request")
-            dependencies = read_dependencies(request.dependencies)
+            dependencies = tuple(
+                replace(each, job_id=full_job_id(self._site, each.job_id))
+                for each in read_dependencies(request.dependencies)
+            )
             elements = read_array(request.array)
         except WireError as error:
             await self._admission.invalid(context, error)
@@ -269,7 +193,7 @@ class JobService(job_pb2_grpc.JobServiceServicer):
     async def Get(self, request: job_pb2.GetRequest, context: Context) -> job_pb2.Job:  # noqa: N802  # gRPC's name
         """Returns one job."""
         user = await self._admission.user(context)
-        job_id = request.job_id
+        job_id = self._named(request.job_id)
         if request.idempotency_key:
             if job_id:
                 text = "job_id and idempotency_key are both there; give one of them"
@@ -278,6 +202,13 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         if self._engine.state.memory.find_array(job_id) is not None:
             return await self._seen_array(context, user, job_id)
         return await self._seen(context, user, job_id, self._write)
+
+    async def GetMany(  # noqa: N802  # gRPC's name
+        self, request: job_pb2.GetManyRequest, context: Context
+    ) -> job_pb2.GetManyResponse:
+        """Returns many jobs."""
+        answers = await answer_each(context, self._admission, request.jobs, self.Get)
+        return job_pb2.GetManyResponse(answers=answers)
 
     async def List(  # noqa: N802  # gRPC's name
         self, request: job_pb2.ListRequest, context: Context
@@ -349,40 +280,93 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         user = await self._admission.user(context)
         await self._admission.check_journal(context)
         whose = None if self._admission.is_operator(user) else user.name
-        event = Cancel(*self._engine.stamp(), request.job_id, whose)
+        event = Cancel(*self._engine.stamp(), self._named(request.job_id), whose)
         answer = await self._admission.ask(context, event, self._answer)
-        self._admission.audit("cancel", user, job=request.job_id, cause=event.id)
+        self._admission.audit("cancel", user, job=event.job_id, cause=event.id)
         # The batch system has been told by now; what came of it may be in the journal, too.
         read = self._of(answer.job_id)
         return answer if read is None else await self._admission.look(context, lambda _: read())
 
+    async def CancelMany(  # noqa: N802  # gRPC's name
+        self, request: job_pb2.CancelManyRequest, context: Context
+    ) -> job_pb2.CancelManyResponse:
+        """Asks for the end of many jobs."""
+
+        async def cancel(job_id: str, one: Context) -> job_pb2.Job:
+            return await self.Cancel(job_pb2.CancelRequest(job_id=job_id), one)
+
+        answers = await answer_each(context, self._admission, request.job_ids, cancel)
+        return job_pb2.CancelManyResponse(answers=answers)
+
+    async def Changes(  # noqa: N802  # gRPC's name
+        self, request: job_pb2.ChangesRequest, context: Context
+    ) -> AsyncIterator[job_pb2.ChangesResponse]:
+        """Sends what changes of all jobs of a user."""
+        user = await self._admission.user(context)
+        try:
+            after = _read_token(request.after)
+        except WireError as error:
+            await self._admission.invalid(context, error)
+        await self._check_watchers(context)
+
+        def told(answer: job_pb2.ChangesResponse, state: SiteState) -> bool:
+            # Adds what has changed, and the token if that is all; what is told later has not happened yet.
+            jobs, is_all = changed.take(CHANGES_MAX)
+            now = self._engine.clock.now()
+            for job in jobs:
+                message = write_job(job, self._site, now, program=False)
+                answer.jobs.append(self._with_reason(message, job))
+            if is_all:
+                answer.token = _write_token(state)
+            return is_all
+
+        with self._watchers.all_of(user.name) as changed:
+            if after is not None:
+                await self._admission.look(
+                    context, lambda state: changed.add(_since(state, user.name, after))
+                )
+            answer = job_pb2.ChangesResponse(user=user.name)
+            while True:
+                is_all = await self._admission.look(context, partial(told, answer))
+                yield answer
+                answer = job_pb2.ChangesResponse()
+                if is_all:
+                    await asyncio.sleep(CHANGES_PAUSE_S)
+                    await changed.event.wait()
+                if self._watchers.closed:
+                    await self._admission.check_stopping(context)
+                if changed.overflown:
+                    self._admission.count("slow_watchers", context)
+                    text = f"changes of {CHANGED_MAX} jobs were not read in time; go on with the last token"
+                    await refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, text, retry_s=0.0)
+
     async def Watch(  # noqa: N802  # gRPC's name
         self, request: job_pb2.WatchRequest, context: Context
     ) -> AsyncIterator[job_pb2.Job]:
-        """Sends a job's state and its changes until its end, or the changes of all of one's jobs.
+        """Sends a job's state and its changes until its end.
 
         What becomes durable together is sent as the last of it; an array as a whole now and then.
         """
         user = await self._admission.user(context)
-        if self._engine.state.memory.find_array(request.job_id) is not None:
-            async for whole in self._watched_array(context, user, request.job_id):
+        job_id = self._named(request.job_id)
+        if self._engine.state.memory.find_array(job_id) is not None:
+            async for whole in self._watched_array(context, user, job_id):
                 yield whole
             return
-        if request.job_id:
-            await self._seen(context, user, request.job_id, lambda _: None)
+        await self._seen(context, user, job_id, lambda _: None)
         await self._check_watchers(context)
-        queue = self._watchers.add(request.job_id, user.name)
+        queue = self._watchers.add(job_id)
         try:
             # Who has this knows that no later change escapes it.
             await context.send_initial_metadata(())
-            seen = _Seen()
-            told = None
-            if request.job_id:
-                told = await self._seen(context, user, request.job_id, self._write)
+            # Jobs are shown as they are once a write is over, so some changes come twice.
+            revision = 0
+            told: job_pb2.Job | None = await self._seen(context, user, job_id, self._write)
             while True:
-                if told is not None and seen.is_new(told):
+                if told is not None and told.revision > revision:
+                    revision = told.revision
                     yield told
-                    if request.job_id and told.state == JOB_STATES[JobState.ENDED]:
+                    if told.state == JOB_STATES[JobState.ENDED]:
                         return
                 told = await queue.get()
                 if self._watchers.closed:
@@ -395,7 +379,7 @@ class JobService(job_pb2_grpc.JobServiceServicer):
                         f"{UPDATES_MAX} changes were not read in time; watch again",
                     )
         finally:
-            self._watchers.remove(queue, request.job_id, user.name)
+            self._watchers.remove(queue, job_id)
 
     async def _check_watchers(self, context: Context) -> None:
         if self._watchers.full:
@@ -447,7 +431,7 @@ class JobService(job_pb2_grpc.JobServiceServicer):
     ) -> results_pb2.ResultList:
         """Says which files a job has left."""
         user = await self._admission.user(context)
-        job = await self._seen(context, user, request.job_id, lambda job: job)
+        job = await self._seen(context, user, self._named(request.job_id), lambda job: job)
         names, append = stream_names(job, executed_on(job, self._site))
         answer = write_results(await self._results.of_job(job))
         answer.append = append
@@ -461,7 +445,7 @@ class JobService(job_pb2_grpc.JobServiceServicer):
     ) -> AsyncIterator[results_pb2.ResultChunk]:
         """Sends one of them."""
         user = await self._admission.user(context)
-        job = await self._seen(context, user, request.job_id, lambda job: job)
+        job = await self._seen(context, user, self._named(request.job_id), lambda job: job)
         pieces = self._results.read_job(job, request.name, request.offset_bytes)
         async for chunk in sent(context, pieces):
             yield chunk
@@ -471,12 +455,12 @@ class JobService(job_pb2_grpc.JobServiceServicer):
     ) -> job_pb2.RemoveResultsResponse:
         """Deletes what a job has left."""
         user = await self._admission.user(context)
-        job = await self._seen(context, user, request.job_id, lambda job: job)
+        job = await self._seen(context, user, self._named(request.job_id), lambda job: job)
         try:
             await self._results.remove(job)
         except NoResultsError as error:
             await refused(context, error)
-        self._admission.audit("remove_results", user, job=request.job_id)
+        self._admission.audit("remove_results", user, job=job.job_id)
         return job_pb2.RemoveResultsResponse()
 
     async def FollowOutput(  # noqa: N802  # gRPC's name
@@ -484,10 +468,11 @@ class JobService(job_pb2_grpc.JobServiceServicer):
     ) -> AsyncIterator[job_pb2.OutputChunk]:
         """Sends what a job prints, until its end."""
         user = await self._admission.user(context)
-        await self._seen(context, user, request.job_id, lambda _: None)
+        job_id = self._named(request.job_id)
+        await self._seen(context, user, job_id, lambda _: None)
         await self._check_watchers(context)
         pieces = self._output.follow(
-            request.job_id,
+            job_id,
             STDERR if request.error else STDOUT,
             request.offset_bytes,
             once=request.once,
@@ -552,11 +537,23 @@ class JobService(job_pb2_grpc.JobServiceServicer):
 
     async def _not_found(self, context: Context, user: User, job_id: str) -> NoReturn:
         self._admission.count("not_found", context, repr(job_id))
-        array = self._engine.state.memory.find_array(job_id)
-        text = f"there is no job {job_id!r} of {user.name}"
+        memory = self._engine.state.memory
+        array = memory.find_array(job_id)
+        text, field = f"there is no job {job_id!r} of {user.name}", "job_id"
         if array is not None and (array.user == user.name or self._admission.is_operator(user)):
             text = f"{job_id} is an array; name one of its elements, such as {array.element_id(array.spec.first)}"
-        await refuse(context, grpc.StatusCode.NOT_FOUND, text, field="job_id")
+        elif array is None and memory.find_job(job_id) is None:
+            given = memory.was_given(job_id)
+            if given:
+                text = f"there is no job {job_id!r} any more: it ended so long ago that it is forgotten"
+                field = FORGOTTEN
+            elif given is not None:
+                text, field = f"there is no job {job_id!r}, and there has never been one", NEVER_WAS
+        await refuse(context, grpc.StatusCode.NOT_FOUND, text, field=field)
+
+    def _named(self, word: str) -> str:
+        # The name of a job of which the number may be given alone.
+        return full_job_id(self._site, word)
 
     def _answer(self, reply: ReplyJob) -> job_pb2.Job:
         read = self._of(reply.job_id)
@@ -594,6 +591,39 @@ def _part(elements: ArraySpec | None, *, runs: bool) -> Callable[[str, int], byt
         return None
     # What runs nothing finds nothing.
     return partial(element_part, elements) if runs else lambda _, __: b""
+
+
+def _since(state: SiteState, user: str, after: str) -> Iterator[HomeJob]:
+    """Yields a user's jobs that are open, or have ended after the moment of a token."""
+    memory = state.memory
+    ended: list[int] = []
+    epoch, _, number = after.partition(".")
+    last = int(number or 0) if epoch == f"{memory.epoch:x}" else 0
+    for job in reversed(memory.ended):
+        if job == last:
+            break
+        ended.append(job)
+    for job in reversed(ended):
+        if memory.jobs[job].user == user:
+            yield memory.jobs[job]
+    for one in memory.jobs.values():
+        if one.user == user and one.state is not JobState.ENDED:
+            yield one
+
+
+def _write_token(state: SiteState) -> str:
+    # The job that ended last: what has ended behind it is news. Numbers begin anew with the site's epoch.
+    memory = state.memory
+    return f"{memory.epoch:x}.{memory.ended[-1] if memory.ended else 0}"
+
+
+def _read_token(after: str) -> str | None:
+    if not after:
+        return None
+    epoch, _, number = after.partition(".")
+    if after != "0" and not (_HEX.fullmatch(epoch) and is_number(number)):
+        raise WireError("after", "after is no token that this site has given")
+    return after
 
 
 def _page_begin(token: str) -> int:

@@ -20,7 +20,7 @@ from grms.site.gateway.admission import Admission
 from grms.site.gateway.user_listener import User
 from grms.site.model.commands import ReplyJob, ReplyPardon
 from grms.site.model.events import Drain, Event, Pardon, Resubmit, Resume, TakeBack, WriteOff
-from grms.site.model.jobs import GuestJob
+from grms.site.model.jobs import GuestJob, full_job_id
 from grms.site.model.partners import PartnerBook
 from grms.site.model.usage import Weights, cost, month_of
 from grms.site.peers.peers import PeerClients
@@ -274,6 +274,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
     ) -> job_pb2.Job:
         user = await self._admission.operator(context)
         await self._admission.check_journal(context)
+        job_id = full_job_id(self._engine.state.settings.name, job_id)
         event = kind(*self._engine.stamp(), job_id, user.name)
         answer = await self._admission.ask(context, event, self._job)
         self._admission.audit(act, user, job=job_id, cause=event.id)

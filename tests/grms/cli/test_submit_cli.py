@@ -1,5 +1,6 @@
 """Handing in jobs: of numbers, and those that are written for Slurm."""
 
+import asyncio
 import io
 import json
 from dataclasses import replace
@@ -120,6 +121,50 @@ def test_a_script_that_was_not_run_is_said_so(
             told = capsys.readouterr().err
             assert "ended, not_run on home" in told
             assert "(simulated: its script was not run)" in told
+
+    run(scene)
+
+
+def test_an_answer_that_is_lost_leaves_the_outcome_open(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Status 75, and the words with which the same job is handed in again; then it is one job."""
+
+    async def swallow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # What the site says never comes back, but for what a connection begins with.
+        there, to_site = await asyncio.open_unix_connection(tmp_path / "home.sock")
+
+        async def back() -> None:
+            if some := await there.read(65536):
+                writer.write(some[:200])
+            while await there.read(65536):
+                pass
+
+        coming = asyncio.create_task(back(), name="back")
+        while some := await reader.read(65536):
+            to_site.write(some)
+        to_site.close()
+        await coming
+        writer.close()
+
+    async def scene() -> None:
+        async with running(document(tmp_path), tmp_path) as site:
+            lossy = await asyncio.start_unix_server(swallow, tmp_path / "lossy.sock")
+            job = ("-p", "1", "-t", "1", "--run-time", "0.05")
+            where = ("--site", tmp_path / "lossy.sock", "--timeout", "2")
+            assert await grms("submit", *where, *job) == 75
+            out, error = capsys.readouterr()
+            assert "home-1" not in out.splitlines()
+            first, key = error.splitlines()[0].split()
+            assert first == "key"
+            assert f"hand it in again with --key {key}, and it is one job" in error
+            lossy.close()
+            again = ("--site", tmp_path / "home.sock", "--key", key)
+            assert await grms("submit", *again, *job) == 0
+            out, error = capsys.readouterr()
+            assert "home-1" in out.splitlines()
+            assert f"key {key}" not in error  # whoever gives one knows it
+            assert len(site.core.engine.state.memory.jobs) == 1
 
     run(scene)
 

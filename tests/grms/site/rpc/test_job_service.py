@@ -8,10 +8,11 @@ import pytest
 from google.rpc import error_details_pb2, status_pb2
 from grpc import aio
 
-from grms.daemon.rpc_errors import DETAILS_KEY
+from grms.daemon.status_details import DETAILS_KEY
 from grms.site.gateway.user_listener import User
 from grms.site.model.jobs import HomeJob, Request
 from grms.site.rpc import job_service
+from grms.site.rpc import watchers as watchers_module
 from grms.v1 import job_pb2, request_pb2
 from tests.grms.site.daemons import Running, document, running, two_sites
 from tests.waiting import run, until
@@ -265,17 +266,21 @@ def test_a_flood_of_submissions_is_slowed_down(tmp_path: Path) -> None:
 
 
 def test_all_of_a_users_jobs_can_be_watched(tmp_path: Path) -> None:
-    """Without a job's id a watcher is told of every change of the user's jobs."""
+    """One call tells every change of the user's jobs, those that happen together in one message."""
 
     async def scene() -> None:
         async with running(document(tmp_path), tmp_path) as site:
-            call = site.jobs.Watch(job_pb2.WatchRequest())
-            await call.wait_for_connection()
+            call = site.jobs.Changes(job_pb2.ChangesRequest())
+            stream = aiter(call)
+            first = await anext(stream)
+            assert (list(first.jobs), bool(first.user)) == ([], True)
+            assert first.token.endswith(".0")
             seen: dict[str, int] = {}
 
             async def watch() -> None:
-                async for job in call:
-                    seen[job.job_id] = job.state
+                async for told in stream:
+                    assert not told.user
+                    seen.update({job.job_id: job.state for job in told.jobs})
 
             watching = asyncio.create_task(watch(), name="watch")
             for number in range(3):
@@ -380,8 +385,8 @@ def test_a_slow_watcher_is_told_to_come_again() -> None:
     """Who does not read in time is not kept in memory without end."""
 
     async def scene() -> None:
-        watchers = job_service.Watchers("home", 1)
-        queue = watchers.add("home-1", "me")
+        watchers = watchers_module.Watchers("home", 1)
+        queue = watchers.add("home-1")
 
         job = HomeJob(
             job=1,
@@ -394,12 +399,12 @@ def test_a_slow_watcher_is_told_to_come_again() -> None:
             payload=b"",
             submit_time=0.0,
         )
-        for _ in range(job_service.UPDATES_MAX + 1):
+        for _ in range(watchers_module.UPDATES_MAX + 1):
             watchers.tell(job)
-        assert queue.qsize() == job_service.UPDATES_MAX
+        assert queue.qsize() == watchers_module.UPDATES_MAX
         last = [queue.get_nowait() for _ in range(queue.qsize())][-1]
         assert last is None
-        watchers.remove(queue, "home-1", "me")
+        watchers.remove(queue, "home-1")
         assert not watchers.full
 
     run(scene)

@@ -160,7 +160,11 @@ class SyncClient:
         return self._do(self._client.resume())
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        except RuntimeError:  # it is closed
+            work.close()
+            raise
         try:
             return future.result()
         except BaseException:

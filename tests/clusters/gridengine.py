@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.clusters.slurm import DEADLINE_S, free_ports, wait_for
+from tests.clusters.keeper import forget, free_ports, keep
+from tests.clusters.slurm import DEADLINE_S, wait_for
 
 LIBRARY = "/usr/lib/gridengine"
 SHARE = "/usr/share/gridengine"
@@ -146,7 +147,14 @@ class GridEngineCluster:
         return str(self.folder / "default/common/accounting")
 
     def up(self) -> None:
-        """Makes the cell, and returns when its queue has slots."""
+        """Makes the cell, and returns when its queue has slots; what has begun is ended where that fails."""
+        try:
+            self._up()
+        except BaseException:
+            self._kill_all()
+            raise
+
+    def _up(self) -> None:
         self.ports = free_ports(2)
         common = self.folder / "default/common"
         for path in (common, self.folder / "master/job_scripts", self.folder / "database"):
@@ -216,6 +224,7 @@ class GridEngineCluster:
                 cwd=self.folder,
                 start_new_session=True,
             )
+        keep(self.processes[program].pid)
 
     def start_controller(self) -> None:
         """Starts the master, and returns when it answers; its host tells it so at once."""
@@ -245,9 +254,15 @@ class GridEngineCluster:
         self._start("sge_execd")
 
     def _end(self, name: str, number: signal.Signals) -> None:
-        process = self.processes.pop(name)
+        process = self.processes[name]
         process.send_signal(number)
         process.wait(DEADLINE_S)
+        forget(process.pid)
+        del self.processes[name]
+
+    def _kill_all(self) -> None:
+        for name in list(self.processes):
+            self._end(name, signal.SIGKILL)
 
     def _answers(self) -> bool:
         try:
@@ -273,9 +288,9 @@ class GridEngineCluster:
 
     def down(self) -> None:
         """Ends everything, jobs included."""
-        with contextlib.suppress(subprocess.SubprocessError, OSError):
-            self.ask("qdel", "-u", "*")
-            wait_for(not self.ask("qstat", "-u", "*") for _ in iter(int, 1))
-        for name in ("sge_execd", "sge_qmaster"):
-            if name in self.processes:
-                self._end(name, signal.SIGKILL)  # they take their time otherwise
+        try:
+            with contextlib.suppress(subprocess.SubprocessError, OSError):
+                self.ask("qdel", "-u", "*")
+                wait_for(not self.ask("qstat", "-u", "*") for _ in iter(int, 1))
+        finally:
+            self._kill_all()  # they take their time otherwise

@@ -9,7 +9,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -18,6 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+
+from tests.clusters.keeper import forget, free_ports, keep
 
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 NEEDS = ("slurmctld", "slurmd", "munged", "squeue")
@@ -78,22 +79,6 @@ def need_slurm() -> None:
     missing = [name for name in NEEDS if shutil.which(name, path=PATH) is None]
     if missing:
         pytest.skip(f"Slurm is not installed: there is no {missing[0]}")
-
-
-def free_ports(count: int) -> list[int]:
-    """Returns ports in a row that nobody listens on, below those that the kernel gives away."""
-    start = 20_000 + os.getpid() % 500 * 20
-    for first in (*range(start, 30_000, 20), *range(20_000, start, 20)):
-        ports = list(range(first, first + count))
-        with contextlib.ExitStack() as stack:
-            try:
-                for port in ports:
-                    each = stack.enter_context(socket.socket())
-                    each.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return ports
-    raise OSError("no free ports")
 
 
 def wait_for(condition: "Iterator[bool]") -> None:
@@ -157,7 +142,15 @@ class SlurmCluster:
         self.nodes = len(self.kinds) or self.nodes
 
     def up(self) -> None:
-        """Starts everything, and returns when all nodes are idle."""
+        """Starts everything, and returns when all nodes are idle; what has begun is ended where that fails."""
+        try:
+            self._up()
+        except BaseException:
+            self._kill_all()
+            self._short.cleanup()
+            raise
+
+    def _up(self) -> None:
         for name in ("munge", "state", "nodes"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         ports = free_ports(2 + self.nodes)
@@ -220,6 +213,7 @@ class SlurmCluster:
                 cwd=self.folder,
                 start_new_session=True,
             )
+        keep(self.processes[name].pid)
 
     def start_controller(self) -> None:
         """Starts slurmctld; nodes that are there already tell it so at once."""
@@ -249,9 +243,15 @@ class SlurmCluster:
         self._end(name, signal.SIGKILL)
 
     def _end(self, name: str, number: signal.Signals) -> None:
-        process = self.processes.pop(name)
+        process = self.processes[name]
         process.send_signal(number)
         process.wait(DEADLINE_S)
+        forget(process.pid)
+        del self.processes[name]
+
+    def _kill_all(self) -> None:
+        for name in list(self.processes):
+            self._end(name, signal.SIGKILL)
 
     def ask(self, program: str, *arguments: str) -> str:
         """Runs one of Slurm's programs as an operator would, and returns what it prints."""
@@ -284,13 +284,16 @@ class SlurmCluster:
 
     def down(self) -> None:
         """Ends everything, jobs included."""
-        with contextlib.suppress(subprocess.SubprocessError, OSError):
-            self.ask("scancel", "--user", str(os.getuid()))
-            wait_for(not self.ask("squeue", "-h") for _ in iter(int, 1))
-        for name in [*sorted(set(self.processes) - {"munged"}), "munged"]:
-            if name in self.processes:
-                self._end(name, signal.SIGTERM)
-        self._short.cleanup()
+        try:
+            with contextlib.suppress(subprocess.SubprocessError, OSError):
+                self.ask("scancel", "--user", str(os.getuid()))
+                wait_for(not self.ask("squeue", "-h") for _ in iter(int, 1))
+            for name in [*sorted(set(self.processes) - {"munged"}), "munged"]:
+                if name in self.processes:
+                    self._end(name, signal.SIGTERM)
+        finally:
+            self._kill_all()
+            self._short.cleanup()
 
 
 def _path(program: str) -> str:

@@ -1,8 +1,9 @@
 """What is said to one partner: offers, questions about them, and reports of ended jobs."""
 
 import asyncio
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import grpc
@@ -92,15 +93,16 @@ class Sender:
                 group.create_task(work, name=f"report to {self._link.name}")
             return
         if isinstance(command, SendOffer):
-            work = self._tell(self._offer(command))
+            work = self._tell(partial(self._offer, command))
         elif isinstance(command, SendProbe):
             work = self._probe(command)
         else:
-            work = self._tell(self._ask(command))
+            work = self._tell(partial(self._ask, command))
         group.create_task(work, name=f"{type(command).__name__} {self._link.name}")
 
-    async def _tell(self, outcome: Awaitable[Told]) -> None:
-        told = await outcome
+    async def _tell(self, ask: Callable[[], Awaitable[Told]]) -> None:
+        # Asked for in here: where the daemon ends before this begins, there is no question that nobody awaits.
+        told = await ask()
         number, load = self._engine.stamp()
         self._engine.tell(replace(told, id=number, load=load))
 

@@ -1,6 +1,10 @@
 """What is said to partners."""
 
 import asyncio
+import contextlib
+import gc
+import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +13,9 @@ import pytest
 
 from grms.daemon.ports import free_port
 from grms.daemon.rpc_errors import refuse
+from grms.site.model.commands import SendOffer, SendResolve, SendWithdraw
 from grms.site.model.events import RoundDue
+from grms.site.model.jobs import OfferId, Request
 from grms.site.peers import sender
 from grms.v1 import partner_pb2
 from tests.grms.site.daemons import document, running
@@ -125,3 +131,33 @@ def test_who_takes_no_more_now_is_asked_again_when_it_says(
             assert site.core.engine.state.partners["away"].reachable
 
     run(scene)
+
+
+def test_a_daemon_that_ends_as_a_question_begins_leaves_none_unasked(tmp_path: Path) -> None:
+    """The question was made with the task that asks it, which had not begun: Python warned that nobody awaits it."""
+
+    async def scene() -> None:
+        offer = OfferId(1, 1)
+        commands: list[Any] = [
+            SendOffer(0, "away", offer, 1, Request(1, 10.0), b""),
+            SendResolve(0, "away", offer, 0.0),
+            SendWithdraw(0, "away", offer, 0.0, cancel=True),
+        ]
+        async with running(document(tmp_path, partners={"away": free_port()}), tmp_path) as site:
+            client = site.core.links._senders["away"]
+            for command in commands:
+                with contextlib.suppress(asyncio.CancelledError):
+                    async with asyncio.TaskGroup() as group:
+                        client.send(command, group)
+                        raise asyncio.CancelledError
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        unraisable: list[Any] = []
+        before, sys.unraisablehook = sys.unraisablehook, unraisable.append
+        try:
+            run(scene)
+            gc.collect()
+        finally:
+            sys.unraisablehook = before
+    assert [str(each.exc_value) for each in unraisable] == []

@@ -29,7 +29,7 @@ from grms.federation._own_account import OwnAccountKernel
 from grms.policy.constraints import AccountRules
 from lrms_sim.scheduling.disciplines import Discipline, scheduler_of
 
-__all__ = ["AccountRules", "Balance", "OwnAccount", "Turn", "accountable"]
+__all__ = ["AccountRules", "Balance", "CreditChange", "OwnAccount", "accountable"]
 
 VERSION: Final = 1
 """Of the record."""
@@ -53,7 +53,7 @@ class Sums(TypedDict):
     first_arrival: float
 
 
-class Turn(IntEnum):
+class CreditChange(IntEnum):
     """What a look has changed."""
 
     LOST = -1
@@ -228,14 +228,14 @@ class OwnAccount:
         self._forgotten.add(self._row(job))
         self._restart()
 
-    def look(self, now: float) -> Turn:
+    def look(self, now: float) -> CreditChange:
         """Looks at the account at a multiple of its period, seconds, and says what has changed."""
         self._kernel.look(now)
         self._owed = self.owed(now)
-        turn = Turn(self._kernel.turn(self._owed, now))
+        change = CreditChange(self._kernel.turn(self._owed, now))
         if len(self._names) == len(self._widths) and self._finished() * 2 > len(self._names):
             self._restart()
-        return turn
+        return change
 
     def owed(self, now: float) -> float:
         """Returns H: what own jobs that wait have lost by `now`, as far as the shadow knows."""

@@ -25,6 +25,10 @@ class CompiledConstraints:
     def promise(self) -> bool:
         """Whether partners are held to their promise to start a job at once."""
 
+    @property
+    def account(self) -> bool:
+        """Whether the site keeps an account of itself."""
+
     def may_offer(
         self,
         job_processors: int,

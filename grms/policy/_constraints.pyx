@@ -42,6 +42,10 @@ cdef class CompiledConstraints:
     def promise(self):
         return bool(self.rails.promise)
 
+    @property
+    def account(self):
+        return self.rails.account != NO_ACCOUNT
+
     def may_offer(
         self,
         processors_t job_processors,

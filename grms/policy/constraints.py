@@ -196,5 +196,6 @@ CONSTRAINTS: Final[Mapping[str, ExchangeConstraints]] = MappingProxyType(
         "start-now": START_NOW,
         "short-guests": SHORT_GUESTS,
         "fair-exchange": FAIR_EXCHANGE,
+        "strict-exchange": STRICT_EXCHANGE,
     }
 )

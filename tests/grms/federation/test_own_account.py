@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from grms.federation.own_account import AccountRules, OwnAccount, Turn, accountable
+from grms.federation.own_account import AccountRules, CreditChange, OwnAccount, accountable
 from lrms_sim.scheduling.disciplines import Conservative, Discipline, Easy, Fcfs, ListScheduling
 from tests.grms.federation.plain_strict import plain
 
@@ -60,7 +60,7 @@ class Both:
         self.account = OwnAccount(processors, discipline, RULES)
         self.site = plain.Site(0, processors, easy, "G")
         self.jobs: dict[int, Any] = {}
-        self.turns: list[tuple[float, Turn]] = []
+        self.turns: list[tuple[float, CreditChange]] = []
 
     def tell(self, now: float, what: str, life: Life | None) -> None:
         """Tells both of an event."""
@@ -106,7 +106,7 @@ class Both:
         )
         assert balance.owed == pytest.approx(owed, rel=1e-12, abs=1e-6)
         assert balance.in_credit == (balance.saved - balance.owed >= 0)
-        if turn is not Turn.NONE:
+        if turn is not CreditChange.NONE:
             self.turns.append((now, turn))
             assert balance.since == now
 
@@ -155,12 +155,12 @@ def test_a_job_that_waits_longer_than_alone_costs_the_credit_and_one_that_gains_
 ):
     account = OwnAccount(4, Fcfs(), RULES)
     account.submitted("a", submit_time=0, processors=4, requested_time=1000)
-    assert account.look(900) is Turn.LOST  # alone it would run since 0
+    assert account.look(900) is CreditChange.LOST  # alone it would run since 0
     assert not account.in_credit
     account.started("a", 950)
-    assert account.look(1800) is Turn.REGAINED  # nobody waits, and nothing is booked yet
+    assert account.look(1800) is CreditChange.REGAINED  # nobody waits, and nothing is booked yet
     account.ended("a", 1950, 1000)
-    assert account.look(2700) is Turn.LOST
+    assert account.look(2700) is CreditChange.LOST
     assert account.balance.gain < 0 < account.balance.base
     assert account.balance.since == 2700
 

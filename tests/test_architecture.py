@@ -62,7 +62,12 @@ EXTRAS = {
 """The modules that may import what an extra of pyproject.toml brings, and which one."""
 
 MACHINE_KERNELS = frozenset(
-    {"lrms_sim.kernel._machine", "lrms_sim.kernel._kernel", "grms.federation._kernel"}
+    {
+        "lrms_sim.kernel._machine",
+        "lrms_sim.kernel._kernel",
+        "grms.federation._kernel",
+        "grms.federation._own_account",  # the shadow's machine, of jobs that have ended
+    }
 )
 """Compiled code that runs a batch system's scheduler, and knows what it must not."""
 

@@ -69,7 +69,8 @@ READ_OF_OWN_SITE = {
     "site.own_work",
     "site.own_requested",
     "site.ledger.taken",
-    "site.consumption",  # of own users' jobs that the partner has completed
+    "site.ledger",
+    "site.ledger.given",  # of own users' jobs that the partner has completed
 }
 READ_TO_ENTRUST = {
     "home.transfer",
@@ -370,10 +371,12 @@ def foreign_loads(body: str) -> list[str]:
     rest = body
     for asked in (
         r"\bwants\(\s*home, index, job, now, ask, True, waits\s*\)",
-        r"\bwants\(\s*partner, home_index, job, now, True, False, False\s*\)",
+        r"\banswers\(\s*federation, index, home_index, job, now\s*\)",
     ):
         rest = re.sub(asked, "", rest)
-    return re.findall(r"\baccept_fast\b|\bwants\b|\bSiteLoad\b|\bBooks\b", rest)
+    return re.findall(
+        r"\baccept_fast\b|\bwants\b|\banswers\b|\btakes\b|\bSiteLoad\b|\bBooks\b", rest
+    )
 
 
 def members(text: str, struct: str) -> set[str]:
@@ -456,12 +459,34 @@ def test_a_decision_reads_what_the_policy_lists_and_no_more() -> None:
         "home.chooser",
         "home.count_open",
         "home.asked_count",
+        "home.strict",  # a job that came back too often is not offered any more
+        "home.strict.empty_returns",
+        "federation.empty_returns",
+    }
+
+
+def test_a_site_that_can_preempt_answers_by_its_own_machine_books_and_account() -> None:
+    """Besides what any site looks at: idle processors, its account, how often the job keeps its state."""
+    body = decision("takes")
+    assert {name for name in reads(body) if name.startswith("site.")} == {
+        "site.takes",
+        "site.core",
+        "site.core.view.now",
+        "site.account.in_credit",
+    }
+    assert not re.search(r"\b(federation|home|partner)\b", body)
+    # A partner's answer is made of that partner; of the federation go with it two columns by job.
+    answer = decision("answers")
+    assert {name for name in reads(answer) if name.startswith("federation.")} == {
+        "federation.sites",
+        "federation.checkpoint",
+        "federation.handing",
     }
 
 
 def test_a_site_answers_by_its_own_machine_and_books_alone() -> None:
     """The answer is made of members of one site, which has no way to another one's."""
-    body = decision("wants")
+    body = decision("wants") + decision("know_itself")
     of_site = {name for name in reads(body) if name.startswith("site.")}
     assert {re.sub(r"\.view\.\w+$", ".view", name) for name in of_site} == {
         re.sub(r"\.view\.\w+$", ".view", name) for name in READ_OF_OWN_SITE
@@ -509,7 +534,6 @@ def test_partners_are_ordered_by_what_the_policy_lists_and_no_more() -> None:
         "federation.count",
         "federation.failures",
     }
-    kernel = kernel.replace("books.given = site.consumption[other]", "")
     # Nobody else orders partners, or writes what they are ordered by.
     rest = kernel
     for begin, end in (("cdef void choose_written(", "cdef site_index_t ask_partners("),):
@@ -524,7 +548,8 @@ def test_partners_are_ordered_by_what_the_policy_lists_and_no_more() -> None:
 def test_a_load_is_seen_by_its_own_site_alone() -> None:
     """A site's load goes into that site's own transfer policy and nowhere else."""
     body = decision()
-    assert body.count("wants(") == 2
+    assert body.count("wants(") == 1
+    assert body.count("answers(") == 1
     assert foreign_loads(body) == []
 
 
@@ -535,7 +560,7 @@ def test_a_load_is_seen_by_its_own_site_alone() -> None:
         "accept_fast(home.transfer[index], job, load, &books, True)",
         "cdef SiteLoad load",
         "cdef Books books",
-        "wants(partner, home_index, other_job, now, True, False, False)",
+        "answers(federation, index, home_index, other_job, now)",
     ],
 )
 def test_a_look_at_a_foreign_load_is_caught(line: str) -> None:

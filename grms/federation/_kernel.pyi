@@ -26,6 +26,7 @@ class FederationKernel:
         reoffer: Sequence[tuple[float, tuple[int, float, bool] | None] | None] | None = None,
         rogues: Mapping[int, tuple[Sequence[CompiledTransfer | None], bool, bool]] | None = None,
         partners_asked: Sequence[int | None] | None = None,
+        shadows: Sequence[Scheduler | None] | None = None,
     ) -> None: ...
     def bind(
         self,
@@ -39,8 +40,9 @@ class FederationKernel:
         executed_on: _Sites,
         groups: npt.NDArray[np.int8] | None = None,
         users: _Counts | None = None,
+        checkpoint: _Times | None = None,
     ) -> None:
-        """Sets the jobs, merged in order of arrival."""
+        """Sets the jobs, merged in order of arrival; `checkpoint` is how often their state is kept, 0: never."""
 
     def place_on_nodes(
         self,
@@ -66,6 +68,14 @@ class FederationKernel:
     @property
     def offers(self) -> list[int]:
         """Number of offers of each site that have reached a partner."""
+
+    @property
+    def preempted(self) -> list[int]:
+        """Number of times that a job of each site's users was sent home."""
+
+    @property
+    def lost(self) -> list[float]:
+        """Work of each site's users that was lost with these, processor seconds."""
 
     def awrt(self) -> list[float]:
         """Returns the AWRT of each site's own users, seconds, nan for a site without jobs."""

@@ -28,6 +28,7 @@ from grms.federation._order cimport (
     partner_at,
     take_turns,
 )
+from grms.federation._own_account cimport account_ended, account_submitted
 from grms.federation._byzantine cimport byzantine_hold
 from grms.federation._rebalancing cimport (
     RoundNotes,
@@ -43,13 +44,28 @@ from grms.federation._sites cimport (
     book_end,
     let_go,
     byzantine_make,
+    site_account,
     site_alloc,
     site_bound,
     site_free,
     site_order,
     site_policies,
     site_rounds,
+    strict_bind,
+    strict_free,
     sum_responses,
+)
+from grms.federation._strict cimport (
+    affords,
+    first_multiple,
+    guest_add,
+    guest_remove,
+    guest_start,
+    look_at,
+    next_multiple,
+    settle_returned,
+    take_preempted,
+    width_ended,
 )
 from grms.policy._awrt_order cimport site_index_t
 from grms.policy._decisions cimport (
@@ -58,13 +74,22 @@ from grms.policy._decisions cimport (
     SiteLoad,
     TransferPolicy,
     accept_fast,
+    inner_fast,
 )
-from grms.policy._constraints cimport Books, may_offer_fast
+from grms.policy._constraints cimport (
+    DECLINED,
+    GUESTS_PREEMPTED,
+    GUESTS_RUN,
+    Books,
+    handing_fast,
+    may_offer_fast,
+)
 from lrms_sim.kernel._machine cimport (
     JobColumns,
     core_advance,
     core_bind,
     core_enqueue,
+    core_idle,
     core_job_fits,
     core_job_starts_now,
     core_next_time,
@@ -88,7 +113,7 @@ cdef int advance_site(
     cdef JobColumns* jobs = &federation.jobs
     cdef SiteRun* home
     cdef job_index_t job
-    cdef double worked, consumption
+    cdef double worked, consumption, left, reported
     cdef Py_ssize_t i
     core_advance(&site.core, until, inclusive)
     if until < INFINITY:
@@ -96,40 +121,61 @@ cdef int advance_site(
     due_set(&federation.due, index, core_next_time(&site.core))
     for i in range(site.core.ended.count):
         job = site.core.ended.job[i]
-        worked = consumption = jobs.run_time[job] * jobs.processors[job]
+        worked = consumption = federation.whole_run[job] * jobs.processors[job]
+        left = reported = jobs.run_time[job] * jobs.processors[job]
+        home = &federation.sites[federation.submitted_to[job]]
         if federation.submitted_to[job] != index:
-            home = &federation.sites[federation.submitted_to[job]]
             if site.rogue != NULL and site.rogue.lies:
-                consumption = misreported(&federation.delegated, jobs, job) * jobs.processors[job]
+                reported = misreported(&federation.delegated, jobs, job) * jobs.processors[job]
+                consumption = reported + (worked - left)
+            if federation.strict:
+                guest_remove(site, job)
             if home.count_open:
                 close_job(home, index, jobs, job)
             learn(home, index, consumption, jobs.end_time[job] - jobs.submit_time[job])
         if federation.constrained:
-            book_end(federation, site, index, job, worked, consumption)
+            book_end(federation, site, index, job, worked, consumption, left, reported)
+        if home.account != NULL:
+            account_ended(home.account, job, federation.whole_run[job])
+            if home.ended_by_width != NULL:
+                width_ended(home, jobs.processors[job], worked)
     site.core.ended.count = 0
+    if site.core.preempted.count > 0:
+        take_preempted(federation, index, site.core.view.now)
+        due_set(&federation.due, index, core_next_time(&site.core))
     return 0
 
 
 cdef inline int advance_all(Federation* federation, seconds_t now) except -1 nogil:
     # To a moment, before its arrivals: those with anything to do, in site order.
-    cdef Py_ssize_t index = due_next(&federation.due, 0, now)
+    cdef Py_ssize_t index
+    cdef seconds_t time
+    while federation.strict and federation.due.least[1] < now:
+        # Machines send each other jobs at any event, so that they go on together.
+        time = federation.due.least[1]
+        index = due_next(&federation.due, 0, time)
+        while index >= 0:
+            advance_site(federation, <site_index_t> index, time, True)
+            index = due_next(&federation.due, index + 1, time)
+        settle_returned(federation, time)
+    if now == INFINITY:
+        return 0    # nobody is due then
+    index = due_next(&federation.due, 0, now)
     while index >= 0:
         advance_site(
             federation, <site_index_t> index, now, not federation.sites[index].core.ops.per_event
         )
         index = due_next(&federation.due, index + 1, now)
+    if federation.any_returned:
+        settle_returned(federation, now)
     return 0
 
 
-cdef inline bint wants(
-    SiteRun* site, site_index_t other, KnownJob job, seconds_t now, bint ask, bint own, bint waits
+cdef inline void know_itself(
+    SiteRun* site, site_index_t other, KnownJob job, bint waits, SiteLoad* load, Books* books
 ) noexcept nogil:
-    # Whether a site wants to run a job itself, by its own policy for another site, its own load
-    # and its own books. A job that `waits` is in the queue, and does not count itself.
-    cdef const TransferPolicy* policy = site.transfer[other] if own else site.takes[other]
+    # What a site looks at when it decides: its own load, and its own books about that partner.
     cdef const View* view = &site.core.view
-    cdef SiteLoad load
-    cdef Books books
     load.processors = view.processors
     load.processors_free = view.processors_free
     load.processors_waiting = view.processors_waiting
@@ -142,17 +188,69 @@ cdef inline bint wants(
         site.totals.job_memory = site.memory[site.shape[job.number]]
         site.totals.job_gpus = site.gpus[site.shape[job.number]]
         load.nodes = &site.totals
-    if policy.constrained:
-        if ask and policy.rails.start_now:
-            site.core.view.now = now    # nothing of its own is due there, or it has been done
-            load.starts_now = core_job_starts_now(
-                &site.core, job.number, job.processors, job.requested_time
-            )
+    if site.ledger != NULL:
         books.own_work = site.own_work
         books.own_requested = site.own_requested
         books.taken = site.ledger[other].taken
-        books.given = site.consumption[other]
+        books.given = site.ledger[other].given
+
+
+cdef inline bint wants(
+    SiteRun* site, site_index_t other, KnownJob job, seconds_t now, bint ask, bint own, bint waits
+) noexcept nogil:
+    # Whether a site wants to run a job itself, by its own policy for another site, its own load
+    # and its own books. A job that `waits` is in the queue, and does not count itself.
+    cdef const TransferPolicy* policy = site.transfer[other] if own else site.takes[other]
+    cdef SiteLoad load
+    cdef Books books
+    know_itself(site, other, job, waits, &load, &books)
+    if policy.constrained and ask and policy.rails.start_now:
+        site.core.view.now = now    # nothing of its own is due there, or it has been done
+        load.starts_now = core_job_starts_now(
+            &site.core, job.number, job.processors, job.requested_time
+        )
     return accept_fast(policy, job, load, &books, own)
+
+
+cdef inline bint takes(
+    SiteRun* site, site_index_t other, KnownJob job, seconds_t now, const seconds_t* checkpoint,
+    int8_t* handing,
+) noexcept nogil:
+    # Whether a site whose batch system can preempt takes a partner's job; how, it notes by job.
+    cdef const TransferPolicy* policy = site.takes[other]
+    cdef SiteLoad load
+    cdef Books books
+    if job.processors > core_idle(&site.core):
+        return False
+    know_itself(site, other, job, False, &load, &books)
+    if site.account.in_credit or policy.further:
+        site.core.view.now = now
+        load.starts_now = core_job_starts_now(
+            &site.core, job.number, job.processors, job.requested_time
+        )
+    handing[job.number] = handing_fast(
+        &policy.rails, job.processors, job.requested_time,
+        0.0 if checkpoint == NULL else checkpoint[job.number],
+        load.processors, &books, site.account.in_credit, load.starts_now,
+    )
+    return handing[job.number] != DECLINED and inner_fast(policy, job, load, False)
+
+
+cdef inline bint answers(
+    Federation* federation, site_index_t index, site_index_t home_index, KnownJob job,
+    seconds_t now,
+) noexcept nogil:
+    # A partner's answer to an offer: yes or no.
+    cdef SiteRun* partner = &federation.sites[index]
+    cdef const TransferPolicy* policy = partner.takes[home_index]
+    if policy.constrained and policy.rails.account == GUESTS_PREEMPTED:
+        return takes(
+            partner, home_index, job, now, federation.checkpoint, federation.handing
+        )
+    return wants(partner, home_index, job, now, True, False, False) and (
+        not policy.constrained or policy.rails.account != GUESTS_RUN
+        or affords(federation, partner, index, job, now)
+    )
 
 
 cdef inline bint entrusts(
@@ -234,8 +332,8 @@ cdef site_index_t ask_partners(
             home.asked_count += 1
         if waits and home.rounds != NULL:
             home.rounds.left -= 1
-        if partner.transfer[home_index] != NULL and wants(
-            partner, home_index, job, now, True, False, False
+        if partner.transfer[home_index] != NULL and answers(
+            federation, index, home_index, job, now
         ):
             return index
         if waits and home.rounds != NULL:
@@ -252,6 +350,10 @@ cdef inline site_index_t decide(
     # already does not start there now.
     cdef SiteRun* home = &federation.sites[home_index]
     cdef site_index_t target
+    if home.strict != NULL and (
+        federation.empty_returns[job.number] >= home.strict.empty_returns
+    ):
+        return home_index
     if home.chooser != NULL:
         choose_written(federation, home)
     elif home.count_open:
@@ -260,6 +362,17 @@ cdef inline site_index_t decide(
     if home.asked_count > 0:
         take_turns(home)
     return target
+
+
+cdef inline bint preempts(
+    const SiteRun* site, site_index_t home_index, site_index_t target
+) noexcept nogil:
+    # Whether a guest is taken as strict exchange does where the batch system can preempt.
+    cdef const TransferPolicy* policy = site.takes[home_index]
+    return (
+        home_index != target and policy.constrained
+        and policy.rails.account == GUESTS_PREEMPTED
+    )
 
 
 cdef inline int place(
@@ -271,12 +384,20 @@ cdef inline int place(
     cdef SiteRun* site = &federation.sites[target]
     cdef SiteRun* home
     federation.executed_on[job] = target
+    if home_index != target and site.strict != NULL and site.takes == site.transfer:
+        if site.strict.account == GUESTS_RUN:
+            guest_add(site, job)
     if site.rogue != NULL and site.rogue.holds and home_index != target:
         byzantine_hold(site.rogue, job)
+    elif preempts(site, home_index, target):
+        guest_start(federation, site, job, now)
+        due_set(&federation.due, target, core_next_time(&site.core))
     else:
         core_set_clock(&site.core, now)
         core_enqueue(&site.core, job)
         core_pass(&site.core)
+        if site.core.preempted.count > 0:
+            take_preempted(federation, target, now)
         due_set(&federation.due, target, core_next_time(&site.core))
     if home_index == target:
         return 0
@@ -347,6 +468,8 @@ cdef int offer_again(Federation* federation, site_index_t index, seconds_t now) 
             offer_waiting(federation, index, rounds.waiting[i].slot, now)
     if site.core.pass_pending:
         core_pass(&site.core)
+        if site.core.preempted.count > 0:
+            take_preempted(federation, index, now)
         due_set(&federation.due, index, core_next_time(&site.core))
     return 0
 
@@ -384,14 +507,63 @@ cdef int hold_rounds(Federation* federation, seconds_t until) except -1 nogil:
     return 0
 
 
+cdef int hold_strict_rounds(Federation* federation, seconds_t until) except -1 nogil:
+    # As `hold_rounds` where sites keep accounts: at one moment first these, then the rounds.
+    cdef SiteRun* site
+    cdef site_index_t index
+    cdef seconds_t now
+    cdef Py_ssize_t waiting
+    while until == INFINITY or federation.round_time <= until:
+        now = INFINITY
+        waiting = 0
+        for index in range(<site_index_t> federation.count):
+            site = &federation.sites[index]
+            waiting += site.core.view.queue.count
+            if site.reoffer > 0.0 and site.next_round < now:
+                now = site.next_round
+            if site.account != NULL and site.next_look < now:
+                now = site.next_look
+        federation.round_time = now
+        if now > until or waiting == 0 and until == INFINITY:
+            return 0
+        advance_all(federation, now)
+        look_at(federation, now)
+        for index in range(<site_index_t> federation.count):
+            site = &federation.sites[index]
+            if site.reoffer > 0.0 and site.next_round <= now:
+                site.next_round = next_multiple(now, site.reoffer)
+                if site.core.view.queue.count > 0:
+                    offer_again(federation, index, now)
+                    settle_returned(federation, now)
+    return 0
+
+
+cdef void begin_strict(Federation* federation) noexcept nogil:
+    # Accounts and rounds begin with the first arrival.
+    cdef SiteRun* site
+    cdef Py_ssize_t index
+    cdef seconds_t first = federation.jobs.submit_time[0]
+    federation.round_time = -INFINITY
+    for index in range(federation.count):
+        site = &federation.sites[index]
+        if site.reoffer > 0.0:
+            site.next_round = first_multiple(first, site.reoffer)
+        if site.account != NULL:
+            site.next_look = first_multiple(first, site.account.rules.period)
+
+
 cdef int replay(Federation* federation, Py_ssize_t row, Py_ssize_t stop) except -1 nogil:
     cdef JobColumns* jobs = &federation.jobs
     cdef site_index_t home_index, target
     cdef KnownJob request
     cdef seconds_t now
+    if row == 0 and stop > 0 and federation.strict:
+        begin_strict(federation)
     while row < stop:
         now = jobs.submit_time[row]
-        if federation.rounds:
+        if federation.strict:
+            hold_strict_rounds(federation, now)
+        elif federation.rounds:
             hold_rounds(federation, now)
         advance_all(federation, now)
         home_index = federation.submitted_to[row]
@@ -400,6 +572,10 @@ cdef int replay(Federation* federation, Py_ssize_t row, Py_ssize_t stop) except 
         request.number = <job_index_t> row
         target = decide(federation, home_index, request, now, False)
         place(federation, home_index, target, <job_index_t> row, now)
+        if federation.strict:
+            settle_returned(federation, now)
+            if federation.sites[home_index].account != NULL:
+                account_submitted(federation.sites[home_index].account, <job_index_t> row)
         row += 1
     return 0
 
@@ -416,6 +592,7 @@ cdef class FederationKernel:
     cdef const int8_t[::1] groups
     cdef const int32_t[::1] users
     cdef const site_index_t[::1] submitted_to
+    cdef const seconds_t[::1] checkpoint
     cdef seconds_t[::1] start_time
     cdef seconds_t[::1] end_time
     cdef site_index_t[::1] executed_on
@@ -428,7 +605,7 @@ cdef class FederationKernel:
 
     def __cinit__(
         self, processors, schedulers, transfer, orders, count_open, reoffer=None, rogues=None,
-        partners_asked=None,
+        partners_asked=None, shadows=None,
     ):
         cdef Py_ssize_t count = len(processors)
         cdef Py_ssize_t i, known
@@ -437,6 +614,7 @@ cdef class FederationKernel:
         if not 1 <= count < 2**15:
             raise ValueError(f"{count} sites; between 1 and {2**15 - 1} are possible")
         self.keep_alive = [list(schedulers), list(transfer), list(orders)]
+        self.keep_alive.append([] if shadows is None else list(shadows))
         self.keep_alive[1] += [list(takes) for takes, *_ in (rogues or {}).values()]
         self.written = []
         self.failures = []
@@ -457,6 +635,10 @@ cdef class FederationKernel:
             site.core.ended.kept = True
             self.federation.processors[i] = processors[i]
             known = site_policies(&self.federation, i, transfer[i], self.written)
+            if site.strict != NULL:
+                scheduler = <Scheduler?> shadows[i]
+                scheduler.take()
+                site_account(&self.federation, site, scheduler.ops, scheduler.notes)
             if reoffer is not None and reoffer[i] is not None:
                 site_rounds(&self.federation, site, reoffer[i])
             if rogues is not None and i in rogues:
@@ -476,6 +658,7 @@ cdef class FederationKernel:
         free(self.federation.delegated.since)
         free(self.federation.delegated.mark)
         free(self.federation.pause_row)
+        strict_free(&self.federation)
 
     def bind(
         self,
@@ -489,6 +672,7 @@ cdef class FederationKernel:
         site_index_t[::1] executed_on,
         const int8_t[::1] groups=None,
         const int32_t[::1] users=None,
+        const seconds_t[::1] checkpoint=None,
     ):
         cdef JobColumns* jobs = &self.federation.jobs
         cdef Py_ssize_t count = submit_time.shape[0]
@@ -506,10 +690,13 @@ cdef class FederationKernel:
             raise ValueError(f"groups has {groups.shape[0]} rows for {count} jobs")
         if users is not None and users.shape[0] != count:
             raise ValueError(f"users has {users.shape[0]} rows for {count} jobs")
+        if checkpoint is not None and checkpoint.shape[0] != count:
+            raise ValueError(f"checkpoint has {checkpoint.shape[0]} rows for {count} jobs")
         for scheduler in self.keep_alive[0]:
             (<Scheduler> scheduler).check(groups is not None)
         self.groups = groups
         self.users = users
+        self.checkpoint = checkpoint
         self.submit_time = submit_time
         self.processors = processors
         self.requested_time = requested_time
@@ -532,6 +719,12 @@ cdef class FederationKernel:
                 jobs.user = &users[0]
             self.federation.submitted_to = &submitted_to[0]
             self.federation.executed_on = &executed_on[0]
+            self.federation.whole_request = &requested_time[0]
+            self.federation.whole_run = &run_time[0]
+            if checkpoint is not None:
+                self.federation.checkpoint = &checkpoint[0]
+        if self.federation.strict:
+            strict_bind(&self.federation, count)
         for i in range(self.federation.count):
             core_bind(&self.federation.sites[i].core, jobs[0])
         if self.federation.constrained or self.federation.lied_to:
@@ -587,7 +780,10 @@ cdef class FederationKernel:
             if rows == count:
                 if count > 0:
                     let_go(&self.federation, self.federation.jobs.submit_time[count - 1])
-                if self.federation.rounds:
+                if self.federation.strict and count > 0:
+                    hold_strict_rounds(&self.federation, INFINITY)
+                    advance_all(&self.federation, INFINITY)
+                elif self.federation.rounds:
                     hold_rounds(&self.federation, INFINITY)
                 for index in range(<site_index_t> self.federation.count):
                     advance_site(&self.federation, index, INFINITY, True)
@@ -610,6 +806,16 @@ cdef class FederationKernel:
     def offers(self):
         cdef Py_ssize_t i
         return [self.federation.sites[i].offers for i in range(self.federation.count)]
+
+    @property
+    def preempted(self):
+        cdef Py_ssize_t i
+        return [self.federation.sites[i].preempted for i in range(self.federation.count)]
+
+    @property
+    def lost(self):
+        cdef Py_ssize_t i
+        return [self.federation.sites[i].lost for i in range(self.federation.count)]
 
     def awrt(self):
         cdef Federation* federation = &self.federation

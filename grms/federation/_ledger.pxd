@@ -3,6 +3,7 @@
 from libc.math cimport INFINITY
 from libc.stdint cimport int8_t
 from libc.stdlib cimport free
+from libc.string cimport memmove
 
 from grms.policy._constraints cimport ConstraintNumbers, Trust, broken_fast, late_fast, overdue_fast
 from lrms_sim.kernel._machine cimport JobColumns
@@ -22,6 +23,7 @@ cdef struct Delegated:
 cdef struct PartnerNotes:
     # A site's record of one partner.
     double taken                 # see Books
+    double given                 # same
     Trust trust
     job_index_t* open            # own jobs there, in order of delegation, until one looks again
     Py_ssize_t count
@@ -118,6 +120,24 @@ cdef inline void ledger_review(
         ledger.open[kept] = job
         kept += 1
     ledger.count = kept
+
+
+cdef inline void ledger_return(
+    PartnerNotes* ledger, Delegated* delegated, const JobColumns* jobs, job_index_t job
+) noexcept nogil:
+    # The partner has sent home a job of which the requested time is still that of its handing. It
+    # is struck off without credit.
+    cdef Py_ssize_t place = 0
+    while ledger.open[place] != job:
+        place += 1
+    ledger.count -= 1
+    memmove(
+        &ledger.open[place], &ledger.open[place + 1],
+        (ledger.count - place) * sizeof(job_index_t),
+    )
+    ledger.trust.open_count -= 1
+    ledger.trust.open_work -= jobs.requested_time[job] * jobs.processors[job]
+    delegated.mark[job] &= ~MARK_BROKEN
 
 
 cdef inline void ledger_free(PartnerNotes* ledger) noexcept nogil:

@@ -1,13 +1,22 @@
 # What a replay keeps of its sites and of all of them together.
-from libc.math cimport INFINITY
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.math cimport INFINITY, NAN, exp
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy
 
 from grms.federation._due cimport DueTimes, due_set
 from grms.federation._ledger cimport MARK_ENDED, Delegated, PartnerNotes, ledger_free
+from grms.federation._own_account cimport (
+    AccountRules,
+    OwnAccount,
+    account_bind,
+    account_close,
+    account_open,
+)
 from grms.federation._byzantine cimport ByzantineNotes, byzantine_close, byzantine_open
 from grms.federation._rebalancing cimport RoundNotes, rounds_close, rounds_open
 from grms.policy._awrt_order cimport Standing, site_index_t
+from grms.policy._constraints cimport GUESTS_RUN, NO_ACCOUNT, ConstraintNumbers
 from grms.policy._decisions cimport WRITTEN, CompiledTransfer, NodeTotals, TransferPolicy
 from lrms_sim.kernel._machine cimport (
     JobColumns,
@@ -18,7 +27,9 @@ from lrms_sim.kernel._machine cimport (
     core_pass,
     core_set_clock,
 )
+from lrms_sim.kernel._memory cimport safe_calloc
 from lrms_sim.kernel._types cimport job_index_t, processors_t, seconds_t
+from lrms_sim.kernel._view cimport DisciplineOps
 
 cdef struct SiteRun:
     MachineCore core
@@ -55,6 +66,16 @@ cdef struct SiteRun:
     Py_ssize_t asked_count
     Py_ssize_t turn_place            # to which the last of these has moved
     int64_t offers                   # questions that have reached partners
+    const ConstraintNumbers* strict  # constraints with an account; NULL: the site keeps none
+    OwnAccount* account              # of itself
+    double* ended_by_width           # Σ p·m of own ended jobs, a Fenwick tree; where guests run on
+    job_index_t* guests              # running here, in no order: protected ones, or all that run on
+    Py_ssize_t guest_count
+    Py_ssize_t guest_capacity
+    bint returned                    # a job has come back or credit was lost, and no pass followed
+    seconds_t next_look              # at the account
+    int64_t preempted                # own users' jobs sent home, each time
+    double lost                      # processor seconds lost with these
     NodeTotals totals                # of its nodes; of the job filled in for a question
     const int32_t* shape             # by job, of those with one demand; NULL: processors alone
     const int64_t* memory            # by shape, asked for in all, MiB
@@ -77,6 +98,19 @@ cdef struct Federation:
     seconds_t round_time             # when the next of these does
     bint bounded                     # and puts no more questions than it is told
     bint lied_to                     # some site misreports guests
+    bint strict                      # some site keeps an account
+    bint any_returned                # some site's `returned` is set
+    const seconds_t* whole_request   # by job; `jobs` has what no checkpoint has kept of these
+    const seconds_t* whole_run
+    const seconds_t* checkpoint      # by job, how often its state is kept, 0 for never; NULL: none
+    seconds_t* left_request
+    seconds_t* left_run
+    seconds_t* shadow_run            # of the accounts; see OwnAccount
+    seconds_t* shadow_start
+    seconds_t* shadow_end
+    double* impact                   # by job, what a guest that runs on may cost its host
+    int8_t* handing                  # by job that runs away from home, how it was taken
+    int8_t* empty_returns            # by job
     Delegated delegated              # where `constrained` or `lied_to`
     int32_t* pause_row               # by job, where a site's rounds are bounded; see rounds_add
 
@@ -136,27 +170,32 @@ cdef inline void site_free(SiteRun* site) noexcept:
     free(site.standing)
     free(site.asked_now)
     free(site.transfer)
+    if site.account != NULL:
+        account_close(site.account)
+        free(site.account)
+    free(site.ended_by_width)
+    free(site.guests)
 
 
 cdef inline void book_end(
     Federation* federation, SiteRun* site, site_index_t index, job_index_t job,
-    double worked, double consumption,
+    double worked, double consumption, double left, double reported,
 ) noexcept nogil:
     # What parties with constraints record when a job has ended at site `index`; its home only
-    # knows the
-    # reported work.
+    # knows the reported work. `left` and `reported` are of its last start alone.
     cdef JobColumns* jobs = &federation.jobs
     cdef site_index_t home_index = federation.submitted_to[job]
     cdef SiteRun* home = &federation.sites[home_index]
     home.own_work += consumption
-    home.own_requested += consumption * jobs.requested_time[job]
+    home.own_requested += consumption * federation.whole_request[job]
     if home_index == index:
         return
     if site.ledger != NULL:
         site.ledger[home_index].taken += (
-            worked - jobs.requested_time[job] * jobs.processors[job]
+            left - jobs.requested_time[job] * jobs.processors[job]
         )
     if home.ledger != NULL:
+        home.ledger[index].given += reported
         home.ledger[index].stale = True
         federation.delegated.mark[job] |= MARK_ENDED
 
@@ -238,6 +277,9 @@ cdef inline int keep_policy(
         )
     if policy.policy.kind == WRITTEN:
         written.append(policy)
+    if policy.policy.constrained and policy.policy.rails.account != NO_ACCOUNT:
+        site.strict = &policy.policy.rails
+        federation.strict = True
     if policy.policy.constrained and site.ledger == NULL:
         federation.constrained = True
         site.ledger = <PartnerNotes*> calloc(federation.count, sizeof(PartnerNotes))
@@ -272,6 +314,69 @@ cdef inline Py_ssize_t site_policies(
     return known
 
 
+cdef inline int site_account(
+    Federation* federation, SiteRun* site, DisciplineOps ops, void* notes
+) except -1:
+    # Opens the account of a site whose policies ask for one; `notes` are its shadow's.
+    cdef AccountRules rules
+    rules.period = site.strict.account_period
+    rules.allowance = site.strict.allowance
+    rules.cap = site.strict.cap
+    rules.decay = exp(-site.strict.account_period / site.strict.memory)
+    site.account = <OwnAccount*> calloc(1, sizeof(OwnAccount))
+    if site.account == NULL:
+        raise MemoryError("no memory for an account")
+    account_open(site.account, site.core.view.processors, ops, notes, rules)
+    if site.strict.account == GUESTS_RUN:
+        site.ended_by_width = <double*> safe_calloc(
+            site.core.view.processors + 1, sizeof(double), b"widths of own jobs"
+        )
+    return 0
+
+
+cdef inline int strict_bind(Federation* federation, Py_ssize_t count) except -1:
+    # Memory by job of a replay with accounts; `jobs` then has what is left of each job.
+    cdef JobColumns* jobs = &federation.jobs
+    cdef JobColumns shadow = jobs[0]
+    cdef Py_ssize_t i
+    cdef seconds_t* times
+    strict_free(federation)
+    times = <seconds_t*> safe_calloc(6 * count, sizeof(seconds_t), b"jobs of accounts")
+    federation.left_request = times
+    federation.left_run = times + count
+    federation.shadow_run = times + 2 * count
+    federation.shadow_start = times + 3 * count
+    federation.shadow_end = times + 4 * count
+    federation.impact = times + 5 * count
+    federation.handing = <int8_t*> safe_calloc(2 * count, sizeof(int8_t), b"jobs handed over")
+    federation.empty_returns = federation.handing + count
+    if count > 0:
+        memcpy(federation.left_request, jobs.requested_time, count * sizeof(seconds_t))
+        memcpy(federation.left_run, jobs.run_time, count * sizeof(seconds_t))
+    for i in range(count):
+        federation.shadow_run[i] = INFINITY
+        federation.shadow_start[i] = NAN
+        jobs.start_time[i] = NAN
+    shadow.start_time = federation.shadow_start
+    shadow.end_time = federation.shadow_end
+    for i in range(federation.count):
+        if federation.sites[i].account != NULL:
+            account_bind(
+                federation.sites[i].account, shadow, federation.shadow_run, jobs.start_time,
+                jobs.end_time,
+            )
+    jobs.requested_time = federation.left_request
+    jobs.run_time = federation.left_run
+    return 0
+
+
+cdef inline void strict_free(Federation* federation) noexcept:
+    free(federation.left_request)
+    free(federation.handing)
+    federation.left_request = NULL
+    federation.handing = NULL
+
+
 cdef inline int site_rounds(Federation* federation, SiteRun* site, rounds) except -1:
     # Lets the site offer again: the period, and None or the bounds of its rounds.
     site.reoffer, bounds = rounds
@@ -291,6 +396,6 @@ cdef inline void sum_responses(const Federation* federation, Py_ssize_t count, d
     cdef double consumption
     for row in range(count):
         i = 2 * federation.submitted_to[row]
-        consumption = jobs.run_time[row] * jobs.processors[row]
+        consumption = federation.whole_run[row] * jobs.processors[row]
         sums[i] += consumption
         sums[i + 1] += consumption * (jobs.end_time[row] - jobs.submit_time[row])

@@ -37,10 +37,19 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FederationReplay:
-    """Result of a replay with exchange: the schedule, and the offers made by each site, in site order."""
+    """Result of a replay with exchange.
+
+    Attributes:
+        schedule: in order of arrival; of a job that was sent home the last start.
+        offers: made by each site, in site order.
+        preempted: how often a job of each site's users was sent home.
+        lost: work that each site's users lost with these, processor seconds.
+    """
 
     schedule: Schedule
     offers: tuple[int, ...]
+    preempted: tuple[int, ...]
+    lost: tuple[float, ...]
 
 
 class ReplayWorkspace:
@@ -75,6 +84,7 @@ class Federation:
         self._groups = self._merged_groups()
         self._users = self._merged_users()
         self._demands = self._merged_demands()
+        self._checkpoint = self._merged_checkpoints()
         self._alike = [_one_policy(site, len(sites)) for site in sites]
 
     @property
@@ -92,6 +102,17 @@ class Federation:
         if all(site.nodes is None for site in self.sites):
             return None
         return Demands.concatenated([site.demanded() for site in self.sites]).select(self._place)
+
+    def _merged_checkpoints(self) -> FloatArray | None:
+        if all(site.checkpoint is None for site in self.sites):
+            return None
+        columns = [
+            np.zeros(len(site.jobs))
+            if site.checkpoint is None
+            else site.checkpoint.column(len(site.jobs))
+            for site in self.sites
+        ]
+        return np.concatenate(columns)[self._place]
 
     def _merged_users(self) -> Int32Array | None:
         # Users of different sites are distinct, whatever their numbers.
@@ -128,6 +149,7 @@ class Federation:
             executed_on,
             self._groups,
             self._users,
+            self._checkpoint,
         )
         self._place_on_nodes(kernel)
         row = 0
@@ -138,7 +160,9 @@ class Federation:
             if row == count:
                 break
         schedule = self._schedule(start_time, end_time, executed_on)
-        return FederationReplay(schedule, tuple(kernel.offers))
+        return FederationReplay(
+            schedule, tuple(kernel.offers), tuple(kernel.preempted), tuple(kernel.lost)
+        )
 
     def replay(self, *, progress: Callable[[int], None] | None = None) -> Schedule:
         """As `exchange`, but returns the schedule alone, in order of arrival."""
@@ -210,6 +234,7 @@ class Federation:
             workspace.executed_on,
             self._groups,
             self._users,
+            self._checkpoint,
         )
         self._place_on_nodes(kernel)
         kernel.run(len(jobs))
@@ -238,10 +263,11 @@ class Federation:
             compiled = {key: compiled_transfer(policy) for key, policy in each.items()}
             return [compiled.get(id(policies.get(other))) for other in index]
 
+        rows = [row(site) for site in sites]
         return FederationKernel(
             [site.processors for site in sites],
             [self._scheduler(site) for site in sites],
-            [row(site) for site in sites],
+            rows,
             [location_order(site, index) for site in sites],
             [location_of(site.location_policy).count_open for site in sites],
             [_rounds(site) for site in sites],
@@ -251,6 +277,10 @@ class Federation:
                 if site.rogue is not None
             },
             [site.partners_asked for site in sites],
+            [
+                scheduler_of(site.discipline, self._log_job_id) if _keeps_account(one) else None
+                for site, one in zip(sites, rows, strict=True)
+            ],
         )
 
     def _scheduler(self, site: Site) -> Scheduler:
@@ -310,6 +340,13 @@ def _one_policy(site: Site, count: int) -> TransferPolicy | None:
     if len(policies) != count - 1 or len(set(map(id, policies.values()))) != 1:
         return None
     return next(iter(policies.values()))
+
+
+def _keeps_account(row: CompiledTransfer | list[CompiledTransfer | None]) -> bool:
+    policies = {id(one): one for one in row} if isinstance(row, list) else {0: row}
+    return any(
+        one is not None and one.rails is not None and one.rails.account for one in policies.values()
+    )
 
 
 def location_order(

@@ -5,17 +5,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
+
 from grms.federation.byzantine import ByzantinePartner
+from grms.policy.constraints import AccountRules
 from grms.policy.location import AwrtLocation, LocationPolicy, location_of
 from grms.policy.rebalancing import Rebalancing
-from grms.policy.transfer import TransferPolicy, compiled_transfer
+from grms.policy.transfer import TransferPolicy, compiled_transfer, rails_of
 from lrms_sim.machine.machine import check_machine
 from lrms_sim.machine.node_kinds import NodeMachine
 from lrms_sim.machine.nodes import Demands, check_demands
 from lrms_sim.scheduling.disciplines import Discipline, Fcfs, scheduler_of
 from lrms_sim.scheduling.user_defined import name_of_user_defined
 from lrms_sim.workload.groups import Int8Array, check_groups, known_user_groups
-from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.jobs import FloatArray, JobTable
 
 SITES_MAX = 2**15 - 1
 """The kernel numbers sites with 16 bits."""
@@ -23,8 +26,38 @@ SITES_MAX = 2**15 - 1
 EXCHANGING_ON_NODES = ("fcfs", "list", "easy", "conservative")
 """Disciplines of sites with nodes, by name."""
 
+PREEMPTING = ("fcfs", "list", "easy", "easy-per-event")
+"""Disciplines that can send guests home, and have jobs come back, by name."""
+
 NAMES_LISTED_MAX = 20
 """Most names of sites in an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoints:
+    """Which jobs of a site's users keep their state, so that they go on elsewhere.
+
+    Attributes:
+        every: seconds between two checkpoints, more than 0; a checkpoint takes no time.
+        jobs: every so many-th of the site's jobs does, counted from 1; at least 1.
+    """
+
+    every: float
+    jobs: int = 1
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.every) and self.every > 0):
+            raise ValueError(
+                f"checkpoints every {self.every} s; a finite time of more than 0 is needed"
+            )
+        if self.jobs < 1:
+            raise ValueError(f"checkpoints of every {self.jobs}th job; at least 1 is needed")
+
+    def column(self, count: int) -> FloatArray:
+        """Returns how often each of `count` jobs keeps its state, seconds, 0 for never, shape (n,)."""
+        column = np.zeros(count)
+        column[self.jobs - 1 :: self.jobs] = self.every
+        return column
 
 
 @dataclass(frozen=True)
@@ -47,6 +80,7 @@ class Site:
         demands: what the jobs ask of nodes; processors alone where left out.
         tells: what it tells partners of a job: its whole request, or `processors` alone. Then only jobs that
             ask for no more are offered.
+        checkpoint: which of its jobs go on where they were when they are sent home; `None`: none.
     """
 
     name: str
@@ -62,6 +96,7 @@ class Site:
     nodes: NodeMachine | None = None
     demands: Demands | None = None
     tells: Literal["requests", "processors"] = "requests"
+    checkpoint: Checkpoints | None = None
 
     def demanded(self) -> Demands:
         """Returns what its jobs ask of nodes."""
@@ -121,6 +156,44 @@ def check_sites(sites: Sequence[Site]) -> None:
                         f"{_listed(list(names))}"
                     )
     _check_order(sites)
+    _check_accounts(sites)
+
+
+def _accounts(site: Site) -> set[AccountRules]:
+    """Returns how a site's policies want the account of itself to be kept."""
+    found = set()
+    for policy in {id(one): one for one in site.transfer_policies.values()}.values():
+        rails = rails_of(policy)
+        if rails is not None and rails.account is not None:
+            found.add(rails.account)
+    return found
+
+
+def _check_accounts(sites: Sequence[Site]) -> None:
+    for site in sites:
+        if len(_accounts(site)) > 1:
+            raise ValueError(
+                f"site {site.name!r} has one account: its rules are the same for all partners"
+            )
+    for name, problem in cannot_lose_jobs(sites):
+        raise ValueError(f"site {name!r} {problem}")
+
+
+def cannot_lose_jobs(sites: Sequence[Site]) -> Iterator[tuple[str, str]]:
+    """Yields sites whose discipline cannot have jobs sent home and come back where one may, and why."""
+    if not any(_accounts(site) for site in sites):
+        return
+    for site in sites:
+        if site.transfer_policies and not scheduler_of(site.discipline).preempts:
+            discipline = name_of_user_defined(site.discipline)
+            yield (
+                site.name,
+                (
+                    f"cannot exchange jobs where a site has strict-exchange: its discipline {discipline!r} "
+                    "can neither have jobs taken away nor have them back in their old places; those that "
+                    f"can are {', '.join(PREEMPTING)}"
+                ),
+            )
 
 
 def _check_nodes(site: Site) -> None:

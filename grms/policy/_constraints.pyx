@@ -16,6 +16,7 @@ cdef class CompiledConstraints:
         double balance=INFINITY,
         double balance_weight=1.0,
         promise=None,
+        account=None,
     ):
         cdef ConstraintNumbers* rails = &self.rails
         rails.start_now = start_now
@@ -25,6 +26,13 @@ cdef class CompiledConstraints:
         rails.promise = promise is not None
         if promise is not None:
             rails.tolerance, rails.trust, rails.suspension, rails.doublings = promise
+        rails.account = NO_ACCOUNT
+        if account is not None:
+            (
+                preempts, rails.allowance, rails.memory, rails.cap, rails.account_period,
+                rails.lost_work, rails.empty_returns,
+            ) = account
+            rails.account = GUESTS_PREEMPTED if preempts else GUESTS_RUN
 
     @property
     def start_now(self):
@@ -33,6 +41,10 @@ cdef class CompiledConstraints:
     @property
     def promise(self):
         return bool(self.rails.promise)
+
+    @property
+    def account(self):
+        return self.rails.account != NO_ACCOUNT
 
     def may_offer(
         self,
@@ -69,3 +81,51 @@ cdef class CompiledConstraints:
         trust.suspended_until = suspended_until
         broken_fast(&self.rails, &trust, now)
         return trust.breaches, trust.suspended_until
+
+    def handing(
+        self,
+        processors_t job_processors,
+        double requested_time,
+        double checkpoint,
+        *,
+        processors_t processors,
+        double own_work,
+        double own_requested,
+        double taken,
+        double given,
+        bint in_credit,
+        bint starts_now,
+    ):
+        cdef Books books
+        books.own_work = own_work
+        books.own_requested = own_requested
+        books.taken = taken
+        books.given = given
+        return <int> handing_fast(
+            &self.rails, job_processors, requested_time, checkpoint, processors, &books,
+            in_credit, starts_now,
+        )
+
+    def lost(
+        self,
+        double lost,
+        double now,
+        *,
+        processors_t processors,
+        double debt,
+        double credit,
+        int breaches,
+        double suspended_until,
+    ):
+        cdef Trust trust
+        memset(&trust, 0, sizeof(Trust))
+        trust.debt = debt
+        trust.credit = credit
+        trust.breaches = breaches
+        trust.suspended_until = suspended_until
+        lost_fast(&self.rails, &trust, lost, processors, now)
+        return trust.debt, trust.credit, trust.breaches, trust.suspended_until
+
+
+def kept(double elapsed, double checkpoint, double run_left):
+    return kept_fast(elapsed, checkpoint, run_left)

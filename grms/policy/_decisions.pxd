@@ -101,6 +101,10 @@ cdef bint accept_fast(
     const TransferPolicy* policy, KnownJob job, SiteLoad load, const Books* books, bint own
 ) noexcept nogil
 
+cdef bint inner_fast(
+    const TransferPolicy* policy, KnownJob job, SiteLoad load, bint own
+) noexcept nogil
+
 cdef class MembershipTable:
     cdef MembershipCache cache
     cdef int begin(self, Py_ssize_t rules) except -1

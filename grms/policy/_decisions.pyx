@@ -194,7 +194,6 @@ cdef bint accept_fast(
     const TransferPolicy* policy, KnownJob job, SiteLoad load, const Books* books, bint own
 ) noexcept nogil:
     # Does the site want to run this job itself, now? Zero means no, in every policy.
-    cdef FurtherValues values
     if policy.constrained:
         if own:
             if policy.rails.start_now and load.starts_now:
@@ -203,6 +202,14 @@ cdef bint accept_fast(
             &policy.rails, job.processors, job.requested_time, load.processors, books
         ):
             return False
+    return inner_fast(policy, job, load, own)
+
+
+cdef bint inner_fast(
+    const TransferPolicy* policy, KnownJob job, SiteLoad load, bint own
+) noexcept nogil:
+    # What the policy would do, whatever its constraints say.
+    cdef FurtherValues values
     if policy.kind == ACCEPT_WHEN_FIT:
         return load.fits
     if policy.kind == RULE_BASE:

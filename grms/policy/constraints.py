@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from grms.policy._constraints import CompiledConstraints
 
@@ -20,6 +20,11 @@ DAY: Final = 24 * HOUR
 
 DOUBLINGS_MAX: Final = 30
 """A day doubled this often is three million years."""
+
+
+Guests = Literal["preempt", "run"]
+GUESTS: Final[tuple[Guests, ...]] = ("preempt", "run")
+EMPTY_RETURNS_MAX: Final = 100
 
 
 def _at_least(name: str, value: float, least: float, *, beyond: bool = False) -> None:
@@ -57,6 +62,55 @@ class Promise:
             raise ValueError(f"doublings is {self.doublings}; it must be in 0..{DOUBLINGS_MAX}")
 
 
+@dataclass(frozen=True, slots=True)
+class AccountRules:
+    """How a site keeps the account of itself that decides which guests may stay.
+
+    Attributes:
+        guests: "preempt": own jobs may take the processors of guests, which are sent home, unless these were
+            accepted as protected and the site is in credit; "run": the batch system cannot, guests run to
+            their end and are only accepted as long as the account covers them.
+        allowance: part of own users' time alone that exchange may cost beyond what it has brought; at least
+            0; `None`: 0 with "preempt", 0.01 with "run".
+        memory: the account fades by 1/e in so many seconds; more than 0.
+        cap: part of own users' time alone up to which gain is saved; at least 0.
+        every: the account is looked at at multiples of so many seconds; more than 0.
+        lost_work: as home, work lost at a partner that is forgiven, as seconds of this site's whole machine;
+            at least 0.
+        empty_returns: as home, a job that has come back so often with nothing kept is not offered any more; at
+            least 1.
+    """
+
+    guests: Guests = "preempt"
+    allowance: float | None = None
+    memory: float = 10 * DAY
+    cap: float = 0.05
+    every: float = 900.0
+    lost_work: float = HOUR
+    empty_returns: int = 2
+
+    def __post_init__(self) -> None:
+        if self.guests not in GUESTS:
+            raise ValueError(f"guests is {self.guests!r}; it must be one of {', '.join(GUESTS)}")
+        if self.allowance is not None:
+            _at_least("allowance", self.allowance, 0)
+        _at_least("memory", self.memory, 0, beyond=True)
+        _at_least("cap", self.cap, 0)
+        _at_least("every", self.every, 0, beyond=True)
+        _at_least("lost_work", self.lost_work, 0)
+        if not 1 <= self.empty_returns <= EMPTY_RETURNS_MAX:
+            raise ValueError(
+                f"empty_returns is {self.empty_returns}; it must be in 1..{EMPTY_RETURNS_MAX}"
+            )
+
+    @property
+    def allowed(self) -> float:
+        """The allowance in force."""
+        if self.allowance is not None:
+            return self.allowance
+        return 0.0 if self.guests == "preempt" else 0.01
+
+
 @dataclass(frozen=True)
 class ExchangeConstraints:
     """The constraints of an exchange; the defaults are those of `fair-exchange`.
@@ -70,6 +124,8 @@ class ExchangeConstraints:
             site, as seconds of this site's whole machine, at least 0; `None`: any.
         balance_weight: factor on work given; at least 0.
         promise: `None`: not enforced.
+        account: the site keeps an account of itself, which decides which guests may stay; `None`: it does
+            not.
     """
 
     start_now: bool = True
@@ -77,6 +133,7 @@ class ExchangeConstraints:
     balance: float | None = DAY
     balance_weight: float = 2.0
     promise: Promise | None = Promise()
+    account: AccountRules | None = None
 
     def __post_init__(self) -> None:
         if self.guest_length is not None:
@@ -84,6 +141,10 @@ class ExchangeConstraints:
         if self.balance is not None:
             _at_least("balance", self.balance, 0)
         _at_least("balance_weight", self.balance_weight, 0)
+        if self.account is not None and not self.start_now:
+            raise ValueError(
+                "an account needs constraints that ask what starts at once (start_now)"
+            )
 
     def __getstate__(self) -> dict[str, Any]:
         """Omits the compiled form, which is rebuilt in another process."""
@@ -92,7 +153,7 @@ class ExchangeConstraints:
     @cached_property
     def compiled(self) -> CompiledConstraints:
         """The constraints as every host keeps to them."""
-        promise = self.promise
+        promise, account = self.promise, self.account
         return CompiledConstraints(
             start_now=self.start_now,
             guest_length=math.inf if self.guest_length is None else self.guest_length,
@@ -101,6 +162,17 @@ class ExchangeConstraints:
             promise=None
             if promise is None
             else (promise.tolerance, promise.trust, promise.suspension, promise.doublings),
+            account=None
+            if account is None
+            else (
+                account.guests == "preempt",
+                account.allowed,
+                account.memory,
+                account.cap,
+                account.every,
+                account.lost_work,
+                account.empty_returns,
+            ),
         )
 
 
@@ -113,6 +185,17 @@ SHORT_GUESTS: Final = ExchangeConstraints(balance=None, promise=None)
 FAIR_EXCHANGE: Final = ExchangeConstraints()
 """All four: start now, length of guests, balance, promise."""
 
+STRICT_EXCHANGE: Final = ExchangeConstraints(account=AccountRules())
+"""The same, and guests go home when own jobs need their processors, unless exchange has paid for them."""
+
+STRICT_REOFFER: Final = 900.0
+"""With an account waiting jobs are offered again so often, unless said otherwise, seconds."""
+
 CONSTRAINTS: Final[Mapping[str, ExchangeConstraints]] = MappingProxyType(
-    {"start-now": START_NOW, "short-guests": SHORT_GUESTS, "fair-exchange": FAIR_EXCHANGE}
+    {
+        "start-now": START_NOW,
+        "short-guests": SHORT_GUESTS,
+        "fair-exchange": FAIR_EXCHANGE,
+        "strict-exchange": STRICT_EXCHANGE,
+    }
 )

@@ -1,7 +1,8 @@
 """Exchange constraints and time spans in files of scenarios and sites, as validated models."""
 
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Annotated, Final
+from typing import Annotated, Final, Self
 
 from pydantic import (
     AfterValidator,
@@ -13,11 +14,21 @@ from pydantic import (
     Tag,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
 
 from grms.daemon.config_base import wrong
-from grms.policy.constraints import CONSTRAINTS, DOUBLINGS_MAX, ExchangeConstraints, Promise
+from grms.policy.constraints import (
+    CONSTRAINTS,
+    DOUBLINGS_MAX,
+    EMPTY_RETURNS_MAX,
+    GUESTS,
+    STRICT_REOFFER,
+    ExchangeConstraints,
+    Promise,
+)
 from grms.policy.rebalancing import ROUND_ORDERS, Rebalancing, RoundOrder
+from grms.policy.transfer import rails_of
 from lrms_sim.util.messages import duration_of, unknown
 from lrms_sim.util.messages import shown as shown_value
 
@@ -26,6 +37,17 @@ _NO_RULE: Final = ExchangeConstraints(
     start_now=False, guest_length=None, balance=None, promise=None
 )
 CONSTRAINTS_WORDS: Final = (*CONSTRAINTS, NO_CONSTRAINTS)
+
+_OF_ACCOUNT: Final = (
+    "guests",
+    "allowance",
+    "memory",
+    "cap",
+    "account",
+    "lost_work",
+    "empty_returns",
+)
+"""Keys of a table that say how a site keeps the account of itself."""
 
 SPAN_MAX: Final = 1e9
 
@@ -50,6 +72,13 @@ def span(value: object) -> float:
 def _constraints_word(value: str) -> str:
     if value not in CONSTRAINTS_WORDS:
         text = unknown("word for constraints", value, CONSTRAINTS_WORDS)
+        raise wrong(text)
+    return value
+
+
+def _guests(value: str) -> str:
+    if value not in GUESTS:
+        text = unknown("word for guests", value, GUESTS)
         raise wrong(text)
     return value
 
@@ -79,6 +108,7 @@ class ConstraintsSpec(BaseModel):
     """Exchange constraints with other numbers than those of their word; a number enables its rule.
 
     `rules` is the word; the numbers are those of `grms.policy.constraints`, with spans of time as in `span`.
+    Those from `guests` on say how the account of `strict-exchange` is kept; `account` is its period.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -91,6 +121,22 @@ class ConstraintsSpec(BaseModel):
     trust: Span | None = None
     suspension: Period | None = None
     doublings: Annotated[int, Field(ge=0, le=DOUBLINGS_MAX)] | None = None
+    guests: Annotated[str, AfterValidator(_guests)] | None = None
+    allowance: Weight | None = None
+    memory: Period | None = None
+    cap: Weight | None = None
+    account: Period | None = None
+    lost_work: Span | None = None
+    empty_returns: Annotated[int, Field(ge=1, le=EMPTY_RETURNS_MAX)] | None = None
+
+    @model_validator(mode="after")
+    def _check_account(self) -> Self:
+        rails = constraints_by_word(self.rules)
+        given = [name for name in _OF_ACCOUNT if getattr(self, name) is not None]
+        if given and (rails is None or rails.account is None):
+            text = f'{given[0]} says how an account is kept, which rules = "strict-exchange" does'
+            raise wrong(text)
+        return self
 
     @property
     def rails(self) -> ExchangeConstraints | None:
@@ -103,6 +149,13 @@ class ConstraintsSpec(BaseModel):
             rails = _NO_RULE
         if "balance_weight" in given and rails.balance is None:
             given.setdefault("balance", ExchangeConstraints.balance)
+        account = {
+            "every" if name == "account" else name: given.pop(name)
+            for name in _OF_ACCOUNT
+            if name in given
+        }
+        if account and rails.account is not None:
+            rails = replace(rails, account=replace(rails.account, **account))
         promise = {
             name: given.pop(name)
             for name in ("tolerance", "trust", "suspension", "doublings")
@@ -163,6 +216,17 @@ def constraints_said(said: str | ConstraintsSpec | None) -> ExchangeConstraints 
     if isinstance(said, ConstraintsSpec):
         return said.rails
     return None if said is None else constraints_by_word(said)
+
+
+def rounds_in_force(
+    said: float | RebalancingSpec | None, policies: Iterable[object]
+) -> float | Rebalancing | None:
+    """Returns when a site with these transfer policies offers again: as said, or as strict exchange does."""
+    if said is None and any(
+        rails.account is not None for policy in policies if (rails := rails_of(policy)) is not None
+    ):
+        return STRICT_REOFFER
+    return rounds_said(said)
 
 
 def rounds_said(said: float | RebalancingSpec | None) -> float | Rebalancing | None:

@@ -245,6 +245,11 @@ def compiled_transfer(policy: object) -> CompiledTransfer:
     return compiled
 
 
+def rails_of(policy: object) -> ExchangeConstraints | None:
+    """Returns the constraints within which a policy decides; `None` for none."""
+    return policy.rails if isinstance(policy, Constrained) else None
+
+
 def yes_or_no(answer: object, name: str) -> bool:
     """Returns the answer of a transfer policy written in Python.
 

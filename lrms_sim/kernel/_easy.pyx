@@ -7,6 +7,7 @@ from lrms_sim.kernel._queue cimport WaitingQueue, queue_next_backfill, queue_nex
 from lrms_sim.kernel._releases cimport (
     Releases,
     Shadow,
+    releases_appeared,
     releases_ended,
     releases_free,
     releases_shadow,
@@ -20,6 +21,10 @@ from lrms_sim.kernel._view cimport View
 cdef int easy_ended(void* own, View* view, job_index_t job) except -1 nogil:
     releases_ended(<Releases*> own, view, job)
     return 0
+
+
+cdef int easy_appeared(void* own, View* view, job_index_t job) except -1 nogil:
+    return releases_appeared(<Releases*> own, view, job)
 
 
 cdef int easy_decide(void* own, View* view) except -1 nogil:
@@ -94,6 +99,8 @@ cdef class EasyScheduler(Scheduler):
 
     def __init__(self, *, per_event=False):
         self.any_order = True
+        self.preempts = True
+        self.ops.appeared = easy_appeared
         self.ops.ended = easy_ended
         self.ops.decide = easy_decide
         self.ops.starts_now = easy_per_event_starts_now if per_event else easy_starts_now

@@ -25,6 +25,7 @@ cdef bint fcfs_starts_now(
 cdef class FcfsScheduler(Scheduler):
     def __init__(self):
         self.any_order = True
+        self.preempts = True
         self.ops.decide = fcfs_decide
         self.ops.starts_now = fcfs_starts_now
 
@@ -51,5 +52,6 @@ cdef bint list_starts_now(
 cdef class ListScheduler(Scheduler):
     def __init__(self):
         self.any_order = True
+        self.preempts = True
         self.ops.decide = list_decide
         self.ops.starts_now = list_starts_now

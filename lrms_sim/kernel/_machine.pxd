@@ -28,6 +28,13 @@ cdef struct JobColumns:
     seconds_t* start_time
     seconds_t* end_time
 
+cdef struct Unseen:
+    # Jobs that run on processors of which the discipline is told that nobody uses them.
+    job_index_t* job             # in no order
+    Py_ssize_t count
+    Py_ssize_t capacity
+    processors_t processors      # of all of them
+
 cdef struct Cost:
     # Σ weight · wait of all jobs so far, for an owner who gives up beyond a limit.
     const double* weight         # by job; NULL where nobody asks
@@ -50,6 +57,8 @@ cdef struct MachineCore:
     bint pass_pending            # something has happened at view.now and no pass has followed
     JobLog started
     JobLog ended
+    Unseen unseen
+    JobLog preempted             # unseen jobs that have lost their processors to one that starts
     Cost cost
 
 cdef int core_open(
@@ -61,6 +70,13 @@ cdef int core_set_clock(MachineCore* core, seconds_t now) except -1 nogil
 cdef job_index_t core_pop_ended(MachineCore* core) except -2 nogil
 cdef int core_enqueue(MachineCore* core, job_index_t job) except -1 nogil
 cdef int core_withdraw(MachineCore* core, Py_ssize_t slot) except -1 nogil
+cdef int core_return(MachineCore* core, job_index_t job) except -1 nogil
+cdef int core_start_unseen(MachineCore* core, job_index_t job) except -1 nogil
+cdef int core_hide(MachineCore* core, job_index_t job) except -1 nogil
+cdef int core_show(MachineCore* core, job_index_t job) except -1 nogil
+cdef int core_resume(MachineCore* core, job_index_t job, seconds_t start_time) except -1 nogil
+cdef void core_learn(MachineCore* core, job_index_t job) noexcept nogil
+cdef int log_job(JobLog* log, job_index_t job) except -1 nogil
 cdef int core_pass(MachineCore* core) except -1 nogil
 cdef int core_pop_due(MachineCore* core) except -1 nogil
 cdef int core_advance(MachineCore* core, seconds_t until, bint inclusive) except -1 nogil
@@ -72,6 +88,11 @@ cdef bint cost_exceeded(const MachineCore* core) noexcept nogil
 
 cdef inline seconds_t core_next_end(const MachineCore* core) noexcept nogil:
     return core.heap[0].end_time if core.running else INFINITY
+
+
+cdef inline processors_t core_idle(const MachineCore* core) noexcept nogil:
+    # Processors that nobody at all uses.
+    return core.view.processors_free - core.unseen.processors
 
 
 cdef inline bint core_starts_now(

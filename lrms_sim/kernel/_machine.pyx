@@ -13,7 +13,7 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from lrms_sim.kernel._memory cimport doubled, safe_realloc
-from lrms_sim.kernel._queue cimport queue_free, queue_push, queue_remove
+from lrms_sim.kernel._queue cimport queue_free, queue_insert, queue_push, queue_remove
 from lrms_sim.kernel._types cimport job_index_t, processors_t, seconds_t
 from lrms_sim.kernel._view cimport DisciplineOps, View
 
@@ -58,11 +58,20 @@ cdef int give_back(MachineCore* core, job_index_t job) except -1 nogil:
     return 0
 
 
+cdef inline Py_ssize_t unseen_place(const MachineCore* core, job_index_t job) noexcept nogil:
+    # Where an unseen job stands; -1 for one that is seen.
+    cdef Py_ssize_t place
+    for place in range(core.unseen.count):
+        if core.unseen.job[place] == job:
+            return place
+    return -1
+
+
 cdef inline bint given_back_early(const MachineCore* core, job_index_t job) noexcept nogil:
     # Whether a running job's processors are free although its termination is still to come.
     cdef const View* view = &core.view
     cdef seconds_t estimate
-    if not core.ops.per_event:
+    if not core.ops.per_event or unseen_place(core, job) >= 0:
         return False
     if core.ops.estimate == NULL:
         return view.start_time[job] + view.requested_time[job] <= view.now
@@ -71,33 +80,145 @@ cdef inline bint given_back_early(const MachineCore* core, job_index_t job) noex
     return core.end_time[job] <= view.now and view.start_time[job] + estimate <= view.now
 
 
-cdef int start_job(View* view, Py_ssize_t slot) except -1 nogil:
-    # The one place where a job starts: checked here, whatever a discipline believes.
-    cdef MachineCore* core = <MachineCore*> view
-    cdef job_index_t job = view.queue.job[slot]
-    cdef processors_t width
+cdef inline Py_ssize_t heap_place(const MachineCore* core, job_index_t job) noexcept nogil:
+    # A running job's place in the heap; it must be there.
+    cdef Py_ssize_t place = 0
+    while core.heap[place].job != job:
+        place += 1
+    return place
+
+
+cdef void heap_remove(MachineCore* core, Py_ssize_t place) noexcept nogil:
+    # Takes any entry out of the heap; the last one fills its hole.
+    cdef Running* heap = core.heap
+    cdef Running last
+    cdef Py_ssize_t below
+    core.running -= 1
+    if place == core.running:
+        return
+    last = heap[core.running]
+    below = 2 * place + 1
+    while below < core.running:
+        if below + 1 < core.running:
+            below += ends_before(&heap[below + 1], &heap[below])
+        if ends_before(&last, &heap[below]):
+            break
+        heap[place] = heap[below]
+        place = below
+        below = 2 * place + 1
+    sift_up(heap, place, last)
+
+
+cdef int run_from(MachineCore* core, job_index_t job, seconds_t start_time) except -1 nogil:
+    # Notes a job as running since then.
     cdef Py_ssize_t place
     cdef Running entry
-    if job < 0 or view.job_processors[job] > view.processors_free:
-        with gil:
-            raise AssertionError(f"the discipline started job {job}, which does not fit")
-    width = view.job_processors[job]
     if core.running == core.heap_capacity:
         place = doubled(core.heap_capacity, 256)
         core.heap = <Running*> safe_realloc(core.heap, place, sizeof(Running), b"running jobs")
         core.heap_capacity = place
-    queue_remove(&view.queue, slot)
-    view.processors_free -= width
-    view.processors_waiting -= width
-    entry.end_time = view.now + core.run_time[job]
+    entry.end_time = start_time + core.run_time[job]
     entry.rank = core.starts if core.ops.per_event else job
     entry.job = job
-    core.start_time[job] = view.now
+    core.start_time[job] = start_time
     core.end_time[job] = entry.end_time
     place = core.running
     core.running += 1
     core.starts += 1
     sift_up(core.heap, place, entry)
+    return 0
+
+
+cdef int unseen_add(MachineCore* core, job_index_t job) except -1 nogil:
+    cdef Unseen* unseen = &core.unseen
+    cdef Py_ssize_t capacity
+    if unseen.count == unseen.capacity:
+        capacity = doubled(unseen.capacity, 64)
+        unseen.job = <job_index_t*> safe_realloc(
+            unseen.job, capacity, sizeof(job_index_t), b"unseen jobs"
+        )
+        unseen.capacity = capacity
+    unseen.job[unseen.count] = job
+    unseen.count += 1
+    unseen.processors += core.view.job_processors[job]
+    return 0
+
+
+cdef void unseen_remove(MachineCore* core, Py_ssize_t place) noexcept nogil:
+    cdef Unseen* unseen = &core.unseen
+    unseen.processors -= core.view.job_processors[unseen.job[place]]
+    unseen.count -= 1
+    unseen.job[place] = unseen.job[unseen.count]
+
+
+cdef inline Py_ssize_t latest_before(
+    const MachineCore* core, seconds_t before, job_index_t row
+) noexcept nogil:
+    # Of the unseen jobs that started before (`before`, `row`) the last; -1 for none.
+    cdef const Unseen* unseen = &core.unseen
+    cdef Py_ssize_t found = -1
+    cdef Py_ssize_t place
+    cdef job_index_t job
+    cdef seconds_t start_time
+    cdef seconds_t latest = 0.0
+    for place in range(unseen.count):
+        job = unseen.job[place]
+        start_time = core.start_time[job]
+        if (start_time > before or start_time == before and job >= row) or found >= 0 and (
+            start_time < latest or start_time == latest and job < unseen.job[found]
+        ):
+            continue
+        found = place
+        latest = start_time
+    return found
+
+
+cdef int preempt(MachineCore* core, processors_t lacking) except -1 nogil:
+    # Unseen jobs give back that many processors; there are enough.
+    cdef JobLog* log = &core.preempted
+    cdef const processors_t* width = core.view.job_processors
+    cdef Py_ssize_t first = log.count
+    cdef Py_ssize_t kept = first
+    cdef Py_ssize_t place
+    cdef job_index_t job
+    cdef job_index_t row = -1
+    cdef seconds_t before = INFINITY
+    while lacking > 0:
+        job = core.unseen.job[latest_before(core, before, row)]
+        log_job(log, job)
+        before = core.start_time[job]
+        row = job
+        lacking -= width[job]
+    for place in range(log.count - 1, first - 1, -1):
+        if width[log.job[place]] <= -lacking:
+            lacking += width[log.job[place]]
+            log.job[place] = ~log.job[place]
+    for place in range(first, log.count):
+        job = log.job[place]
+        if job >= 0:
+            log.job[kept] = job
+            kept += 1
+            unseen_remove(core, unseen_place(core, job))
+            heap_remove(core, heap_place(core, job))
+    log.count = kept
+    return 0
+
+
+cdef int start_job(View* view, Py_ssize_t slot) except -1 nogil:
+    # The one place where a job starts: checked here, whatever a discipline believes.
+    cdef MachineCore* core = <MachineCore*> view
+    cdef job_index_t job = view.queue.job[slot]
+    cdef processors_t width
+    if job < 0 or view.job_processors[job] > view.processors_free:
+        with gil:
+            raise AssertionError(f"the discipline started job {job}, which does not fit")
+    width = view.job_processors[job]
+    if width > core_idle(core):
+        preempt(core, width - core_idle(core))
+    queue_remove(&view.queue, slot)
+    view.processors_free -= width
+    view.processors_waiting -= width
+    run_from(core, job, view.now)
     if core.started.kept:
         log_job(&core.started, job)
     if core.cost.weight != NULL:
@@ -151,9 +272,13 @@ cdef void core_close(MachineCore* core) noexcept:
     free(core.heap)
     free(core.started.job)
     free(core.ended.job)
+    free(core.unseen.job)
+    free(core.preempted.job)
     core.heap = NULL
     core.started.job = NULL
     core.ended.job = NULL
+    core.unseen.job = NULL
+    core.preempted.job = NULL
     core.running = 0
     core.heap_capacity = 0
 
@@ -198,6 +323,7 @@ cdef job_index_t core_pop_ended(MachineCore* core) except -2 nogil:
     cdef Running last
     cdef Py_ssize_t place = 0
     cdef Py_ssize_t below
+    cdef Py_ssize_t hidden
     core.running -= 1
     # The hole sinks to a leaf along the earlier children, then the last entry rises from there:
     # it belongs near the bottom nearly always, so this asks about half as much on the way.
@@ -212,10 +338,14 @@ cdef job_index_t core_pop_ended(MachineCore* core) except -2 nogil:
         core.heap[place] = core.heap[below]
         place = below
     sift_up(core.heap, place, last)
-    if not given_back_early(core, job):
-        give_back(core, job)
-    if core.ops.finished != NULL:
-        core.ops.finished(core.notes, &core.view, job)
+    hidden = unseen_place(core, job)
+    if hidden >= 0:
+        unseen_remove(core, hidden)
+    else:
+        if not given_back_early(core, job):
+            give_back(core, job)
+        if core.ops.finished != NULL:
+            core.ops.finished(core.notes, &core.view, job)
     if core.ended.kept:
         log_job(&core.ended, job)
     core.pass_pending = True
@@ -247,6 +377,63 @@ cdef int core_withdraw(MachineCore* core, Py_ssize_t slot) except -1 nogil:
     queue_remove(&view.queue, slot)
     core.pass_pending = True
     return 0
+
+
+cdef int core_return(MachineCore* core, job_index_t job) except -1 nogil:
+    # A job joins the queue where it would stand if it had come when it was submitted.
+    cdef View* view = &core.view
+    queue_insert(&view.queue, job, view.job_processors[job], view.requested_time[job])
+    view.processors_waiting += view.job_processors[job]
+    if core.cost.weight != NULL:
+        cost_submitted(core, job)
+    if core.ops.submitted != NULL:
+        core.ops.submitted(core.notes, view, job)
+    core.pass_pending = True
+    return 0
+
+
+cdef int core_start_unseen(MachineCore* core, job_index_t job) except -1 nogil:
+    # Starts a job that is in no queue on idle processors, behind the discipline's back.
+    if core.view.job_processors[job] > core_idle(core):
+        with gil:
+            raise AssertionError(f"job {job} was started where too few processors are idle")
+    unseen_add(core, job)
+    return run_from(core, job, core.view.now)
+
+
+cdef int core_hide(MachineCore* core, job_index_t job) except -1 nogil:
+    # A running job becomes unseen. The pass that may follow is left to the owner.
+    unseen_add(core, job)
+    return give_back(core, job)
+
+
+cdef int core_show(MachineCore* core, job_index_t job) except -1 nogil:
+    # An unseen job is seen again.
+    unseen_remove(core, unseen_place(core, job))
+    core.view.processors_free -= core.view.job_processors[job]
+    if core.ops.appeared != NULL:
+        core.ops.appeared(core.notes, &core.view, job)
+    return 0
+
+
+cdef int core_resume(MachineCore* core, job_index_t job, seconds_t start_time) except -1 nogil:
+    # A job that is in no queue runs, and is seen, since a moment before now.
+    run_from(core, job, start_time)
+    core.view.processors_free -= core.view.job_processors[job]
+    if core.ops.appeared != NULL:
+        core.ops.appeared(core.notes, &core.view, job)
+    return 0
+
+
+cdef void core_learn(MachineCore* core, job_index_t job) noexcept nogil:
+    # The run time of a running job is another than it was when it started.
+    cdef Py_ssize_t place = heap_place(core, job)
+    cdef Running entry = core.heap[place]
+    heap_remove(core, place)
+    entry.end_time = core.start_time[job] + core.run_time[job]
+    core.end_time[job] = entry.end_time
+    core.running += 1
+    sift_up(core.heap, core.running - 1, entry)
 
 
 cdef int core_pass(MachineCore* core) except -1 nogil:

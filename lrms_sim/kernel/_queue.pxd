@@ -116,6 +116,56 @@ cdef inline int queue_push(
     return 0
 
 
+cdef inline int queue_insert(
+    WaitingQueue* queue, job_index_t job, processors_t width, seconds_t request
+) except -1 nogil:
+    # Puts a job before the first waiting one with a greater number; the jobs from there to the
+    # tail move on by one slot, over the first hole.
+    cdef Py_ssize_t slot, last, block
+    cdef processors_t width_min
+    cdef seconds_t request_min
+    if queue.tail == queue.capacity:
+        if queue.capacity > 0 and queue.count * 2 <= queue.capacity:
+            _queue_compact(queue)
+        else:
+            _queue_reserve(queue, doubled(queue.capacity, 16 * BLOCK_SIZE))
+    slot = queue.head
+    # Holes, too, keep the order of the numbers.
+    while slot < queue.tail and (
+        queue.job[slot] if queue.job[slot] >= 0 else ~queue.job[slot]
+    ) < job:
+        slot += 1
+    queue.count += 1
+    if slot == queue.tail:
+        _queue_put(queue, job, width, request)
+        return 0
+    last = slot
+    while last < queue.tail and queue.job[last] >= 0:
+        last += 1
+    if last == queue.tail:
+        queue.tail += 1
+    for block in range(last, slot, -1):
+        queue.job[block] = queue.job[block - 1]
+        queue.width[block] = queue.width[block - 1]
+        queue.request[block] = queue.request[block - 1]
+    queue.job[slot] = job
+    queue.width[slot] = width
+    queue.request[slot] = request
+    for block in range(slot >> BLOCK_SHIFT, (last >> BLOCK_SHIFT) + 1):
+        width_min = WIDTH_OF_HOLE
+        request_min = INFINITY
+        slot = block << BLOCK_SHIFT
+        while slot < queue.tail and slot < (block + 1) << BLOCK_SHIFT:
+            if queue.width[slot] < width_min:
+                width_min = queue.width[slot]
+            if queue.request[slot] < request_min:
+                request_min = queue.request[slot]
+            slot += 1
+        queue.block_width_min[block] = width_min
+        queue.block_request_min[block] = request_min
+    return 0
+
+
 cdef inline void queue_remove(WaitingQueue* queue, Py_ssize_t slot) noexcept nogil:
     cdef Py_ssize_t first, last, block, other
     cdef processors_t width_min = WIDTH_OF_HOLE

@@ -96,10 +96,19 @@ cdef inline int releases_start(Releases* releases, View* view, Py_ssize_t slot) 
     return view.start(view, slot)
 
 
+cdef inline int releases_appeared(
+    Releases* releases, const View* view, job_index_t job
+) except -1 nogil:
+    # Notes a job that runs, and that another than the discipline has started.
+    return releases_add(
+        releases, view.start_time[job] + view.requested_time[job], job, view.job_processors[job]
+    )
+
+
 cdef inline void releases_ended(
     Releases* releases, const View* view, job_index_t job
 ) noexcept nogil:
-    # Forgets a job that `releases_start` has started.
+    # Forgets a job that `releases_start` has started, or that has appeared.
     releases_remove(releases, view.start_time[job] + view.requested_time[job], job)
 
 

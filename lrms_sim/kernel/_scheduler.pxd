@@ -6,6 +6,8 @@ cdef class Scheduler:
     cdef void* notes
     cdef bint taken           # a machine owns this scheduler
     cdef readonly bint any_order    # jobs may join the queue in another order than their numbers
+    # Jobs that it does not see may run beside its own, and jobs come back to their old places.
+    cdef readonly bint preempts
     cdef readonly bint needs_groups    # it reads job_group, which must not be NULL then
     cdef readonly bint needs_users     # it reads job_user, where NULL says that nobody is known
 

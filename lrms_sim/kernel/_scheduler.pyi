@@ -6,6 +6,10 @@ class Scheduler:
         """Whether jobs may join the queue in another order than that of their numbers."""
 
     @property
+    def preempts(self) -> bool:
+        """Whether jobs that it does not see may run beside its own, and jobs come back to their places."""
+
+    @property
     def needs_groups(self) -> bool:
         """Whether the user group of every job has to be known."""
 

@@ -20,10 +20,12 @@ cdef class Scheduler:
         self.notes = NULL
         self.taken = False
         self.any_order = False
+        self.preempts = False
         self.needs_groups = False
         self.needs_users = False
         self.ops.submitted = NULL
         self.ops.ended = NULL
+        self.ops.appeared = NULL
         self.ops.withdrawn = NULL
         self.ops.finished = NULL
         self.ops.decide = NULL

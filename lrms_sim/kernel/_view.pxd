@@ -41,6 +41,9 @@ ctypedef bint (*job_question_t)(void* notes, const View* view, job_index_t job) 
 cdef struct DisciplineOps:
     notice_t submitted   # a job has joined the queue; NULL if not of interest
     notice_t ended       # a running job's processors are free; NULL if not of interest
+    # A job that it has not started runs, or is seen again, since its start time. NULL if not of
+    # interest, or if the discipline cannot be told (Scheduler.preempts).
+    notice_t appeared
     notice_t finished    # its end is handled, maybe later in that instant; NULL if not of interest
     notice_t withdrawn   # a waiting job leaves the queue unstarted; NULL if not of interest
     pass_t decide        # a scheduling pass: start what is to start now

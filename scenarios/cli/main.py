@@ -112,7 +112,7 @@ def validate(scenario: str, *, as_json: bool) -> None:
 @click.option(
     "--transfer",
     metavar="POLICY",
-    help="Replaces every transfer policy: awf, keep, none, start-now, short-guests, fair-exchange, or a rule base file.",
+    help="Replaces every transfer policy: awf, keep, none, start-now, short-guests, fair-exchange, strict-exchange, or a rule base file.",
 )
 @click.option(
     "--first",

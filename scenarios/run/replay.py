@@ -7,9 +7,9 @@ from os import environ as process_environment
 from pathlib import Path
 
 from grms.federation.federation import Site, replay, replay_alone
-from grms.federation.sites import out_of_order
+from grms.federation.sites import Checkpoints, cannot_lose_jobs, out_of_order
 from grms.policy.constraints import ExchangeConstraints
-from grms.policy.constraints_table import rounds_said
+from grms.policy.constraints_table import rounds_in_force
 from grms.policy.files import RuleBaseError
 from grms.policy.registry import NO_EXCHANGE, TRANSFER_DEFAULT, PolicyShelf, location_by_name
 from grms.policy.selection import nearest_size
@@ -173,18 +173,24 @@ def _sites(
             discipline=queue,
             transfer_policies=policies[site.name],
             location_policy=location_by_name(site.location, awrt="awrt-completed"),
-            reoffer=rounds_said(site.reoffer),
+            reoffer=rounds_in_force(site.reoffer, policies[site.name].values()),
             partners_asked=site.partners_asked,
             rogue=site.deals_as,
+            checkpoint=_checkpoints(site),
         )
         for site, own, queue in zip(spec.sites, jobs, queues, strict=True)
     ]
 
 
+def _checkpoints(site: SiteSpec) -> Checkpoints | None:
+    said = site.workload.checkpoint
+    return None if said is None else Checkpoints(said.every, said.jobs)
+
+
 def _order_problems(sites: Sequence[Site]) -> list[Mistake]:
     return [
         Mistake(f"sites.{name}.discipline", f"{name!r} {problem}")
-        for name, problem in out_of_order(sites)
+        for name, problem in (*out_of_order(sites), *cannot_lose_jobs(sites))
     ]
 
 

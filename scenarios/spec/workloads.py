@@ -5,6 +5,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from grms.daemon.config_base import FilePath, Model, wrong
+from grms.policy.constraints_table import Period
 from lrms_sim.util.messages import unknown
 from lrms_sim.workload.jobs import JOBS_MAX
 from lrms_sim.workload.preparation import PreparationOptions
@@ -111,6 +112,18 @@ class PreparationSpec(Model):
         return PreparationOptions(**self.model_dump())
 
 
+class CheckpointSpec(Model):
+    """Which jobs of a workload keep their state, and go on from it where they were sent home.
+
+    Attributes:
+        every: seconds, or a text such as "1h"; at least 1 s.
+        jobs: every so many-th of them, counted from 1; all if 1.
+    """
+
+    every: Period
+    jobs: Annotated[int, Field(ge=1, le=JOBS_MAX)] = 1
+
+
 class TraceWorkload(Model):
     """A log of the Parallel Workloads Archive.
 
@@ -118,11 +131,13 @@ class TraceWorkload(Model):
         trace: its key; `scenario fetch` lists them.
         window: which part of it.
         preparation: what to do with records that cannot be run as they stand.
+        checkpoint: which of its jobs keep their state; none if omitted.
     """
 
     trace: Annotated[str, AfterValidator(_trace)]
     window: WindowSpec = WindowSpec()
     preparation: PreparationSpec = PreparationSpec()
+    checkpoint: CheckpointSpec | None = None
 
 
 class SwfWorkload(Model):
@@ -132,11 +147,13 @@ class SwfWorkload(Model):
         swf: the file, plain or packed.
         window: which part of it.
         preparation: what to do with records that cannot be run as they stand.
+        checkpoint: which of its jobs keep their state; none if omitted.
     """
 
     swf: FilePath
     window: WindowSpec = WindowSpec()
     preparation: PreparationSpec = PreparationSpec()
+    checkpoint: CheckpointSpec | None = None
 
 
 class LublinWorkload(Model):
@@ -149,6 +166,7 @@ class LublinWorkload(Model):
         load: processor-seconds of all jobs over what the machine could do until the last
             submission; the model's own if omitted.
         seed: of this workload; derived from the scenario's seed and the site's name if omitted.
+        checkpoint: which of its jobs keep their state; none if omitted.
     """
 
     model: Annotated[str, AfterValidator(_model_name)]
@@ -156,6 +174,7 @@ class LublinWorkload(Model):
     days: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] | None = None
     load: Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)] | None = None
     seed: Seed | None = None
+    checkpoint: CheckpointSpec | None = None
 
     @model_validator(mode="after")
     def _check_length(self) -> Self:

@@ -1,6 +1,7 @@
 """The examples in docs/examples run as they are."""
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from grms.site.config.load import load_config
+from tests.grms.federation.strict_cases import drawn_case, outcome
 from tests.grms.site.daemons import document, running
 from tests.waiting import run
 
@@ -51,10 +53,29 @@ def test_the_example_of_a_configuration_is_one() -> None:
     assert [partner.name for partner in config.partners] == ["CTC", "SDSC"]
 
 
+def test_the_plain_program_of_strict_exchange_reads_cases_and_prints_what_becomes_of_them(
+    tmp_path: Path,
+) -> None:
+    """One line for each, the same as the kernel's."""
+    cases = [drawn_case(seed) for seed in (1, 2)]
+    file = tmp_path / "cases.json"
+    file.write_text(json.dumps(cases), encoding="utf-8")
+    done = subprocess.run(  # noqa: S603  # the example itself
+        [sys.executable, "-I", str(EXAMPLES / "strict_exchange.py"), str(file)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [
+        outcome(case) for case in cases
+    ]
+
+
 def test_every_example_is_run() -> None:
     """An example that nobody runs would rot."""
     assert {path.name for path in EXAMPLES.glob("*.py")} == {
         "submit_and_wait.py",
         "many_jobs.py",
         "my_policies.py",
+        "strict_exchange.py",
     }

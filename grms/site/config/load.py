@@ -21,6 +21,7 @@ from grms.policy.transfer import (
     Constrained,
     TransferPolicy,
     UserDefinedTransfer,
+    rails_of,
     without_constraints,
 )
 from grms.site.config.python_policies import CarefulLocation, CarefulTransfer
@@ -82,6 +83,12 @@ _AGREE: Final = AlwaysAgree()
 """Decides within the exchange constraints if no transfer policy is named."""
 
 
+_NOT_STRICT: Final = (
+    "strict-exchange sends guests home, which scenarios can and a site's daemon cannot yet; "
+    "fair-exchange has all other rules of it"
+)
+
+
 def load_policies(config: SiteConfig, shown: str) -> dict[str, TransferPolicy]:
     """Returns the transfer policy for each partner with which jobs are exchanged.
 
@@ -105,6 +112,9 @@ def load_policies(config: SiteConfig, shown: str) -> dict[str, TransferPolicy]:
             if rails is not None and not isinstance(policy, Constrained):
                 # One that has constraints of its own keeps these.
                 policy = Constrained(rails, policy, f"{policy.name} within constraints")
+            within = rails_of(policy)
+            if within is not None and within.account is not None:
+                problems[f"{shown}: {_NOT_STRICT}"] = None
             policies[partner.name] = policy
         except RuleBaseError as error:
             problems[f"{shown}: partners.{partner.name}.transfer: {error}"] = None

@@ -24,6 +24,8 @@ from lrms_sim.workload.windows import SECONDS_PER_DAY, window_by_days
 from scenarios.run.workloads import doubled
 from scenarios.spec.spec import OVERLOADED
 from scenarios.spec.traces import TRACES, require_trace
+from scenarios.studies.nobody_loses.drawn import drawn_jobs, is_drawn, log_of, processors_of
+from scenarios.studies.nobody_loses.strict import STRICT
 
 SPLIT_DAY: Final = 150
 LAST_DAY: Final = {"sdsc05": 339}
@@ -35,6 +37,9 @@ STRESS: Final = 4
 """All times of a site under stress are divided by this."""
 
 MONTH: Final = 30 * SECONDS_PER_DAY
+JOBS_OF_A_MONTH: Final = 100
+"""Own jobs that a full month has at least."""
+
 WEEK: Final = 7 * SECONDS_PER_DAY
 WHOLE_REQUEST: Final = 6 * 3600.0
 WHOLE_RUN: Final = 5 * 3600.0
@@ -53,9 +58,9 @@ class Case:
         sites: names of sites, a log's key and a window: `kth-5`, `kth-6`; `kth-f` and `kth-q` under
             stress, the first with four times as much to do; `kth-w` is `kth-6` with a job over the
             whole machine every week.
-        discipline: `fcfs`, `easy`, or `mixed`.
+        discipline: `fcfs`, `easy`, or `mixed`; or one for each site, with commas between.
         policy: of all sites, a key of `reference.POLICIES`, with constraints perhaps ` headroom` and a
-            share.
+            share; or of `strict.STRICT`.
         who: number of the site that differs from the others; -1 for none.
         others: the policy of the others; the same where empty.
         draw: number of the random shifts of arrivals; 0 for none.
@@ -94,6 +99,9 @@ class Workloads:
 
     def jobs(self, name: str, draw: int = 0) -> JobTable:
         """Returns the jobs of a site of a case."""
+        if is_drawn(name):
+            log = log_of(name)
+            return drawn_jobs(name, self.whole(log) if log else None)
         log, _, window = name.partition("-")
         jobs = self.whole(log)
         if window == "5":
@@ -163,6 +171,8 @@ def with_whole_machine_jobs(jobs: JobTable, processors: int) -> JobTable:
 
 def disciplines(case: Case) -> list[str]:
     """Returns the discipline of each site of a case."""
+    if "," in case.discipline:
+        return case.discipline.split(",")
     if case.discipline != "mixed":
         return [case.discipline] * len(case.sites)
     sizes = [TRACES[name.partition("-")[0]].processors for name in case.sites]
@@ -187,7 +197,9 @@ def with_headroom(share: float, own_width: float) -> TransferPolicy:
 
 def _site_policy(
     word: str, log: str, workloads: Workloads
-) -> tuple[TransferPolicy, Rebalancing | None]:
+) -> tuple[TransferPolicy, Rebalancing | float | None]:
+    if word in STRICT:
+        return STRICT[word].policy, PERIOD
     name, _, share = word.partition(" headroom ")
     rounds = Rebalancing(PERIOD, "queue") if name.endswith("+rounds") else None
     if share:
@@ -200,21 +212,21 @@ def federation_of(case: Case, workloads: Workloads) -> Federation:
     queues = disciplines(case)
     sites = []
     for number, name in enumerate(case.sites):
-        log = name.partition("-")[0]
+        log = log_of(name)
         differs = number == case.who
         jobs = workloads.jobs(name, case.draw)
-        policy, rounds = _site_policy(
-            case.policy if differs or not case.others else case.others, log, workloads
-        )
+        word = case.policy if differs or not case.others else case.others
+        policy, rounds = _site_policy(word, log, workloads)
         sites.append(
             Site(
                 name=name,
-                processors=TRACES[log].processors,
+                processors=processors_of(name),
                 jobs=doubled(jobs) if differs and case.rogue == OVERLOADED else jobs,
                 discipline=discipline_by_name(queues[number]),
                 transfer_policies={other: policy for other in case.sites if other != name},
                 reoffer=rounds,
                 rogue=BYZANTINE_PARTNERS.get(case.rogue) if differs else None,
+                checkpoint=STRICT[word].checkpoint if word in STRICT else None,
             )
         )
     return Federation(sites)
@@ -224,7 +236,8 @@ def run_case(case: Case, workloads: Workloads) -> dict[str, Any]:
     """Replays a case; returns plain values.
 
     `gain` and, for the jobs of each 30 days, `months` are the change of each site's AWRT in percent
-    of alone, positive if shorter; also `moved` and `offers`.
+    of alone, positive if shorter; `full_months` are those of 30 full days with 100 own jobs at least; also
+    `moved`, `offers`, `preempted`, and `lost` and `work` in processor hours.
     """
     federation = federation_of(case, workloads)
     alone = workloads.alone(case, federation)
@@ -237,6 +250,11 @@ def run_case(case: Case, workloads: Workloads) -> dict[str, Any]:
         "months": [_monthly(schedule, alone, mask) for mask in masks],
         "moved": int(np.count_nonzero(schedule.submitted_to != schedule.executed_on)),
         "offers": sum(found.offers),
+        "full_months": [_monthly(schedule, alone, mask, full=True) for mask in masks],
+        "preempted": sum(found.preempted),
+        "lost": sum(found.lost) / 3600,
+        "work": float(np.sum(schedule.jobs.run_time * schedule.jobs.processors)) / 3600,
+        "jobs": len(schedule.jobs),
     }
 
 
@@ -256,11 +274,20 @@ def gain(schedule: Schedule, alone: Schedule, mask: Any) -> float:
     return 100.0 * (1.0 - together / float(np.sum(work * _responses(alone)[mask])))
 
 
-def _monthly(schedule: Schedule, alone: Schedule, mask: Any) -> list[float]:
+def _monthly(schedule: Schedule, alone: Schedule, mask: Any, *, full: bool = False) -> list[float]:
     submitted = schedule.jobs.submit_time
-    first = float(submitted[mask][0])
+    first, last = float(submitted[mask][0]), float(submitted[mask][-1])
     month = np.floor((submitted - first) / MONTH).astype(int)
-    return [gain(schedule, alone, mask & (month == one)) for one in np.unique(month[mask])]
+    chosen = [
+        mask & (month == one)
+        for one in np.unique(month[mask])
+        if not full or first + (one + 1) * MONTH <= last
+    ]
+    return [
+        gain(schedule, alone, each)
+        for each in chosen
+        if not full or np.count_nonzero(each) >= JOBS_OF_A_MONTH
+    ]
 
 
 def pairs_and_more(logs: Sequence[str]) -> list[tuple[str, ...]]:

@@ -9,7 +9,7 @@ import click
 from lrms_sim.util.option_fields import option
 from scenarios.studies.common.options import folder_option, workers_option
 
-PARTS: Final = ("grids", "rogues", "jitter", "adoption", "headroom")
+PARTS: Final = ("grids", "rogues", "jitter", "adoption", "headroom", "strict", "random")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,10 @@ class StudyOptions:
     draws: int = option(
         "Random shifts of arrivals for each federation.", default=1, type=click.IntRange(1, 1000)
     )
+    federations: int = option(
+        "Federations by chance, for the part `random`.", default=80, type=click.IntRange(1, 10_000)
+    )
+    seed: int = option("Seed of these.", default=0, type=click.IntRange(0, 2**63 - 1))
     complete: bool = option(
         "Byzantine partners under every policy, and four random shifts in both windows.",
         default=False,

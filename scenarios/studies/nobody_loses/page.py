@@ -31,6 +31,8 @@ from scenarios.studies.nobody_loses.statements import (
     months_of,
     verdict,
 )
+from scenarios.studies.nobody_loses.strict_lines import strict_verdict
+from scenarios.studies.nobody_loses.strict_page import strict_sections
 from scenarios.studies.nobody_loses.study import Found, Study, window_of
 
 TITLE = "Does anybody lose?"
@@ -65,6 +67,7 @@ def page_of(study: Study) -> Page:
         TITLE,
         "study nobody-loses",
         [
+            *strict_sections(study),
             _grids(study),
             _months(study),
             _byzantine(study),
@@ -73,7 +76,7 @@ def page_of(study: Study) -> Page:
             Section("Where this is weak", [Points(WEAK)]),
             _made(study),
         ],
-        headline=verdict(study),
+        headline=f"{strict_verdict(study)}{verdict(study)}",
         about=[about],
     )
 

@@ -16,6 +16,7 @@ from scenarios.studies.common.frame import (
     run_cases,
     threads,
 )
+from scenarios.studies.nobody_loses.drawn import drawn_federation
 from scenarios.studies.nobody_loses.federations import (
     STRESS_DAYS,
     Case,
@@ -25,6 +26,7 @@ from scenarios.studies.nobody_loses.federations import (
 )
 from scenarios.studies.nobody_loses.options import StudyOptions
 from scenarios.studies.nobody_loses.reference import DISCIPLINES, LOGS, POLICIES, ROUNDS
+from scenarios.studies.nobody_loses.strict import NO_CHECKPOINTS, STRICT
 
 LARGE_GRIDS: Final = (("kth", "ctc", "sdsc05"), LOGS)
 """Where Byzantine partners and adoption are looked at."""
@@ -59,6 +61,8 @@ def cases(options: StudyOptions) -> Iterator[Case]:
         "jitter": _jitter,
         "adoption": _adoption,
         "headroom": _headroom,
+        "strict": _strict,
+        "random": _random,
     }
     for part in options.parts:
         yield from makers[part](options)
@@ -134,6 +138,28 @@ def _headroom(_: StudyOptions) -> Iterator[Case]:
         for discipline in ("easy",) if sites in wide else BOTH:
             for word in words:
                 yield Case("headroom", sites, discipline, word)
+
+
+def _strict(options: StudyOptions) -> Iterator[Case]:
+    grids = [_named(grid, window) for window in "56" for grid in pairs_and_more(LOGS)]
+    for sites in [*grids, *_stressed()]:
+        for discipline in DISCIPLINES:
+            for policy in (ROUNDS, *STRICT):
+                yield Case("strict", sites, discipline, policy)
+    # Byzantine partners, and one strict site among others.
+    for sites, discipline in _large():
+        for who in range(len(sites)):
+            for rogue in KERNEL_BYZANTINE:
+                yield Case("strict-rogues", sites, discipline, NO_CHECKPOINTS, who, rogue)
+            for others in (ROUNDS, "awf") if options.complete else (ROUNDS,):
+                yield Case("strict-adoption", sites, discipline, NO_CHECKPOINTS, who, others=others)
+
+
+def _random(options: StudyOptions) -> Iterator[Case]:
+    for number in range(options.federations):
+        sites, queues = drawn_federation(options.seed, number)
+        for policy in ("awf", ROUNDS, *STRICT):
+            yield Case("random", sites, queues, policy)
 
 
 def run_study(options: StudyOptions, console: Console) -> Study:

@@ -153,7 +153,7 @@ def test_constraints_go_to_other_processes() -> None:
     assert sent.compiled.rails.promise
     assert not START_NOW.compiled.promise
     assert CompiledTransfer.always_keep().rails is None
-    assert list(CONSTRAINTS) == ["start-now", "short-guests", "fair-exchange"]
+    assert list(CONSTRAINTS) == ["start-now", "short-guests", "fair-exchange", "strict-exchange"]
 
 
 @pytest.mark.parametrize("value", [0.0, 0.5])

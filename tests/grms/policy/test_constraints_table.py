@@ -1,5 +1,6 @@
 """Exchange constraints and spans of time as files say them."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,20 @@ from grms.policy.constraints import (
     HOUR,
     SHORT_GUESTS,
     START_NOW,
+    STRICT_EXCHANGE,
+    AccountRules,
     ExchangeConstraints,
     Promise,
 )
-from grms.policy.constraints_table import SPAN_MAX, ConstraintsSpec, rounds_said, span
+from grms.policy.constraints_table import (
+    SPAN_MAX,
+    ConstraintsSpec,
+    rounds_in_force,
+    rounds_said,
+    span,
+)
 from grms.policy.rebalancing import Rebalancing
+from grms.policy.transfer import Constrained
 from lrms_sim.util.files import to_toml
 from scenarios.spec.files import load_spec, parse_spec
 from scenarios.spec.spec import SiteSpec
@@ -171,3 +181,74 @@ def test_what_is_wrong_with_rounds_is_said_with_its_key(
         parse_spec(to_toml(document).encode(), folder=Path(), shown="x.toml")
     (problem,) = caught.value.mistakes
     assert (problem.key, problem.text[: len(text)]) == (key, text)
+
+
+def test_a_table_says_how_the_account_of_strict_exchange_is_kept() -> None:
+    """Each key is a rule of `AccountRules`; what is left out is as with the word."""
+    said = {
+        "rules": "strict-exchange",
+        "guests": "run",
+        "allowance": 0.02,
+        "memory": "5d",
+        "cap": 0.1,
+        "account": "30min",
+        "lost_work": "2h",
+        "empty_returns": 3,
+        "balance": "12h",
+    }
+    rails = site(rails=said).constraints_in_force
+    account = AccountRules("run", 0.02, 5 * DAY, 0.1, 1800.0, 2 * HOUR, 3)
+    assert rails == ExchangeConstraints(balance=12 * HOUR, account=account)
+    assert site(rails="strict-exchange").constraints_in_force == STRICT_EXCHANGE
+    assert site(rails={"rules": "strict-exchange"}).constraints_in_force == STRICT_EXCHANGE
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"allowance": "much"}, "much"),
+        ({"allowance": -0.1}, "greater than or equal to 0"),
+        ({"guests": "stay"}, "there are: preempt, run"),
+        ({"memory": "-1d"}, "is no span of time"),
+        ({"memory": 0}, "at least 1 s is needed"),
+        ({"account": 0.5}, "at least 1 s is needed"),
+        ({"lost_work": "often"}, "is no span of time"),
+        ({"empty_returns": 0}, "greater than or equal to 1"),
+        ({"rules": "fair-exchange", "guests": "run"}, 'rules = "strict-exchange" does'),
+    ],
+)
+def test_an_account_that_cannot_be_kept_so_is_refused(wrong: dict[str, Any], said: str) -> None:
+    """The text says what is wrong, and what there is."""
+    with pytest.raises(ValidationError, match=re.escape(said)):
+        site(rails={"rules": "strict-exchange"} | wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"every": "-1h"}, "is no span of time"),
+        ({"every": 0}, "at least 1 s is needed"),
+        ({"every": "1h", "jobs": 0}, "greater than or equal to 1"),
+        ({"jobs": 2}, "Field required"),
+        ({"every": "1h", "file": "state"}, "Extra inputs"),
+    ],
+)
+def test_impossible_checkpoints_are_refused(wrong: dict[str, Any], said: str) -> None:
+    """They are of a workload."""
+    with pytest.raises(ValidationError, match=re.escape(said)):
+        site(workload=WORKLOAD | {"checkpoint": wrong})
+
+
+def test_checkpoints_are_said_of_a_workload() -> None:
+    """All of its jobs keep their state, or every so many-th."""
+    said = site(workload=WORKLOAD | {"checkpoint": {"every": "1h", "jobs": 2}}).workload.checkpoint
+    assert said is not None
+    assert (said.every, said.jobs) == (3600, 2)
+
+
+def test_strict_exchange_offers_again_unless_said_otherwise() -> None:
+    """Others only offer again where it is said."""
+    strict, fair = Constrained(STRICT_EXCHANGE), Constrained(FAIR_EXCHANGE)
+    assert rounds_in_force(None, [fair, strict]) == 900
+    assert rounds_in_force(60.0, [strict]) == 60
+    assert rounds_in_force(None, [fair]) is None

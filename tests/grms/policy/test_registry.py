@@ -21,7 +21,14 @@ from tests.training_grids import YES
 
 def test_every_word_names_its_policy() -> None:
     """The words of files are the names of policies; no exchange is no policy."""
-    assert POOL_WORDS == ("awf", "keep", "start-now", "short-guests", "fair-exchange")
+    assert POOL_WORDS == (
+        "awf",
+        "keep",
+        "start-now",
+        "short-guests",
+        "fair-exchange",
+        "strict-exchange",
+    )
     assert (*POOL_WORDS, "none") == TRANSFER_WORDS
     assert TRANSFER_DEFAULT == "awf"
     shelf = PolicyShelf()

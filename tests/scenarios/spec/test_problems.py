@@ -137,14 +137,14 @@ ONE_BY_ONE = [
         with_sites({"name": "A", "transfer": {"default": "afw"}}),
         (
             "sites.A.transfer.default: 'afw' is no transfer policy, did you mean 'awf'? "
-            "there are: awf, keep, start-now, short-guests, fair-exchange, none, and the path of a rule base file (*.json)"
+            "there are: awf, keep, start-now, short-guests, fair-exchange, strict-exchange, none, and the path of a rule base file (*.json)"
         ),
     ),
     (
         with_sites({"name": "A", "transfer": {"pool": [{"processors": 1, "policy": "x"}]}}),
         (
             "sites.A.transfer.pool[0].policy: 'x' is no transfer policy; "
-            "there are: awf, keep, start-now, short-guests, fair-exchange, and the path of a rule base file (*.json)"
+            "there are: awf, keep, start-now, short-guests, fair-exchange, strict-exchange, and the path of a rule base file (*.json)"
         ),
     ),
     (

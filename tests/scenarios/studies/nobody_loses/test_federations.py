@@ -107,6 +107,9 @@ def test_gain_is_the_share_of_awrt_that_is_saved() -> None:
         Case("x", ("kth-w", "ctc-6"), "easy", f"{ROUNDS} headroom 0.5"),
         Case("x", ("kth-f", "ctc-q"), "mixed", "awf"),
         Case("x", ("kth-5", "ctc-5"), "easy", "short-guests", draw=2),
+        Case("x", ("kth-6", "ctc-6"), "easy", "strict-exchange half", 0, "free-rider"),
+        Case("x", ("kth@20+165", "ctc-6"), "fcfs,easy", "strict-exchange"),
+        Case("x", ("lublin32x60s5+20", "ctc-6"), "easy,fcfs", "strict-exchange run"),
     ],
 )
 def test_every_kind_of_case_is_a_federation(case: Case) -> None:

@@ -21,6 +21,9 @@ def test_the_page_has_every_part_and_where_it_is_weak() -> None:
         "Byzantine partners",
         "Adoption and chance",
         "headroom",
+        "Federations by chance",
+        "Strict exchange on the four logs",
+        "Strict exchange among others",
     ):
         assert words in page
     assert all(escape(point) in page for point in WEAK)

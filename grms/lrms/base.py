@@ -9,6 +9,8 @@ The rules that keep a job from being lost and from running twice:
 - Every job has a key, unique for all time. A key that the LRMS has is never submitted a second
   time: `submit` then does nothing. After `LrmsUnavailableError` a command may have taken effect or
   not; the caller looks the key up before it repeats it.
+- A refusal is about one attempt. An earlier one without an answer may arrive later: where the caller
+  gives the job up, as it does a partner's job that is refused and any job that it has cancelled, it does not start.
 - A batch system may forget what it has acknowledged, and undo a cancel or a release. Its adapter
   then emits `Lost`, `Vanished` and `Appeared`, and takes precautions of its own: it may hold what
   it submits until it is sure, and release it last.

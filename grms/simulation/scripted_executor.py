@@ -1,16 +1,18 @@
 """A batch system behind the port that misbehaves as real ones do.
 
-It answers late, or not at all; a command without an answer may have been carried out. It forgets
-what it has acknowledged, restarts jobs, lets others hold and cancel them, and forgets those that
+It answers late, or not at all; a command without an answer may have been carried out, or be carried out when nobody
+waits for its answer any more. It forgets what it has acknowledged, restarts jobs, lets others hold and cancel them, and forgets those that
 have ended. The truth happens on a `FakeLrms`; the port reports it at intervals, in order.
 """
 
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from grms.lrms.base import (
     Accepted,
+    Appeared,
     Away,
     Back,
     Ended,
@@ -43,6 +45,8 @@ class LrmsFaults:
     Attributes:
         latency: of an answer, seconds on average.
         silence: probability that a command has no answer; it was carried out in half of these.
+        late: probability that a submission that was not carried out then comes later.
+        late_mean: by how much later, seconds on average.
         away: probability that it goes away between two looks.
         away_mean: for how long, seconds on average.
         loss: probability that it forgets a job that waits, between two looks.
@@ -59,6 +63,8 @@ class LrmsFaults:
 
     latency: float = 0.05
     silence: float = 0.0
+    late: float = 0.0
+    late_mean: float = 1.0
     away: float = 0.0
     away_mean: float = 4.0
     loss: float = 0.0
@@ -74,7 +80,7 @@ class LrmsFaults:
     def calm(self) -> None:
         """Ends all misfortunes; answers are late for good."""
         self.silence = self.away = self.loss = self.requeue = self.others = self.hold = 0.0
-        self.refusal = self.shut = 0.0
+        self.refusal = self.shut = self.late = 0.0
 
 
 class ScriptedLrms:
@@ -106,6 +112,7 @@ class ScriptedLrms:
         self._told_away = False
         self._shut_until = 0.0
         self._hindered: set[str] = set()
+        self._unwanted: set[str] = set()
         machine.listener = self._happened
 
     # --- the port ------------------------------------------------------------------------------
@@ -145,16 +152,36 @@ class ScriptedLrms:
             if job.key in self.machine.jobs:
                 return
             if self._is_shut and not self.machine.stopped:
+                if job.partner:
+                    self._unwanted.add(job.key)
                 raise LrmsRefusedError("it is shut", passing=True)
-            assert job.program is not None
-            request = Request(job.processors, job.requested_time)
-            try:
-                self.machine.submit(job.key, request, job.program.script.encode(), held=held)
-            except ValueError as error:
-                raise LrmsRefusedError(str(error)) from error
+            self._unwanted.discard(job.key)
+            self._take(job, held=held)
             self._untold.append(Accepted(job.key))
 
-        await self._asked(do)
+        await self._asked(do, late=lambda: self._comes_late(job, held=held))
+
+    def _take(self, job: LrmsJob, *, held: bool) -> None:
+        assert job.program is not None
+        request = Request(job.processors, job.requested_time)
+        try:
+            self.machine.submit(job.key, request, job.program.script.encode(), held=held)
+        except ValueError as error:
+            self._unwanted.add(job.key)
+            raise LrmsRefusedError(str(error)) from error
+
+    def _comes_late(self, job: LrmsJob, *, held: bool) -> None:
+        # A second copy is useless. One that was refused since, or cancelled, stays held as the port says, and whoever
+        # has given it up is told.
+        if job.key in self.machine.jobs or self._is_shut:
+            return
+        unwanted = job.key in self._unwanted
+        with suppress(LrmsRefusedError):
+            self._take(job, held=held or unwanted)
+            came = self.machine.jobs[job.key]
+            self._untold.append(
+                Appeared(job.key, self._record(came)) if unwanted else Accepted(job.key)
+            )
 
     async def release(self, key: str) -> None:
         """Releases a held job."""
@@ -177,6 +204,8 @@ class ScriptedLrms:
             )
             if not refused:
                 done = self.machine.cancel(key, only_waiting=only_waiting)
+                if not (done or only_waiting or key in self.machine.jobs):
+                    self._unwanted.add(key)
 
         await self._asked(do)
         if refused:
@@ -210,13 +239,16 @@ class ScriptedLrms:
     def _is_shut(self) -> bool:
         return self.machine.clock.now < self._shut_until
 
-    async def _asked(self, do: Callable[[], None]) -> None:
-        # What is done, is done in the middle of the time that it takes.
+    async def _asked(self, do: Callable[[], None], late: Callable[[], None] | None = None) -> None:
+        # What is done, is done in the middle of the time that it takes; or afterwards, where that is possible.
         draws, latency = self._draws, self.lrms_faults.latency
         await self._sleep(draws.exponential(latency))
         silent = self._is_away or draws.chance(self.lrms_faults.silence)
         if not silent or draws.chance(0.5):
             do()
+        elif late is not None and self.lrms_faults.late and draws.chance(self.lrms_faults.late):
+            after = draws.exponential(self.lrms_faults.late_mean)
+            self.machine.clock.after(latency + after, late)
         await self._sleep(draws.exponential(latency))
         if silent:
             raise LrmsUnavailableError("the controller does not answer")
@@ -329,4 +361,5 @@ def drawn_lrms_faults(draws: RandomSource, *, always: bool) -> LrmsFaults | None
         refusal=60.0 * others,
         hold=(0.0, 0.05)[draws.integer(0, 1)],
         shut=(0.0, 0.03, 0.1)[draws.integer(0, 2)],
+        late=(0.0, 0.5)[draws.integer(0, 1)],
     )

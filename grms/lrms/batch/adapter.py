@@ -22,7 +22,6 @@ from grms.lrms.base import (
     LrmsRecord,
     LrmsRefusedError,
     LrmsSnapshot,
-    LrmsUnavailableError,
     Program,
     Tell,
     Unseen,
@@ -138,21 +137,22 @@ class BatchLrms:
         known = self._tracker.job(key)
         if known is not None and not known.number and known.end is None:
             await self._poller.new()  # it was submitted, and the answer has not come
-            known = self._tracker.job(key)
-        if known is not None and (known.number or known.end is not None):
-            await self._want_more(known, want)
-            return
-        if await self._had_before(key):
+        if await self._came(key, want) or await self._had_before(key):
             return
         try:
             _check_taken(job, (await self._poller.last()).table)
             job = await self._placed(job)
             folder = await self._prepared(job, program, run=not held)
+            if await self._came(key, want):
+                return
             self._tracker.intended(key, want)
             number = await self._system.submit(self._system.encode(key), job, folder)
         except (LrmsRefusedError, LrmsDiskError) as error:
-            # This attempt, or an earlier one, may have reached the batch system all the same. If a local job is
-            # resubmitted, it is found; if it is over here, or goes elsewhere, it stays held.
+            # This attempt, or an earlier one, may have reached the batch system all the same. What a poll has shown
+            # meanwhile is there, and may have been released: it is not refused. If a local job is resubmitted, it is
+            # found; if it is over here, or goes elsewhere, it stays held.
+            if await self._came(key, want):
+                return
             if job.partner or (isinstance(error, LrmsRefusedError) and not error.passing):
                 self._tracker.refused(key)
                 await self._disk.do(self._spool.drop, key)
@@ -251,19 +251,18 @@ class BatchLrms:
             except LrmsRefusedError:
                 await self._system.release(row)
                 raise
-            if self._spool.account(key) and await self._was_faster(key):
+            if await self._was_faster(key):
                 return False
         self._gone(key)
         self._poller.want()
         return True
 
     async def _was_faster(self, key: str) -> bool:
-        # Whether its own user has lifted the hold, and it had begun when it was to be ended, which ends none that has.
-        try:
-            row = await self._living(key, only_waiting=False)
-            return (row is not None and row.phase in _STARTED) or await self._has_begun(key)
-        except LrmsUnavailableError:
-            return False  # it was ended, as far as the batch system has said
+        # Whether somebody has lifted the hold, and it had begun when it was to be ended, which ends none that has. Its
+        # own user can, and where it runs as the daemon's account so can every other job of that account. Without a
+        # look nobody knows: the batch system has agreed to end what waits, and may have found nothing that does.
+        row = await self._living(key, only_waiting=False)
+        return (row is not None and row.phase in _STARTED) or await self._has_begun(key)
 
     async def look_up(self, key: str) -> LrmsRecord | None:
         """Returns what is known of a job."""
@@ -337,6 +336,14 @@ class BatchLrms:
             return False
         self._tracker.gone(key, marks.number if row is None else row.number, table.began_at)
         self._poller.want()
+        return True
+
+    async def _came(self, key: str, want: Want) -> bool:
+        # Whether an earlier attempt without an answer has come while this one was under way.
+        known = self._tracker.job(key)
+        if known is None or not (known.number or known.end is not None):
+            return False
+        await self._want_more(known, want)
         return True
 
     async def _want_more(self, job: TrackedJob, want: Want) -> None:

@@ -8,8 +8,10 @@
 - If the batch system loses a job while its submission is under way, that submission continues and is looked up
   afterwards, as it may be what got lost.
 - A local user's job that is refused for a passing reason is submitted again after a pause, which doubles. A
-  partner's job goes home at once. A refused job is nowhere: an attempt with unknown outcome is looked up before
-  the next.
+  partner's job goes home at once.
+- A refusal is about one attempt. Where an earlier one had no answer, it may have arrived since it was looked up, and
+  run: the job counts as refused only if another look-up, after the refusal, has not found it. One that is to end
+  meanwhile is looked up behind its cancellation, which nothing that arrives later outlives.
 - A job that is not found was never accepted, or was lost; unless it was seen running, or ended jobs are remembered
   for less time than it may have been there. Then it has ended, with an unknown outcome.
 """
@@ -55,6 +57,12 @@ class Call:
     command: LrmsSubmit | LrmsCancel
 
 
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    reason: str
+    undelivered: bool = False
+
+
 @dataclasses.dataclass(slots=True)
 class _Pending:
     command: LrmsSubmit | LrmsCancel
@@ -64,6 +72,9 @@ class _Pending:
     tried: bool = False  # by an attempt whose outcome was unknown, however long ago
     doubted: bool = False  # an answer may be about what has got lost meanwhile
     put_off: str = ""  # why it was refused for now
+    refusal: _Refusal | None = (
+        None  # final, unless the batch system has the job by an earlier attempt
+    )
 
 
 class LrmsQueue:
@@ -124,7 +135,7 @@ class LrmsQueue:
     def _make_ready(self, key: str, *, first: bool = False, at_once: bool = False) -> None:
         # Before what else its user waits for, or before everybody's.
         command = self._pending[key][0].command
-        if isinstance(command, LrmsCancel) and not command.only_waiting:
+        if _ends(command):
             (self._ends_ready.appendleft if first else self._ends_ready.append)(key)
             return
         whose = ("", "")
@@ -163,6 +174,9 @@ class LrmsQueue:
             return []
         assert not isinstance(answer, bool)
         news = self.looked_up(command, answer, pending.since, now)
+        if news is None and pending.refusal is not None:
+            refusal = pending.refusal
+            news = self.refusal(command, refusal.reason, undelivered=refusal.undelivered)
         if news is not None:
             self._done(key)
             return news
@@ -189,12 +203,28 @@ class LrmsQueue:
     def refused(self, call: Call, reason: str, *, undelivered: bool = False) -> list[LrmsNews]:
         """Takes a refusal for an answer, and returns the news.
 
+        A submission that an earlier attempt may have made all the same is looked up first.
+
         `undelivered`: the job's program has not arrived in time.
         """
+        if call.step is LrmsStep.SUBMIT and not self.is_first(call):
+            self._find_out(call.key, _Refusal(reason, undelivered))
+            return []
         self._leave(call.key)
         first = self._pending[call.key][0].attempts == 0
         self._done(call.key)
         return self.refusal(call.command, reason, undelivered=undelivered, first=first)
+
+    def _find_out(self, key: str, refusal: _Refusal) -> None:
+        # Whether an earlier attempt has come. Whoever wants the job's end has it before: what is cancelled is not
+        # started any more when it comes later, and a look-up before that would not know.
+        self._leave(key)
+        waiting = self._pending[key]
+        pending = waiting.popleft()
+        pending.step, pending.refusal, pending.attempts = LrmsStep.LOOK_UP, refusal, 0
+        ends = (place for place, other in enumerate(waiting, 1) if _ends(other.command))
+        waiting.insert(next(ends, 0), pending)
+        self._make_ready(key, first=True, at_once=True)
 
     def refusal(
         self,
@@ -246,10 +276,7 @@ class LrmsQueue:
 
     def is_to_end(self, key: str) -> bool:
         """Returns whether a job is to be cancelled, started or not, as soon as its turn comes."""
-        return any(
-            isinstance(pending.command, LrmsCancel) and not pending.command.only_waiting
-            for pending in self._pending.get(key, ())
-        )
+        return any(_ends(pending.command) for pending in self._pending.get(key, ()))
 
     def unanswered(self, call: Call, began: float) -> tuple[float, list[LrmsNews]]:
         """Notes that a call had no answer.
@@ -346,6 +373,11 @@ class LrmsQueue:
         if record.end is not None:
             news.append(port.Ended(key, record.end))
         return news
+
+
+def _ends(command: LrmsSubmit | LrmsCancel) -> bool:
+    # Whether it ends a job, started or not.
+    return isinstance(command, LrmsCancel) and not command.only_waiting
 
 
 def cancelled(command: LrmsCancel, *, done: bool | None, first: bool = True) -> list[LrmsNews]:

@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from grms.lrms.base import (
     Accepted,
+    Appeared,
     Away,
     Back,
     Ended,
@@ -153,3 +155,42 @@ def test_others_hold_and_cancel() -> None:
     stage.do(stage.lrms.submit(job("c")))
     assert stage.look() == [Accepted, Started, Ended]
     assert stage.told[-1].end.reason == "cancelled by root"  # type: ignore[union-attr]  # an end
+
+
+def test_a_submission_may_come_when_nobody_waits_for_its_answer() -> None:
+    """Later it runs as any other, once, however often it was handed over."""
+    stage = Stage(silence=1.0, late=1.0, late_mean=3.0)
+    for number in range(20):
+        answer = stage.do(stage.lrms.submit(job(str(number), processors=1)))
+        assert isinstance(answer, LrmsUnavailableError)
+    before = set(stage.machine.jobs)
+    assert len(before) < 20
+    stage.lrms_faults.silence = 0.0
+    for number in range(20):
+        stage.do(stage.lrms.submit(job(str(number), processors=1)))
+    stage.clock.advance(stage.clock.now + 200.0)
+    assert [each.runs for each in stage.machine.history] == [1] * 20
+
+
+def test_what_was_given_up_before_it_comes_stays_held() -> None:
+    """It was cancelled, or is a partner's and was refused, which has it run elsewhere; whoever gave it up is told."""
+    stage = Stage(silence=1.0, late=1.0, late_mean=20.0)
+    partners = [replace(job(str(number)), partner="south") for number in range(20)]
+    for each in partners:
+        stage.do(stage.lrms.submit(each))
+    stage.lrms_faults.silence = 0.0
+    given_up = set()
+    for each in partners[:10]:
+        if not stage.do(stage.lrms.cancel(each.key)) and each.key not in stage.machine.jobs:
+            given_up.add(each.key)
+    stage.lrms._shut_until = stage.clock.now + 5.0
+    for each in partners[10:]:
+        if isinstance(stage.do(stage.lrms.submit(each)), LrmsRefusedError):
+            given_up.add(each.key)
+    stage.clock.advance(stage.clock.now + 500.0)
+    late = [each for each in stage.machine.history if each.key in given_up]
+    assert late
+    assert all(each.held and not each.runs for each in late)
+    stage.look()
+    appeared = {event.key for event in stage.told if isinstance(event, Appeared)}
+    assert {each.key for each in late} <= appeared

@@ -110,6 +110,59 @@ class Overtaken(Forgetful):
         return False
 
 
+class Lifted(Forgetful):
+    """A batch system that ends only what waits, in which somebody lifts a hold just before that; its job then starts.
+
+    Attributes:
+        answers: whether it shows its queue after that.
+    """
+
+    def __init__(self, begun: Path | None, *, answers: bool = True) -> None:
+        super().__init__()
+        self._begun = begun
+        self.answers = True
+        self._will_answer = answers
+
+    async def look(self) -> QueueSnapshot:
+        """See `BatchSystem.look`."""
+        if not self.answers:
+            raise LrmsUnavailableError("timed out")
+        return await super().look()
+
+    async def hold(self, row: JobRow) -> None:
+        """See `BatchSystem.hold`."""
+        self.told.append("hold")
+        self.rows = (replace(row, phase=LrmsPhase.HELD),)
+
+    async def cancel(self, row: JobRow) -> bool:
+        """See `BatchSystem.cancel`."""
+        self.told.append("cancel")
+        self.rows = (replace(row, phase=LrmsPhase.RUNNING, start_time=self.now),)
+        if self._begun is not None:
+            self._begun.write_text("0 101\n")
+        self.answers = self._will_answer
+        return True
+
+
+@pytest.mark.parametrize("begun", [False, True])
+async def test_one_whose_hold_was_lifted_is_not_let_go(tmp_path: Path, begun: bool) -> None:
+    """Its user can release it, and runs it under the account of the daemon: it runs here, and must not elsewhere."""
+    system = Lifted(Spool(tmp_path).place(KEY) / "begun" if begun else None)
+    lrms = await waiting(system, tmp_path)
+    assert not await lrms.cancel(KEY, only_waiting=True)
+    assert system.told == ["submit", "hold", "cancel"]
+
+
+async def test_one_that_may_have_started_is_let_go_only_after_a_look(tmp_path: Path) -> None:
+    """The batch system was to end what waits, and does not say what became of it: nobody knows whether it runs."""
+    system = Lifted(None, answers=False)
+    lrms = await waiting(system, tmp_path)
+    with pytest.raises(LrmsUnavailableError, match="timed out"):
+        await lrms.cancel(KEY, only_waiting=True)
+    system.answers = True
+    assert not await lrms.cancel(KEY, only_waiting=True)
+
+
 async def test_what_an_administrator_was_faster_to_end_is_not_let_go(tmp_path: Path) -> None:
     """The batch system has no such job any more when it is to end it, and the answer says so."""
     system = Overtaken()

@@ -157,6 +157,53 @@ async def test_a_partners_job_that_has_gone_home_is_never_released_here(
     assert scene.system.told == ["cancel"]
 
 
+class Meanwhile(Scene):
+    """A scene in which a job whose submission had no answer comes while it is submitted again."""
+
+    async def comes(self) -> None:
+        """Lets it come, and looks until it is released."""
+        self.system.rows = (HELD,)
+        await self.looks()
+        assert self.system.told == ["release"]
+
+
+@pytest.mark.parametrize("job", [PARTNERS, OWN], ids=["a partner's", "own"])
+@pytest.mark.parametrize("when", ["prepared", "asked"])
+async def test_what_has_come_while_it_was_submitted_again_is_not_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str, job: LrmsJob
+) -> None:
+    """A look has found it, and it was released: refused, it would run elsewhere as well."""
+    scene = Meanwhile(tmp_path)
+    await scene.lrms.open()
+    with pytest.raises(LrmsUnavailableError, match="timed out"):
+        await scene.lrms.submit(job)
+    assert await scene.lrms.look_up(KEY) is None
+    attempts = 0
+
+    async def submit(*_: object) -> str:
+        nonlocal attempts
+        attempts += 1
+        await scene.comes()
+        raise LrmsRefusedError("too many jobs")
+
+    async def prepared(*_: object, **__: object) -> Path:
+        await scene.comes()
+        raise LrmsDiskError("No space left on device", unbegun=True)
+
+    if when == "asked":
+        monkeypatch.setattr(scene.system, "submit", submit)
+    else:
+        monkeypatch.setattr(scene.lrms, "_prepared", prepared)
+    await scene.lrms.submit(job)
+    assert attempts == (when == "asked")
+    record = await scene.lrms.look_up(KEY)
+    assert record is not None
+    assert record.phase is LrmsPhase.WAITING
+    await scene.looks()
+    assert scene.system.told == ["release"]
+    assert [type(event) for event in scene.events] == [Accepted]
+
+
 async def test_a_job_whose_marks_cannot_be_deleted_does_not_go_home(tmp_path: Path) -> None:
     """By them it would be released should it come late: it is asked again."""
     scene = Scene(tmp_path)

@@ -484,3 +484,85 @@ def test_nobody_waits_for_all_of_anothers_jobs(users: list[str], at_once: int) -
         for other in left:
             waits = before.count(other) < left[other]
             assert not waits or before.count(user) <= before.count(other)
+
+
+def unanswered_before(waiting: LrmsQueue) -> Call:
+    """Returns the second attempt of a submission whose first one had no answer, and was not found."""
+    waiting.add(submission("a"))
+    (call,) = waiting.calls()
+    waiting.unanswered(call, 1.0)
+    waiting.again(call)
+    (look,) = waiting.calls()
+    assert look.step is LrmsStep.LOOK_UP
+    assert waiting.answered(look, None, 2.0) == []
+    (second,) = waiting.calls()
+    assert second.step is LrmsStep.SUBMIT
+    return second
+
+
+@pytest.mark.parametrize("undelivered", [False, True])
+@pytest.mark.parametrize("came", [False, True])
+def test_a_refusal_of_a_repetition_is_no_end_before_the_first_attempt_is_looked_for(
+    came: bool, undelivered: bool
+) -> None:
+    """It may have come since it was looked up, and be released: whoever ran it elsewhere would run it twice."""
+    waiting = queue()
+    second = unanswered_before(waiting)
+    assert waiting.refused(second, "no", undelivered=undelivered) == []
+    (look,) = waiting.calls()
+    assert look.step is LrmsStep.LOOK_UP
+    found = LrmsRecord(LrmsPhase.RUNNING, 3.0) if came else None
+    news = waiting.answered(look, found, 4.0)
+    if came:
+        assert news == [base.Accepted("a"), base.Started("a", 3.0)]
+    else:
+        assert news == [LrmsRefused("a", "no", undelivered)]
+    assert len(waiting) == 0
+
+
+def test_a_refusal_after_a_restart_is_looked_into_too() -> None:
+    """An attempt of an earlier process may have had no answer."""
+    waiting = queue()
+    waiting.add(submission("a", lookup=True))
+    (look,) = waiting.calls()
+    assert waiting.answered(look, None, 1.0) == []
+    (call,) = waiting.calls()
+    assert waiting.refused(call, "too wide") == []
+    (again,) = waiting.calls()
+    assert again.step is LrmsStep.LOOK_UP
+    assert waiting.answered(again, None, 2.0) == [LrmsRefused("a", "too wide")]
+
+
+@pytest.mark.parametrize("came", [False, True])
+def test_what_was_put_off_and_is_to_end_is_looked_for_behind_its_cancel(came: bool) -> None:
+    """The attempt before had no answer: told as cancelled before that, it could run all the same."""
+    waiting = queue()
+    second = unanswered_before(waiting)
+    _, news = waiting.put_off(second, "it is shut")
+    assert news == [LrmsRefused("a", "it is shut", passing=True)]
+    end = LrmsCancel(0, "a")
+    waiting.add(end)
+    assert waiting.resume(second) == []
+    (cancel,) = waiting.calls()
+    assert cancel.command is end
+    assert waiting.answered(cancel, came, 3.0) == []
+    (look,) = waiting.calls()
+    assert look.step is LrmsStep.LOOK_UP
+    over = LrmsRecord(LrmsPhase.ENDED, 2.5, LrmsEnd(Outcome.CANCELLED, 3.0, 0.5))
+    news = waiting.answered(look, over if came else None, 4.0)
+    if came:
+        assert over.end is not None
+        assert news == [base.Accepted("a"), base.Started("a", 2.5), base.Ended("a", over.end)]
+    else:
+        assert news == [LrmsRefused("a", "it is shut")]
+    assert len(waiting) == 0
+
+
+def test_what_was_put_off_at_its_first_attempt_ends_at_once() -> None:
+    """Nothing of it can be anywhere."""
+    waiting = queue()
+    waiting.add(submission("a"))
+    (call,) = waiting.calls()
+    waiting.put_off(call, "it is shut")
+    waiting.add(LrmsCancel(0, "a"))
+    assert waiting.resume(call) == [LrmsRefused("a", "it is shut")]

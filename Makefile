@@ -16,7 +16,7 @@ LOCKED ?=
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run unit test test-thorough system coverage lint format docs man bench bench-jobshop mutants debug proto lock dist release clean
+.PHONY: help setup run unit test test-thorough system coverage lint format docs man bench bench-jobshop mutants model debug proto lock dist release clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -142,6 +142,9 @@ mutants: setup  ## Change the pure cores and the policy in small ways; at least 
 	  noticed, lives = found['killed'] + found['timeout'], found['survived'] + found['no_tests']; \
 	  print(f'{noticed} changes noticed, {lives} not (reasons: benchmarks/mutants.md)'); \
 	  raise SystemExit(not '$(MUTANTS)' and noticed < 0.95 * (noticed + lives))"
+
+model:  ## Check the model of the offer protocol, exhaustively; needs Debian's spin
+	$(PYTHON) docs/model/check.py
 
 proto: setup  ## Regenerate the code of the wire contract
 	$(BIN)/python proto/generate.py

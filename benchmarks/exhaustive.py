@@ -1,0 +1,85 @@
+"""Visits all states of a few sites within bounds: every order of messages, losses, crashes and the rest.
+
+    python -m benchmarks.exhaustive                    all bounds that are not in figures-exhaustive.json yet
+    python -m benchmarks.exhaustive --anew             all of them
+    python -m benchmarks.exhaustive --bound NAME --dry one of them, and nothing is kept
+    python -m benchmarks.exhaustive --list             their names
+
+What is found that must not be is told as a shortest story, and the status is 1. The figures go to
+figures-exhaustive.json beside this file, each with the machine and the commit. docs/exhaustive.md explains them.
+"""
+
+import argparse
+import gc
+import json
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.run import machine
+from grms.simulation.exhaustive.bounds import LARGE, SMALL
+from grms.simulation.exhaustive.model import Bound
+from grms.simulation.exhaustive.search import Found, explore
+
+FIGURES: Final = Path(__file__).with_name("figures-exhaustive.json")
+LEFT_OUT: Final = ("story", "labels", "stuck", "violation")
+
+
+def figures(bound: Bound, found: Found, seconds: float) -> dict[str, Any]:
+    """Returns what is kept of an exploration."""
+    told = {key: value for key, value in asdict(found).items() if key not in LEFT_OUT}
+    faults = {kind: most for kind, most in bound.faults.items() if most}
+    return {
+        **told,
+        "faults": faults,
+        "sites": len(bound.settings),
+        "jobs": len(bound.homes),
+        "violations": int(bool(found.violation)),
+        "seconds": round(seconds, 1),
+        "machine": machine(),
+    }
+
+
+def main() -> int:
+    """Runs it."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--bound", help="the name of one bound; by default all")
+    parser.add_argument("--most", type=int, default=20_000_000, help="states at most of each")
+    parser.add_argument("--anew", action="store_true", help="also what has figures already")
+    parser.add_argument("--dry", action="store_true", help="keep no figures")
+    parser.add_argument("--list", action="store_true", help="name the bounds, and do nothing")
+    options = parser.parse_args()
+    bounds = [one for one in (*SMALL, *LARGE) if options.bound in {None, one.name}]
+    if options.list or not bounds:
+        print("\n".join(one.name for one in (*SMALL, *LARGE)))
+        return int(not bounds)
+    kept = json.loads(FIGURES.read_text(encoding="utf-8")) if FIGURES.exists() else {}
+    # Nothing here is ever garbage, and there are very many objects.
+    gc.disable()
+    bad = 0
+    for bound in bounds:
+        if bound.name in kept and not (options.anew or options.bound):
+            continue
+        begin = time.perf_counter()
+        found = explore(bound, most=options.most)
+        seconds = time.perf_counter() - begin
+        print(
+            f"{bound.name}: {found.states} states, {found.transitions} transitions, {seconds:.1f} s"
+            f"{'' if found.complete or found.violation else ', NOT ALL OF THEM'}",
+            flush=True,
+        )
+        if found.violation:
+            bad += 1
+            print("\n".join([f"  {found.violation}", *(f"  {line}" for line in found.story)]))
+        if not options.dry:
+            kept[bound.name] = figures(bound, found, seconds)
+            FIGURES.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    return int(bad > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,299 @@
+"""All that may happen to a site, and what follows: once for each of its states."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from grms.lrms.base import Hindered
+from grms.simulation.exhaustive.batch import (
+    COMPLETED,
+    GONE,
+    NEW,
+    OVER,
+    RUNS,
+    WAITS,
+    BatchJob,
+    forgotten,
+    moved,
+)
+from grms.simulation.exhaustive.model import FoundError, Label
+from grms.simulation.exhaustive.numbers import Numbers
+from grms.simulation.exhaustive.turns import (
+    NAME,
+    NOTHING,
+    USER,
+    Actor,
+    Effect,
+    Result,
+    Turn,
+    ViolationError,
+    Wish,
+    load,
+)
+from grms.site.model.commands import SendOffer
+from grms.site.model.events import (
+    Cancel,
+    LrmsRefused,
+    PartnerDown,
+    PartnerLost,
+    Resubmit,
+    RoundDue,
+    Submit,
+    TakeBack,
+    TimePassed,
+    WriteOff,
+)
+from grms.site.model.jobs import OfferId
+
+Move = tuple[int, int, int, Label]
+"""What it costs, the actor after it, what it does to the network, and what it is."""
+
+
+class Moves:
+    """What may happen to sites."""
+
+    def __init__(self, numbers: Numbers) -> None:
+        self.numbers = numbers
+        self._deliveries: dict[tuple[int, int, int], list[Move]] = {}
+        self._timeouts: dict[tuple[int, int, int], list[Move]] = {}
+        self._ups: dict[tuple[int, int, int, OfferId | None], list[Move]] = {}
+
+    def _results(
+        self, place: int, results: Iterable[Result], label: Label, *kinds: str
+    ) -> list[Move]:
+        moves: list[Move] = []
+        for one in results:
+            cost = one.cost if one.cost != "crash" else f"crash {place}"
+            number = self.numbers.budgets.cost(*kinds, cost)
+            if number >= 0:
+                told = (*label, one.cost, one.step) if one.cost else label
+                actor = self.numbers.actor(place, one.actor, told)
+                moves.append((number, actor, self.numbers.effect(one.effect), told))
+        return moves
+
+    def _turn(
+        self, place: int, actor: Actor, happen: Callable[[Turn], None], label: Label, *kinds: str
+    ) -> list[Move]:
+        if self.numbers.budgets.cost(*kinds) < 0:
+            return []
+        try:
+            results = self.numbers.sites[place].turn(actor, happen)
+        except ViolationError as error:
+            raise FoundError(str(error), label) from error
+        return self._results(place, results, label, *kinds)
+
+    def of_site(self, place: int, number: int) -> list[Move]:
+        """Returns all that may happen to a site without a message, or a look at a partner."""
+        actor, site = self.numbers.actors[place][number], self.numbers.sites[place]
+        moves = self._of_batch(place, actor)
+        if not actor.up:
+            moves += self._turn(place, actor, Turn.start, (place, "starts"))
+            return moves
+        dead = Result("crash", site.crashed(actor), Effect(dies=True))
+        moves += self._results(place, [dead], (place, "idle"))
+        if actor.outbox:
+            label: Label = (place, "its records are durable")
+            try:
+                moves += self._results(place, Turn(site, actor).flushed(), label)
+            except (AssertionError, KeyError, ValueError) as error:
+                raise FoundError(f"{self.numbers.judge.name(place)}: {error}", label) from error
+        if actor.news:
+            moves += self._turn(place, actor, Turn.hear, (place, "the batch system answers"))
+        for job in actor.jobs:
+            if job.heard not in {"", job.phase}:
+                key = job.key
+                moves += self._turn(
+                    place,
+                    actor,
+                    partial(Turn.look, key=key),
+                    (place, "looks at", key),
+                )
+        moves += self._of_users(place, actor)
+        moves += self._of_operators(place, actor)
+        return moves
+
+    def _of_users(self, place: int, actor: Actor) -> list[Move]:
+        moves: list[Move] = []
+        asked = {ref for _, ref in actor.outbox}
+        for at, (wish, told) in enumerate(
+            zip(self.numbers.sites[place].wishes, actor.told, strict=True)
+        ):
+            if not told.submitted:
+                if ("submit", at) not in asked:
+                    moves += self._turn(
+                        place, actor, _submits(wish, at), (place, "a user submits", at)
+                    )
+                break  # one after the other
+            if told.cancel == "told" or ("cancel", at) in asked:
+                continue
+            wanted = list(actor.told)
+            wanted[at] = told._replace(cancel="wanted")
+            moves += self._turn(
+                place,
+                actor._replace(told=tuple(wanted)),
+                _cancels(f"{self.numbers.judge.name(place)}-{at + 1}", at),
+                (place, "a user cancels", at),
+                "" if told.cancel else "cancel",
+            )
+        return moves
+
+    def _of_operators(self, place: int, actor: Actor) -> list[Move]:
+        known, moves = self.numbers.judge.known(place, actor), list[Move]()
+        if known.held:
+            moves += self._turn(place, actor, _time_passes, (place, "places expire"), "expire")
+        if known.waits:
+            moves += self._turn(
+                place,
+                actor,
+                lambda turn: turn.happen(lambda i: RoundDue(i, load())),
+                (place, "offers again what waits"),
+                "round",
+            )
+        for job_id in known.away:
+            for kind, act in (
+                ("take back", TakeBack),
+                ("resubmit", Resubmit),
+                ("write off", WriteOff),
+            ):
+                moves += self._turn(
+                    place, actor, _acts(act, job_id), (place, f"an operator: {kind}", job_id), kind
+                )
+        for at, name in enumerate(one.name for one in self.numbers.bound.settings):
+            if at == place:
+                continue
+            if at not in known.unreachable:
+                moves += self._turn(
+                    place, actor, _down(name), (place, "does not reach", name), "down"
+                )
+            else:
+                moves += self._turn(place, actor, _lost(name), (place, "has lost", name), "lost")
+        return moves
+
+    def _of_batch(self, place: int, actor: Actor) -> list[Move]:
+        # A batch system goes on whether anybody is above it or not.
+        moves: list[Move] = []
+        for job in actor.jobs:
+            steps: list[tuple[str, str]] = []
+            if job.phase == WAITS:
+                steps = [(RUNS, ""), (GONE, "gone")] if not job.runs else [(RUNS, "")]
+            elif job.phase == RUNS:
+                steps = [(COMPLETED, ""), (WAITS, "requeue")]
+            for phase, kind in steps:
+                after = actor._replace(jobs=moved(job, actor.jobs, phase))
+                moves += self._batch_move(place, after, (place, "job", job.key, phase), kind)
+            if actor.up:
+                moves += self._batch_says(place, actor, job)
+        return moves
+
+    def _batch_says(self, place: int, actor: Actor, job: BatchJob) -> list[Move]:
+        moves: list[Move] = []
+        key, told = job.key, (place, "the batch system")
+        guest = not key.startswith(f"{self.numbers.judge.name(place)}/")
+        if guest and job.phase == WAITS and job.heard == NEW:
+            jobs = tuple(one for one in actor.jobs if one.key != key)
+            news = (*actor.news, LrmsRefused(key, "it is shut"))
+            after = actor._replace(jobs=jobs, news=news)
+            moves += self._batch_move(place, after, (*told, "refuses", key), "refuse")
+        if job.phase == WAITS and job.heard == WAITS:
+            news = (*actor.news, Hindered(key, "it is shut"))
+            after = actor._replace(news=news)
+            moves += self._batch_move(place, after, (*told, "does not start", key), "hinder")
+        if job.phase in OVER and job.heard == job.phase and not actor.outbox:
+            after = actor._replace(jobs=forgotten(job, actor.jobs))
+            moves += self._batch_move(place, after, (*told, "forgets", key), "forget")
+        return moves
+
+    def _batch_move(self, place: int, after: Actor, label: Label, kind: str) -> list[Move]:
+        if self.numbers.budgets.cost(kind) < 0:
+            return []
+        return self._results(place, [Result("", after, NOTHING)], label, kind)
+
+    # --- between sites ---
+
+    def delivered(self, place: int, number: int, message: int) -> list[Move]:
+        """Returns what follows when a message arrives."""
+        key = place, number, message
+        moves = self._deliveries.get(key)
+        if moves is None:
+            actor, told = self.numbers.actors[place][number], self.numbers.messages[message]
+            label: Label = (place, "gets", told)
+            if told.answer is None:
+                moves = self._turn(place, actor, lambda turn: turn.asked(told), label)
+                if isinstance(told.question, SendOffer):
+                    moves += self._turn(
+                        place,
+                        actor,
+                        lambda turn: turn.asked(told, busy=True),
+                        (*label, "while it is full"),
+                        "busy",
+                    )
+            else:
+                moves = self._turn(
+                    place, actor, lambda turn: turn.answered(told.call, told.answer), label
+                )
+            self._deliveries[key] = moves
+        return moves
+
+    def unanswered(self, place: int, number: int, call: int) -> list[Move]:
+        """Returns what follows when a call has had no answer for too long."""
+        key = place, number, call
+        moves = self._timeouts.get(key)
+        if moves is None:
+            actor = self.numbers.actors[place][number]
+            command = dict(actor.calls)[call]
+            moves = self._timeouts[key] = self._turn(
+                place,
+                actor,
+                lambda turn: turn.answered(call, None),
+                (place, "no answer to", command),
+            )
+        return moves
+
+    def up(self, place: int, number: int, partner: int, seen: OfferId | None) -> list[Move]:
+        """Returns what follows when a partner is reached, which has seen that offer last."""
+        key = place, number, partner, seen
+        moves = self._ups.get(key)
+        if moves is None:
+            moves = self._ups[key] = self._turn(
+                place,
+                self.numbers.actors[place][number],
+                lambda turn: turn.partner_up(partner, seen),
+                (place, "reaches", self.numbers.judge.name(partner)),
+            )
+        return moves
+
+
+def _submits(wish: Wish, at: int) -> Callable[[Turn], None]:
+    def happen(turn: Turn) -> None:
+        turn.happen(
+            lambda i: Submit(i, load(), USER, wish.key, NAME, wish.request, wish.payload),
+            ("submit", at),
+        )
+
+    return happen
+
+
+def _cancels(job_id: str, at: int) -> Callable[[Turn], None]:
+    def happen(turn: Turn) -> None:
+        turn.happen(lambda i: Cancel(i, load(), job_id, USER), ("cancel", at))
+
+    return happen
+
+
+def _acts(act: type[TakeBack | Resubmit | WriteOff], job_id: str) -> Callable[[Turn], None]:
+    def happen(turn: Turn) -> None:
+        turn.happen(lambda i: act(i, load(), job_id, "root"), ("operator", 0))
+
+    return happen
+
+
+def _time_passes(turn: Turn) -> None:
+    turn.age += 1
+    turn.happen(lambda i: TimePassed(i, load()))
+
+
+def _down(name: str) -> Callable[[Turn], None]:
+    return lambda turn: turn.happen(lambda i: PartnerDown(i, name))
+
+
+def _lost(name: str) -> Callable[[Turn], None]:
+    return lambda turn: turn.happen(lambda i: PartnerLost(i, load(), name))

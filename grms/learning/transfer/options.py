@@ -9,7 +9,13 @@ import click
 from lrms_sim.cli.running import SEED_MAX
 from lrms_sim.util.option_fields import option
 
-CONSTRAINTS_WORDS: Final = ("none", "start-now", "short-guests", "fair-exchange")
+CONSTRAINTS_WORDS: Final = (
+    "none",
+    "start-now",
+    "short-guests",
+    "fair-exchange",
+    "strict-exchange",
+)
 """The words of `grms.policy.constraints_table`, which is slow to import; a test compares them."""
 
 FEATURE_WORDS: Final = (

@@ -16,15 +16,23 @@ from grms.learning.transfer.encoding import RuleBaseSettings, compile_genome
 from grms.learning.transfer.fitness import OBJECTIVES, PENALTY, Workspace, awrt_alone
 from grms.learning.transfer.options import Objective
 from grms.policy._decisions import CompiledTransfer
-from grms.policy.constraints import ExchangeConstraints
+from grms.policy.constraints import STRICT_REOFFER, ExchangeConstraints
 from grms.policy.transfer import Constrained
 
 
 def within_constraints_alone(sites: Sequence[Site], rails: ExchangeConstraints) -> list[Site]:
-    """Returns the sites, each exchanging jobs by constraints alone with those it exchanges with."""
+    """Returns the sites, each exchanging jobs by constraints alone with those it exchanges with.
+
+    With an account they offer waiting jobs again, as everywhere, unless they do so otherwise.
+    """
     policy = Constrained(rails)
+    rounds = None if rails.account is None else STRICT_REOFFER
     return [
-        replace(site, transfer_policies=dict.fromkeys(site.transfer_policies, policy))
+        replace(
+            site,
+            transfer_policies=dict.fromkeys(site.transfer_policies, policy),
+            reoffer=rounds if site.reoffer is None else site.reoffer,
+        )
         for site in sites
     ]
 

@@ -76,9 +76,14 @@ def page_of(study: Study) -> Page:
             Section("Where this is weak", [Points(WEAK)]),
             _made(study),
         ],
-        headline=f"{strict_verdict(study)}{verdict(study)}",
+        headline=_headline(study),
         about=[about],
     )
+
+
+def _headline(study: Study) -> str:
+    strict = strict_verdict(study)
+    return f"{strict}{verdict(study)}" if study.of("grids") or not strict else strict.strip()
 
 
 def _mark(word: str) -> Words:

@@ -58,8 +58,6 @@ def main() -> int:
         print("\n".join(one.name for one in (*SMALL, *LARGE)))
         return int(not bounds)
     kept = json.loads(FIGURES.read_text(encoding="utf-8")) if FIGURES.exists() else {}
-    # Nothing here is ever garbage, and there are very many objects.
-    gc.disable()
     bad = 0
     for bound in bounds:
         if bound.name in kept and not (options.anew or options.bound):
@@ -82,4 +80,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    # Nothing here is ever garbage, and there are very many objects.
+    gc.disable()
     sys.exit(main())

@@ -28,7 +28,7 @@ class Site(Protocol):
 class Ends:
     """Tells when jobs of the caller end.
 
-    `alone` waits for one by a call of its own: an array, or another user's job.
+    `alone` waits for one by a call of its own: an array, another user's job, or at a daemon that is older than the call for all.
     """
 
     def __init__(self, site: Site, alone: Callable[[str], Awaitable[Job]]) -> None:
@@ -45,6 +45,9 @@ class Ends:
         try:
             return await self._told(job_id)
         except SiteError as error:
+            if error.code == "UNIMPLEMENTED":
+                # An older daemon, which follows one job a call.
+                return await self._alone(job_id)
             if error.code != "RESOURCE_EXHAUSTED":
                 raise
             # As many calls follow jobs as the site allows, which goes on for as long as they like.

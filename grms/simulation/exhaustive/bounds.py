@@ -6,7 +6,7 @@ from typing import Any, Final
 from grms.policy.location import FixedOrder
 from grms.policy.transfer import AcceptWhenFit, Gaussian, Rule, RuleBase
 from grms.simulation.exhaustive.model import FAULTS, Bound
-from grms.simulation.exhaustive.turns import PROCESSORS
+from grms.simulation.exhaustive.steps import PROCESSORS
 from grms.site.model.settings import PartnerSettings, SiteSettings
 
 NAMES: Final = ("a", "b", "c")

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from grms.simulation.exhaustive.batch import COMPLETED, OVER, RUNS
 from grms.simulation.exhaustive.encoding import StateFactory, durable, revive, thaw
-from grms.simulation.exhaustive.turns import USER, Actor, Memories, Wish
+from grms.simulation.exhaustive.steps import USER, Actor, Memories, Wish
 from grms.simulation.findings import unfinished
 from grms.site.model.jobs import OfferId, Request
 from grms.site.model.lifecycle import JobState, Outcome

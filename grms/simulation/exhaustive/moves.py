@@ -17,14 +17,14 @@ from grms.simulation.exhaustive.batch import (
 )
 from grms.simulation.exhaustive.model import FoundError, Label
 from grms.simulation.exhaustive.numbers import Numbers
-from grms.simulation.exhaustive.turns import (
+from grms.simulation.exhaustive.steps import (
     NAME,
     NOTHING,
     USER,
     Actor,
     Effect,
     Result,
-    Turn,
+    SiteStep,
     ViolationError,
     Wish,
     load,
@@ -70,13 +70,18 @@ class Moves:
                 moves.append((number, actor, self.numbers.effect(one.effect), told))
         return moves
 
-    def _turn(
-        self, place: int, actor: Actor, happen: Callable[[Turn], None], label: Label, *kinds: str
+    def _step(
+        self,
+        place: int,
+        actor: Actor,
+        happen: Callable[[SiteStep], None],
+        label: Label,
+        *kinds: str,
     ) -> list[Move]:
         if self.numbers.budgets.cost(*kinds) < 0:
             return []
         try:
-            results = self.numbers.sites[place].turn(actor, happen)
+            results = self.numbers.sites[place].step(actor, happen)
         except ViolationError as error:
             raise FoundError(str(error), label) from error
         return self._results(place, results, label, *kinds)
@@ -86,25 +91,25 @@ class Moves:
         actor, site = self.numbers.actors[place][number], self.numbers.sites[place]
         moves = self._of_batch(place, actor)
         if not actor.up:
-            moves += self._turn(place, actor, Turn.start, (place, "starts"))
+            moves += self._step(place, actor, SiteStep.start, (place, "starts"))
             return moves
         dead = Result("crash", site.crashed(actor), Effect(dies=True))
         moves += self._results(place, [dead], (place, "idle"))
         if actor.outbox:
             label: Label = (place, "its records are durable")
             try:
-                moves += self._results(place, Turn(site, actor).flushed(), label)
+                moves += self._results(place, SiteStep(site, actor).flushed(), label)
             except (AssertionError, KeyError, ValueError) as error:
                 raise FoundError(f"{self.numbers.judge.name(place)}: {error}", label) from error
         if actor.news:
-            moves += self._turn(place, actor, Turn.hear, (place, "the batch system answers"))
+            moves += self._step(place, actor, SiteStep.hear, (place, "the batch system answers"))
         for job in actor.jobs:
             if job.heard not in {"", job.phase}:
                 key = job.key
-                moves += self._turn(
+                moves += self._step(
                     place,
                     actor,
-                    partial(Turn.look, key=key),
+                    partial(SiteStep.look, key=key),
                     (place, "looks at", key),
                 )
         moves += self._of_users(place, actor)
@@ -119,7 +124,7 @@ class Moves:
         ):
             if not told.submitted:
                 if ("submit", at) not in asked:
-                    moves += self._turn(
+                    moves += self._step(
                         place, actor, _submits(wish, at), (place, "a user submits", at)
                     )
                 break  # one after the other
@@ -127,7 +132,7 @@ class Moves:
                 continue
             wanted = list(actor.told)
             wanted[at] = told._replace(cancel="wanted")
-            moves += self._turn(
+            moves += self._step(
                 place,
                 actor._replace(told=tuple(wanted)),
                 _cancels(f"{self.numbers.judge.name(place)}-{at + 1}", at),
@@ -139,12 +144,12 @@ class Moves:
     def _of_operators(self, place: int, actor: Actor) -> list[Move]:
         known, moves = self.numbers.judge.known(place, actor), list[Move]()
         if known.held:
-            moves += self._turn(place, actor, _time_passes, (place, "places expire"), "expire")
+            moves += self._step(place, actor, _time_passes, (place, "places expire"), "expire")
         if known.waits:
-            moves += self._turn(
+            moves += self._step(
                 place,
                 actor,
-                lambda turn: turn.happen(lambda i: RoundDue(i, load())),
+                lambda step: step.happen(lambda i: RoundDue(i, load())),
                 (place, "offers again what waits"),
                 "round",
             )
@@ -154,18 +159,18 @@ class Moves:
                 ("resubmit", Resubmit),
                 ("write off", WriteOff),
             ):
-                moves += self._turn(
+                moves += self._step(
                     place, actor, _acts(act, job_id), (place, f"an operator: {kind}", job_id), kind
                 )
         for at, name in enumerate(one.name for one in self.numbers.bound.settings):
             if at == place:
                 continue
             if at not in known.unreachable:
-                moves += self._turn(
+                moves += self._step(
                     place, actor, _down(name), (place, "does not reach", name), "down"
                 )
             else:
-                moves += self._turn(place, actor, _lost(name), (place, "has lost", name), "lost")
+                moves += self._step(place, actor, _lost(name), (place, "has lost", name), "lost")
         return moves
 
     def _of_batch(self, place: int, actor: Actor) -> list[Move]:
@@ -217,18 +222,18 @@ class Moves:
             actor, told = self.numbers.actors[place][number], self.numbers.messages[message]
             label: Label = (place, "gets", told)
             if told.answer is None:
-                moves = self._turn(place, actor, lambda turn: turn.asked(told), label)
+                moves = self._step(place, actor, lambda step: step.asked(told), label)
                 if isinstance(told.question, SendOffer):
-                    moves += self._turn(
+                    moves += self._step(
                         place,
                         actor,
-                        lambda turn: turn.asked(told, busy=True),
+                        lambda step: step.asked(told, busy=True),
                         (*label, "while it is full"),
                         "busy",
                     )
             else:
-                moves = self._turn(
-                    place, actor, lambda turn: turn.answered(told.call, told.answer), label
+                moves = self._step(
+                    place, actor, lambda step: step.answered(told.call, told.answer), label
                 )
             self._deliveries[key] = moves
         return moves
@@ -240,10 +245,10 @@ class Moves:
         if moves is None:
             actor = self.numbers.actors[place][number]
             command = dict(actor.calls)[call]
-            moves = self._timeouts[key] = self._turn(
+            moves = self._timeouts[key] = self._step(
                 place,
                 actor,
-                lambda turn: turn.answered(call, None),
+                lambda step: step.answered(call, None),
                 (place, "no answer to", command),
             )
         return moves
@@ -253,18 +258,18 @@ class Moves:
         key = place, number, partner, seen
         moves = self._ups.get(key)
         if moves is None:
-            moves = self._ups[key] = self._turn(
+            moves = self._ups[key] = self._step(
                 place,
                 self.numbers.actors[place][number],
-                lambda turn: turn.partner_up(partner, seen),
+                lambda step: step.partner_up(partner, seen),
                 (place, "reaches", self.numbers.judge.name(partner)),
             )
         return moves
 
 
-def _submits(wish: Wish, at: int) -> Callable[[Turn], None]:
-    def happen(turn: Turn) -> None:
-        turn.happen(
+def _submits(wish: Wish, at: int) -> Callable[[SiteStep], None]:
+    def happen(step: SiteStep) -> None:
+        step.happen(
             lambda i: Submit(i, load(), USER, wish.key, NAME, wish.request, wish.payload),
             ("submit", at),
         )
@@ -272,28 +277,28 @@ def _submits(wish: Wish, at: int) -> Callable[[Turn], None]:
     return happen
 
 
-def _cancels(job_id: str, at: int) -> Callable[[Turn], None]:
-    def happen(turn: Turn) -> None:
-        turn.happen(lambda i: Cancel(i, load(), job_id, USER), ("cancel", at))
+def _cancels(job_id: str, at: int) -> Callable[[SiteStep], None]:
+    def happen(step: SiteStep) -> None:
+        step.happen(lambda i: Cancel(i, load(), job_id, USER), ("cancel", at))
 
     return happen
 
 
-def _acts(act: type[TakeBack | Resubmit | WriteOff], job_id: str) -> Callable[[Turn], None]:
-    def happen(turn: Turn) -> None:
-        turn.happen(lambda i: act(i, load(), job_id, "root"), ("operator", 0))
+def _acts(act: type[TakeBack | Resubmit | WriteOff], job_id: str) -> Callable[[SiteStep], None]:
+    def happen(step: SiteStep) -> None:
+        step.happen(lambda i: act(i, load(), job_id, "root"), ("operator", 0))
 
     return happen
 
 
-def _time_passes(turn: Turn) -> None:
-    turn.age += 1
-    turn.happen(lambda i: TimePassed(i, load()))
+def _time_passes(step: SiteStep) -> None:
+    step.age += 1
+    step.happen(lambda i: TimePassed(i, load()))
 
 
-def _down(name: str) -> Callable[[Turn], None]:
-    return lambda turn: turn.happen(lambda i: PartnerDown(i, name))
+def _down(name: str) -> Callable[[SiteStep], None]:
+    return lambda step: step.happen(lambda i: PartnerDown(i, name))
 
 
-def _lost(name: str) -> Callable[[Turn], None]:
-    return lambda turn: turn.happen(lambda i: PartnerLost(i, load(), name))
+def _lost(name: str) -> Callable[[SiteStep], None]:
+    return lambda step: step.happen(lambda i: PartnerLost(i, load(), name))

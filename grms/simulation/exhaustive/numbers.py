@@ -6,7 +6,7 @@ from typing import Final
 
 from grms.simulation.exhaustive.encoding import StateFactory
 from grms.simulation.exhaustive.model import Bound, Facts, FoundError, Judge, Label
-from grms.simulation.exhaustive.turns import (
+from grms.simulation.exhaustive.steps import (
     NOTHING,
     Actor,
     Effect,
@@ -143,7 +143,7 @@ class Numbers:
         return number
 
     def net_after(self, net: int, removed: int, place: int, effect: int) -> int:
-        """Returns the messages under way after a turn; `removed` was delivered, -1 for none.
+        """Returns the messages under way after a step; `removed` was delivered, -1 for none.
 
         Raises:
             FoundError: one says what must not be said.

@@ -20,7 +20,7 @@ from grms.simulation.exhaustive.numbers import (
     MASK,
     Numbers,
 )
-from grms.simulation.exhaustive.turns import Turn
+from grms.simulation.exhaustive.steps import SiteStep
 from grms.site.scheduler.state import SiteState
 
 Step = tuple[int, bool, Label]
@@ -56,12 +56,12 @@ class Space:
         """Returns the first state: all sites are up and know of each other."""
         actors = []
         for place, site in enumerate(self.numbers.sites):
-            actor = site.turn(site.first(), Turn.start)[0].actor
+            actor = site.step(site.first(), SiteStep.start)[0].actor
             for partner in range(self._count):
                 if partner != place:
-                    actor = site.turn(
+                    actor = site.step(
                         actor,
-                        lambda turn, partner=partner: turn.partner_up(partner, None),  # type: ignore[misc]  # a loop's value
+                        lambda step, partner=partner: step.partner_up(partner, None),  # type: ignore[misc]  # a loop's value
                     )[0].actor
             actors.append(self.numbers.actor(place, actor, ()))
         return self._state(actors, 0, 0)

@@ -5,7 +5,7 @@ from typing import Any
 
 from grms.simulation.exhaustive.model import Label
 from grms.simulation.exhaustive.numbers import Numbers
-from grms.simulation.exhaustive.turns import Message
+from grms.simulation.exhaustive.steps import Message
 from grms.site.model.commands import Command
 from grms.site.model.jobs import OfferId
 

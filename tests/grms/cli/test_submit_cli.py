@@ -129,9 +129,11 @@ def test_an_answer_that_is_lost_leaves_the_outcome_open(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Status 75, and the words with which the same job is handed in again; then it is one job."""
+    connections: dict[asyncio.StreamWriter, asyncio.Task[None] | None] = {}
 
     async def swallow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # What the site says never comes back, but for what a connection begins with.
+        connections[writer] = asyncio.current_task()
         there, to_site = await asyncio.open_unix_connection(tmp_path / "home.sock")
 
         async def back() -> None:
@@ -146,6 +148,7 @@ def test_an_answer_that_is_lost_leaves_the_outcome_open(
         to_site.close()
         await coming
         writer.close()
+        await asyncio.gather(to_site.wait_closed(), writer.wait_closed())
 
     async def scene() -> None:
         async with running(document(tmp_path), tmp_path) as site:
@@ -159,6 +162,9 @@ def test_an_answer_that_is_lost_leaves_the_outcome_open(
             assert first == "key"
             assert f"hand it in again with --key {key}, and it is one job" in error
             lossy.close()
+            for writer in connections:
+                writer.close()
+            await asyncio.gather(*filter(None, connections.values()))
             again = ("--site", tmp_path / "home.sock", "--key", key)
             assert await grms("submit", *again, *job) == 0
             out, error = capsys.readouterr()

@@ -18,6 +18,7 @@ from grms.v1 import job_pb2
 from tests.waiting import run
 
 JOB = job_pb2.Job(job_id="home-1", state=job_pb2.JOB_STATE_ENDED)
+RUNS = job_pb2.Job(job_id="home-1", state=job_pb2.JOB_STATE_RUNNING, user="ada")
 FLOW = workflow_pb2.Workflow(workflow_id="w-1", end_time_s=1.0)
 
 
@@ -47,13 +48,17 @@ class Ending:
 
 
 @asynccontextmanager
-async def served(path: Path, service: str, get: Ending, watch: Ending) -> AsyncIterator[None]:
-    """Answers on a socket."""
+async def served(
+    path: Path, service: str, get: Ending, watch: Ending, changes: Ending | None = None
+) -> AsyncIterator[None]:
+    """Answers on a socket; without `changes` as a daemon that is older than that call."""
     server = aio.server()
     methods: Any = {
         "Get": grpc.unary_unary_rpc_method_handler(get.one),
         "Watch": grpc.unary_stream_rpc_method_handler(watch.many),
     }
+    if changes is not None:
+        methods["Changes"] = grpc.unary_stream_rpc_method_handler(changes.many)
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, methods),))
     server.add_insecure_port(f"unix:{path}")
     await server.start()
@@ -75,6 +80,22 @@ def test_calls_that_the_daemons_end_has_ended_are_repeated(tmp_path: Path) -> No
             assert (await site.get("home-1")).job_id == "home-1"
             assert (await site.wait("home-1")).job_id == "home-1"
         assert (get.calls, watch.calls) == (3, 3)
+
+    run(scene)
+
+
+def test_one_call_for_all_jobs_is_repeated_too(tmp_path: Path) -> None:
+    """The daemon's end ends that call, then it tells the job's end."""
+
+    async def scene() -> None:
+        path, asked = tmp_path / "home.sock", Ending(RUNS, 0)
+        changes = Ending(job_pb2.ChangesResponse(user="ada", jobs=[JOB], token="1"))
+        async with (
+            served(path, "grms.v1.JobService", asked, Ending(JOB), changes),
+            Client(path, timeout_s=300) as site,
+        ):
+            assert (await site.wait("home-1")).has_ended
+        assert changes.calls >= 3
 
     run(scene)
 

@@ -116,13 +116,13 @@ def test_figures_are_those_of_an_independent_program(
     assert np.all(exchange.schedule.end_time >= exchange.schedule.start_time)
 
 
-@pytest.mark.skipif(
-    CASES_VARIABLE not in os.environ, reason=f"{CASES_VARIABLE} names no file of federations"
-)
-def test_federations_that_were_handed_over_come_out_exactly() -> None:
-    cases: list[dict[str, Any]] = json.loads(
-        lzma.decompress(Path(os.environ[CASES_VARIABLE]).read_bytes())
-    )
-    for case in cases:
-        wanted = {name: case[name] for name in ("end", "site", "offers", "preempted", "lost")}
-        assert outcome(case) == wanted, case["name"]
+if CASES_VARIABLE in os.environ:
+
+    def test_federations_that_were_handed_over_come_out_exactly() -> None:
+        """Each case of the file; without one there is no such test, as others hold random federations against a program."""
+        text = lzma.decompress(Path(os.environ[CASES_VARIABLE]).read_bytes())
+        cases: list[dict[str, Any]] = json.loads(text)
+        assert cases
+        for case in cases:
+            wanted = {name: case[name] for name in ("end", "site", "offers", "preempted", "lost")}
+            assert outcome(case) == wanted, case["name"]

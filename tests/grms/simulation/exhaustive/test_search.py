@@ -15,7 +15,7 @@ from grms.simulation.exhaustive.encoding import Frozen
 from grms.simulation.exhaustive.model import Bound
 from grms.simulation.exhaustive.search import explore, replay
 from grms.simulation.exhaustive.space import Space
-from grms.simulation.exhaustive.turns import NAME, Memories
+from grms.simulation.exhaustive.steps import NAME, Memories
 from grms.site.model.commands import Command, SendOffer
 from grms.site.model.events import Event
 from grms.site.scheduler.state import SiteState

@@ -102,6 +102,9 @@ def test_a_partner_that_breaks_its_promise_is_shown_and_pardoned(tmp_path: Path)
             # The partner takes what fits, and lets it wait behind its own.
             await away.submit("some", processors=2, run_time_s=500.0, requested_time_s=500.0)
             await away.submit("head", processors=4, run_time_s=500.0, requested_time_s=500.0)
+            status = operator_pb2.StatusRequest()
+            while (await away.operator.Status(status)).processors_waiting < 4:  # noqa: ASYNC110  # no event of its own
+                await asyncio.sleep(0.005)
             await home.submit("goes", processors=2, run_time_s=0.1, requested_time_s=0.1)
             book, clock = home.core.engine.state.partners["away"], home.core.clock
             await until(lambda: bool(book.trust.promised))

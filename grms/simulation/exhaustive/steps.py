@@ -1,12 +1,12 @@
 """What a site does at an event, in memory, with its batch system and its users: a pure function of values.
 
 `Actor` is all that there is of a site: what its process knows, what its journal recovers to, which commands it has not
-carried out, which calls have no answer, its batch system, and what its users have been told. A turn takes an actor and
+carried out, which calls have no answer, its batch system, and what its users have been told. A step takes an actor and
 something that happens to it; it returns the actors that may follow. Without a crash there is one: all is durable and
 carried out. With `late` the records are not durable yet, and nothing behind them is carried out. And the process may
 die between any two steps.
 
-Time stands still, but when a place expires. Ids of events are new in each turn; afterwards a question is named by the
+Time stands still, but when a place expires. Ids of events are new in each step; afterwards a question is named by the
 job whose answer it waits for, so that actors that know the same are the same.
 """
 
@@ -68,10 +68,10 @@ from grms.site.model.state_tables import StateTables
 from grms.site.scheduler.state import SiteState
 
 FIRST_ID: Final = 1_000_000
-"""Of the events of a turn; smaller ones name questions between turns."""
+"""Of the events of a step; smaller ones name questions between steps."""
 
 COMMANDS_MAX: Final = 1000
-"""More commands in one turn than this are an endless loop."""
+"""More commands in one step than this are an endless loop."""
 
 PROCESSORS: Final = 8
 
@@ -133,7 +133,7 @@ class Message(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """What a turn does to the network.
+    """What a step does to the network.
 
     Attributes:
         ended: the site's calls that are over; nobody waits for their answers.
@@ -150,7 +150,7 @@ NOTHING: Final = Effect()
 
 
 class Result(NamedTuple):
-    """What may follow a turn, and what it costs: nothing, a crash, or a late commit."""
+    """What may follow a step, and what it costs: nothing, a crash, or a late commit."""
 
     cost: str
     actor: Actor
@@ -201,7 +201,7 @@ class Memories:
 
 
 class Site:
-    """All turns of one site.
+    """All steps of one site.
 
     `place` is that of the site among all, whose names and settings are given in this order.
     """
@@ -239,16 +239,16 @@ class Site:
             self.memories.note_origin(known, durable, records)
         return known
 
-    def turn(self, actor: Actor, happen: Callable[["Turn"], None]) -> list[Result]:
+    def step(self, actor: Actor, happen: Callable[["SiteStep"], None]) -> list[Result]:
         """Returns what may follow something that happens to the site.
 
         Raises:
             ViolationError: the site does what must not be.
         """
         try:
-            turn = Turn(self, actor)
-            happen(turn)
-            return turn.results()
+            step = SiteStep(self, actor)
+            happen(step)
+            return step.results()
         except (IllegalMove, AssertionError, KeyError, ValueError, TwiceError) as error:
             raise ViolationError(
                 f"{self.settings.name}: {type(error).__name__}: {error}"
@@ -270,7 +270,7 @@ def load(*, busy: bool = False) -> Load:
     return Load(PROCESSORS, 0 if busy else PROCESSORS, PROCESSORS if busy else 0)
 
 
-class Turn:
+class SiteStep:
     """A site while something happens to it."""
 
     def __init__(self, site: Site, actor: Actor) -> None:

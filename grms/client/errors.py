@@ -22,8 +22,8 @@ class SiteError(HanseError):
 
     @property
     def is_forgotten(self) -> bool:
-        """Whether a job was asked for that has ended, so long ago that the site has forgotten how."""
-        return self.field == "job_id.forgotten"
+        """Whether a job was asked for, or handed in again with its key, that ended so long ago that the site has forgotten how."""
+        return self.field in {"job_id.forgotten", "idempotency_key.forgotten"}
 
     @property
     def never_was(self) -> bool:

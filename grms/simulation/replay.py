@@ -45,7 +45,12 @@ Journal = Callable[[str, tuple[Record, ...]], None]
 """Makes records of a site durable."""
 
 _ENDLESS = Limits(
-    jobs_open=2**40, jobs_open_per_user=2**40, jobs_kept=1000, guests_open=2**40, answers_kept=2**40
+    jobs_open=2**40,
+    jobs_open_per_user=2**40,
+    jobs_kept=1000,
+    keys_kept=1,
+    guests_open=2**40,
+    answers_kept=2**40,
 )
 
 

@@ -123,6 +123,8 @@ def site_settings(config: SiteConfig, epoch: int, shown: str) -> SiteSettings:
             jobs_open=limits.open_jobs,
             jobs_open_per_user=limits.open_jobs_per_user,
             jobs_kept=limits.ended_jobs,
+            keys_kept=limits.forgotten_keys,
+            keys_kept_s=limits.forgotten_keys_for * speed,
             guests_open=limits.guest_jobs,
             unused_acceptances=2**62 if virtual else limits.unused_acceptances_per_hour,
             payload_bytes=limits.message_bytes,

@@ -28,7 +28,15 @@ StateFactory = Callable[..., SiteState]
 """Makes a state of settings and a memory."""
 
 NOT_DATA: Final = frozenset(
-    {"settings", "on_usage", "reservations", "pilots", "circuit_breaker_found", "_apply"}
+    {
+        "settings",
+        "on_usage",
+        "reservations",
+        "pilots",
+        "circuit_breaker_found",
+        "forgotten_keys",
+        "_apply",
+    }
 )
 """Of a memory: made anew with it."""
 

@@ -87,6 +87,20 @@ class JournalConfig(Model):
     survives: Literal["power_loss", "crash"] = "power_loss"
 
 
+def _duration(value: object) -> object:
+    if not isinstance(value, str):
+        return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    seconds = duration_of(value)
+    if seconds is None:
+        raise wrong(f"{value!r} is no time; one is a number of seconds, or as '10min' or '8h'")
+    return seconds
+
+
+Duration = Annotated[
+    float, BeforeValidator(_duration), Field(gt=0, le=PILOT_TIME_MAX_S, allow_inf_nan=False)
+]
+
+
 class LimitsConfig(Model):
     """What is taken at most, and how long is waited.
 
@@ -94,6 +108,9 @@ class LimitsConfig(Model):
         open_jobs: own users' jobs that have not ended; beyond, submissions are refused.
         open_jobs_per_user: the same for one user.
         ended_jobs: own users' jobs that have ended and can still be asked for.
+        forgotten_keys: idempotency keys of jobs that ended before those; a job that is handed in again with one is
+            refused.
+        forgotten_keys_for: how long such a key is kept at least, while there are no more of them.
         guest_jobs: a partner's jobs that have not ended here; beyond, its offers are declined.
         unused_acceptances_per_hour: so many accepted offers of a partner may be taken back within
             an hour before their jobs begin, and one more for each of its jobs that has begun within
@@ -129,6 +146,8 @@ class LimitsConfig(Model):
     open_jobs: Count = 100_000
     open_jobs_per_user: Count = 20_000
     ended_jobs: Count = 50_000
+    forgotten_keys: Count = 1_000_000
+    forgotten_keys_for: Duration = 2_592_000.0
     guest_jobs: Count = 20_000
     unused_acceptances_per_hour: Count = 20
     submissions_per_s: Rate = 1000.0
@@ -220,20 +239,6 @@ class SharedConfig(Model):
     """
 
     roots: list[Annotated[str, AfterValidator(_root)]] = Field(default_factory=list)
-
-
-def _duration(value: object) -> object:
-    if not isinstance(value, str):
-        return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
-    seconds = duration_of(value)
-    if seconds is None:
-        raise wrong(f"{value!r} is no time; one is a number of seconds, or as '10min' or '8h'")
-    return seconds
-
-
-Duration = Annotated[
-    float, BeforeValidator(_duration), Field(gt=0, le=PILOT_TIME_MAX_S, allow_inf_nan=False)
-]
 
 
 class PilotConfig(Model):

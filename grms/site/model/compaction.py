@@ -9,6 +9,7 @@ tombstones prevent duplicates as long as before.
 
 import math
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -17,6 +18,7 @@ from grms.site.model.records import (
     AbandonedSettled,
     ArrayReceived,
     EpochBegun,
+    ForgottenKeysTally,
     GuestDeclined,
     GuestWithdrawn,
     JobAbandoned,
@@ -43,6 +45,9 @@ from grms.site.model.records import (
 )
 from grms.site.model.settings import SiteSettings
 from grms.site.model.state_tables import StateTables
+
+ROWS_MAX: Final = 1000
+"""Of forgotten keys in one record."""
 
 
 class Reading:
@@ -106,7 +111,8 @@ class Reading:
         of_round = self._of_round if memory.rounds.open else set()
         needed = _Needed(memory, given_up, self._came_to_nothing - of_round)
         kept = [needed.restated(record) for record in records if needed.covers(record)]
-        return [*kept, *_tallies(memory, self.moment if math.isfinite(self.moment) else 0.0)]
+        moment = self.moment if math.isfinite(self.moment) else 0.0
+        return [*_forgotten_keys(memory), *kept, *_tallies(memory, moment)]
 
 
 def compacted(
@@ -135,6 +141,7 @@ _SUMS = (
     PilotTally,
     ReservationTally,
     UsageTally,
+    ForgottenKeysTally,
 )
 
 
@@ -205,6 +212,15 @@ class _Needed:
         return isinstance(record, JobReoffered | JobReofferEnded) and (
             (record.partner, record.number) in self._came_to_nothing
         )
+
+
+def _forgotten_keys(memory: StateTables) -> list[Record]:
+    rows = memory.forgotten_keys.rows()
+    # They come first: jobs that are forgotten when they are read anew were so later.
+    return [
+        ForgottenKeysTally(part[-1][2], part)
+        for part in (rows[at : at + ROWS_MAX] for at in range(0, len(rows), ROWS_MAX))
+    ]
 
 
 def _tallies(memory: StateTables, moment: float) -> list[Record]:

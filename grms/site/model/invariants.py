@@ -45,6 +45,7 @@ def _check_jobs(memory: StateTables) -> None:
     assert memory.open_by_user == Counter(job.user for job in still_open), "open_by_user"
     keys = {(job.user, job.idempotency_key): job.array or job.job for job in jobs}
     assert memory.keys == keys, "keys"
+    assert not any(memory.forgotten_keys.number(*key) for key in keys), "forgotten_keys"
     _check_held(memory)
     ended = {job.job for job in jobs if job.state is JobState.ENDED}
     assert len(memory.ended) == len(ended), "ended"

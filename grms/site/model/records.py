@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from grms.site.model.commitments import PromiseRow
+from grms.site.model.forgotten_keys import KeyRow
 from grms.site.model.jobs import NO_EXIT, Exit, GuestRef, JobRef, Request
 from grms.site.model.lifecycle import Outcome
 from grms.site.model.usage import UsageRow
@@ -568,6 +569,16 @@ class UsageTally(Record, frozen=True):
     """What was exchanged in the last months, in all."""
 
     rows: tuple[UsageRow, ...]
+
+
+class ForgottenKeysTally(Record, frozen=True):
+    """Idempotency keys of forgotten jobs, in a journal that was compacted, before all records of jobs.
+
+    Each row has what stands for a user and a key, the number of the job or array, and when it was forgotten,
+    seconds.
+    """
+
+    rows: tuple[KeyRow, ...]
 
 
 class ReservationTally(Record, frozen=True):

@@ -24,7 +24,9 @@ class Limits:
         jobs_open: local users' unfinished jobs; a further submission is refused.
         jobs_open_per_user: the same of one user.
         jobs_kept: local users' ended jobs still remembered, with their idempotency keys; the one that ended first is
-            forgotten for a further one.
+            forgotten for a further one, but for its key.
+        keys_kept: idempotency keys of forgotten jobs; the oldest is dropped for a further one.
+        keys_kept_s: seconds for which such a key is kept at least, while they are no more than that.
         offers_undecided: own offers to one partner whose outcome is open; it is not asked meanwhile, and so cannot
             be made to remember more.
         guests_open: a partner's jobs here whose end is not acknowledged; its further offers are declined.
@@ -44,6 +46,8 @@ class Limits:
     jobs_open: int = 100_000
     jobs_open_per_user: int = 20_000
     jobs_kept: int = 50_000
+    keys_kept: int = 1_000_000
+    keys_kept_s: float = 2_592_000.0
     offers_undecided: int = 1_000
     guests_open: int = 50_000
     answers_kept: int = 10_000

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 from grms.policy.circuit_breaker import CircuitBreakerFound
+from grms.site.model.forgotten_keys import ForgottenKeys
 from grms.site.model.held_jobs import OK, HeldJobBook, JobArray, Target
 from grms.site.model.jobs import (
     KEY_PARTS,
@@ -32,6 +33,7 @@ from grms.site.model.records import (
     AbandonedSettled,
     ArrayReceived,
     EpochBegun,
+    ForgottenKeysTally,
     GuestAccepted,
     GuestAcknowledged,
     GuestConfirmed,
@@ -91,6 +93,7 @@ class StateTables:
         jobs: local users' jobs by number: open ones, and those that ended last.
         jobs_open: number of unfinished ones.
         keys: numbers of jobs and arrays by (user, idempotency key).
+        forgotten_keys: the same of those that are forgotten.
         open_by_user: number of open jobs, of users with any.
         ended: numbers of ended jobs in the order of their ends.
         next_job: number of the next job.
@@ -119,6 +122,8 @@ class StateTables:
         self.jobs: dict[int, HomeJob] = {}
         self.jobs_open = 0
         self.keys: dict[tuple[str, str], int] = {}
+        limits = settings.limits
+        self.forgotten_keys = ForgottenKeys(limits.keys_kept, limits.keys_kept_s)
         self.open_by_user: dict[str, int] = {}
         self.ended: deque[int] = deque()
         self.next_job = 1
@@ -188,6 +193,7 @@ class StateTables:
             SiteBooks: self._site_books,
             PartnerBooks: self._partner_books,
             UsageTally: self._usage_tally,
+            ForgottenKeysTally: self._forgotten_keys,
             **self.reservations.changes,
             **self.pilots.changes,
         }
@@ -298,11 +304,7 @@ class StateTables:
         array = self.held.arrays[record.array] if record.array else None
         return HomeJob(
             job=number,
-            job_id=(
-                f"{self.settings.name}-{number}"
-                if array is None
-                else array.element_id(record.index)
-            ),
+            job_id=(self.job_name(number) if array is None else array.element_id(record.index)),
             lrms_key=lrms_key(self.settings.name, self.epoch, number),
             user=record.user,
             idempotency_key=record.idempotency_key,
@@ -353,7 +355,7 @@ class StateTables:
     def _array_received(self, record: ArrayReceived) -> None:
         array = JobArray(
             array=record.array,
-            array_id=f"{self.settings.name}-{record.array}",
+            array_id=self.job_name(record.array),
             spec=ArraySpec.parse(record.elements),
             user=record.user,
             idempotency_key=record.idempotency_key,
@@ -400,6 +402,10 @@ class StateTables:
             number = 0 if array is None else array.element(index)
         job = self.jobs.get(number)
         return job if job is not None and job.job_id == job_id else None
+
+    def job_name(self, number: int) -> str:
+        """Returns the name that users know of the job, or array, of a number."""
+        return f"{self.settings.name}-{number}"
 
     def was_given(self, job_id: str) -> bool | None:
         """Returns whether this site has given a name to a job, remembered or not; `None` if it is no name of this site.
@@ -614,14 +620,18 @@ class StateTables:
             outcome=record.outcome,
         )
         if len(self.ended) > self.settings.limits.jobs_kept:
-            self._forget(self.jobs.pop(self.ended.popleft()))
+            self._forget(self.jobs.pop(self.ended.popleft()), record.time)
 
-    def _forget(self, job: HomeJob) -> None:
+    def _forget(self, job: HomeJob, moment: float) -> None:
         if job.array:
             assert job.outcome is not None
             if not self.held.forget(self.held.arrays[job.array], job.outcome):
                 return
-        del self.keys[job.user, job.idempotency_key]
+        number = self.keys.pop((job.user, job.idempotency_key))
+        self.forgotten_keys.add(job.user, job.idempotency_key, number, moment)
+
+    def _forgotten_keys(self, record: ForgottenKeysTally) -> None:
+        self.forgotten_keys.restore(record.rows)
 
     def _delegated_job_ended(self, job: HomeJob, record: JobEnded) -> None:
         book = self.books[job.partner]

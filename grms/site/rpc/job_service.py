@@ -18,6 +18,7 @@ from grms.site.gateway.admission import Admission
 from grms.site.gateway.user_listener import User
 from grms.site.model.commands import ReplyJob
 from grms.site.model.events import Cancel, Preview, Submit
+from grms.site.model.forgotten_keys import FORGOTTEN_KEY
 from grms.site.model.held_jobs import JobArray
 from grms.site.model.jobs import HomeJob, Request, full_job_id, is_number
 from grms.site.model.lifecycle import JobState
@@ -501,12 +502,15 @@ class JobService(job_pb2_grpc.JobServiceServicer):
 
         found = await self._admission.look(context, look)
         if found is None:
-            await refuse(
-                context,
-                grpc.StatusCode.NOT_FOUND,
-                f"{user.name} has submitted no job with the key {key!r}, or it is forgotten",
-                field="idempotency_key",
+            memory = self._engine.state.memory
+            text, field = (
+                f"{user.name} has submitted no job with the key {key!r}",
+                "idempotency_key",
             )
+            if number := memory.forgotten_keys.number(user.name, key):
+                text = f"{text} any more: {memory.job_name(number)} ended so long ago that it is forgotten"
+                field = FORGOTTEN_KEY
+            await refuse(context, grpc.StatusCode.NOT_FOUND, text, field=field)
         return found
 
     async def _seen(

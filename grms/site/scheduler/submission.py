@@ -15,6 +15,7 @@ from grms.site.model.events import (
     ReportReceived,
     Submit,
 )
+from grms.site.model.forgotten_keys import FORGOTTEN_KEY
 from grms.site.model.held_jobs import JobArray
 from grms.site.model.jobs import HomeJob, Load
 from grms.site.model.lifecycle import PROVISIONAL, JobState, Outcome
@@ -50,7 +51,7 @@ class SubmissionHandler(Owner[HomeJob]):
         if known is not None:
             transaction.do(self._known(known, event))
             return
-        refusal = self._refusal(event)
+        refusal = self._forgotten(event) or self._refusal(event)
         if refusal is not None:
             transaction.do(refusal)
             return
@@ -74,7 +75,7 @@ class SubmissionHandler(Owner[HomeJob]):
             else:
                 transaction.do(answer)
             return
-        refusal = self._refusal(event)
+        refusal = self._forgotten(event) or self._refusal(event)
         if refusal is not None:
             transaction.do(refusal)
             return
@@ -136,6 +137,18 @@ class SubmissionHandler(Owner[HomeJob]):
             Refusal.PRECONDITION,
             f"the idempotency key belongs to another submission, {name}",
             "idempotency_key",
+        )
+
+    def _forgotten(self, event: Submit) -> Refuse | None:
+        number = self.memory.forgotten_keys.number(event.user, event.idempotency_key)
+        if not number:
+            return None
+        name = self.memory.job_name(number)
+        return Refuse(
+            event.id,
+            Refusal.PRECONDITION,
+            f"the idempotency key is that of {name}, which ended so long ago that it is forgotten; it is not run again",
+            FORGOTTEN_KEY,
         )
 
     def _misdepends(self, event: Submit) -> str:

@@ -160,8 +160,8 @@ def test_gone_and_never_there_are_two_answers(tmp_path: Path) -> None:
             memory.settings = replace(
                 memory.settings, limits=replace(memory.settings.limits, jobs_kept=2)
             )
-            for _ in range(4):
-                job = await site.submit(**wanted())
+            for key in ("first", None, None, None):
+                job = await site.submit(**wanted(), key=key)
                 await site.wait(job.job_id)
             told = {}
             for name in ("home-1", "home-77", "elsewhere-1", "2"):
@@ -174,6 +174,11 @@ def test_gone_and_never_there_are_two_answers(tmp_path: Path) -> None:
                 "elsewhere-1": (False, False),
                 "2": (True, False),
             }
+            # By its key neither is it run again, nor unknown.
+            for again in (site.get(key="first"), site.submit(**wanted(), key="first")):
+                with pytest.raises(SiteError, match=r"home-1\b") as error:
+                    await again
+                assert error.value.is_forgotten
 
     run(scene)
 

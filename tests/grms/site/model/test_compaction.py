@@ -7,11 +7,13 @@ import pytest
 
 from grms.simulation.fault_run import Trial
 from grms.site.model.compaction import Reading, compacted
+from grms.site.model.forgotten_keys import digest_of
 from grms.site.model.jobs import GuestRef, OfferId, Request
 from grms.site.model.lifecycle import Outcome
 from grms.site.model.records import (
     AbandonedSettled,
     EpochBegun,
+    ForgottenKeysTally,
     GuestAccepted,
     GuestAcknowledged,
     GuestDeclined,
@@ -100,6 +102,7 @@ def inside(memory: StateTables) -> object:
         (repr(reservations.reservations), reservations.keys, list(reservations.open)),
         (reservations.open_by_owner, reservations.over, reservations.next_number),
         memory.usage.rows(),
+        memory.forgotten_keys.rows(),
     )
 
 
@@ -114,7 +117,8 @@ def test_the_memory_is_the_same(
         trial = Trial(seed, SiteState, None, on_lost, arrays=seed % 2 == 1)
         trial.run()
         for site in trial.sites.values():
-            limits = Limits(jobs_kept=kept, reservations_kept=kept)
+            keys = (2, 1_000_000)[seed % 2]
+            limits = Limits(jobs_kept=kept, reservations_kept=kept, keys_kept=keys)
             few = replace(site.settings, limits=limits)
             for length in range(seed % 11, len(site.journal) + 1, 11):
                 lost += check(few, site.journal[:length], site.journal[length:], on_lost)
@@ -133,7 +137,8 @@ def check(settings: SiteSettings, begin: list[Record], rest: list[Record], on_lo
     assert everything(settings, short + rest) == everything(settings, whole)
     assert compacted(settings, lambda: short + rest) == compacted(settings, lambda: whole)
     return len(begin) - sum(
-        not isinstance(one, SiteTally | PartnerTally | ReservationTally) for one in short
+        not isinstance(one, SiteTally | PartnerTally | ReservationTally | ForgottenKeysTally)
+        for one in short
     )
 
 
@@ -161,7 +166,10 @@ def test_a_forgotten_job_leaves_its_number_alone() -> None:
         ]
     short = compacted(settings, lambda: records)
     assert short is not None
-    assert [type(record).__name__ for record in short] == ["JobReceived", "JobEnded", "SiteTally"]
+    kinds = [type(record).__name__ for record in short]
+    assert kinds == ["ForgottenKeysTally", "JobReceived", "JobEnded", "SiteTally"]
+    rows = tuple((digest_of("u", f"k{number}"), number, number + 1.0) for number in (1, 2))
+    assert short[0] == ForgottenKeysTally(3.0, rows)
     assert short[-1] == SiteTally(3.0, 4)
     assert everything(settings, short) == everything(settings, records)
 
@@ -173,7 +181,8 @@ def test_a_number_is_not_given_again_though_its_job_was_the_first_to_be_forgotte
     ended = [JobEnded(2.0, n, Outcome.CANCELLED, 2.0, 0.0, "") for n in (2, 1)]
     records = [*received, *ended]
     short = compacted(settings, records.copy)
-    assert short == [received[0], ended[1], SiteTally(2.0, 3)]
+    keys = ForgottenKeysTally(2.0, ((digest_of("u", "k2"), 2, 2.0),))
+    assert short == [keys, received[0], ended[1], SiteTally(2.0, 3)]
     assert everything(settings, short) == everything(settings, records)
 
 
@@ -197,7 +206,7 @@ def test_what_partners_are_trusted_with_survives() -> None:
         ]
     short = compacted(settings, lambda: records)
     assert short is not None
-    assert len(short) == 13
+    assert len(short) == 14
     assert everything(settings, short) == everything(settings, records)
     memory = StateTables(settings)
     for record in short:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from grms.daemon.journal import RecordCodec
 from grms.site.model import records as module
 from grms.site.model.commitments import PromiseRow
+from grms.site.model.forgotten_keys import KeyRow
 from grms.site.model.jobs import Exit, GuestRef, JobRef, OfferId, Request
 from grms.site.model.lifecycle import Outcome
 from grms.site.model.records import KINDS, JobEnded, JobKept, JobStarted, Record
@@ -52,6 +53,9 @@ VALUES: dict[str, st.SearchStrategy[object]] = {
     str(tuple[UsageRow, ...]): st.lists(
         st.builds(UsageRow, texts, st.booleans(), texts, texts, numbers, times, times, times),
         max_size=3,
+    ).map(tuple),
+    str(tuple[KeyRow, ...]): st.lists(
+        st.tuples(st.binary(min_size=12, max_size=12), numbers, times), max_size=3
     ).map(tuple),
     str(tuple[Dependency, ...]): st.lists(
         st.builds(

@@ -114,7 +114,7 @@ def test_open_jobs_have_limits() -> None:
 
 
 def test_ended_jobs_are_forgotten_at_the_limit() -> None:
-    """The one that ended first goes first, with its key; open jobs stay."""
+    """The one that ended first goes first, and is not run again by its key; open jobs stay."""
     site = Conversation(settings(transfer=KEEP, limits=Limits(jobs_kept=2)))
     for number in range(4):
         site.submit(load=FREE, idempotency_key=f"k{number}")
@@ -123,7 +123,12 @@ def test_ended_jobs_are_forgotten_at_the_limit() -> None:
             for key in end_all_but_first:
                 site(base.Ended, key=key, outcome=Outcome.FAILED, end_time=1.0, run_time=1.0)
     assert [job.job_id for job in site.state.jobs()] == ["a-1", "a-3", "a-4"]
-    assert one(site.submit(load=FREE, idempotency_key="k1"), ReplyJob).job_id == "a-5"
+    refused = one(site.submit(load=FREE, idempotency_key="k1"), Refuse)
+    assert (refused.refusal, refused.field) == (Refusal.PRECONDITION, "idempotency_key.forgotten")
+    assert refused.reason.startswith("the idempotency key is that of a-2, which ended so long ago ")
+    # Another user's key is another one.
+    other = one(site.submit(load=FREE, idempotency_key="k1", user="bob"), ReplyJob)
+    assert other.job_id == "a-5"
     again = Conversation(settings(transfer=KEEP, limits=Limits(jobs_kept=2)))
     again.journal = site.journal
     again.restart()

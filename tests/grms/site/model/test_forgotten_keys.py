@@ -1,0 +1,49 @@
+"""Keys of forgotten jobs."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grms.site.model.forgotten_keys import ForgottenKeys
+
+NAMES = st.text(max_size=3)
+
+
+def test_a_key_is_a_user_s_own() -> None:
+    """However the two are put together."""
+    keys = ForgottenKeys(10, 60.0)
+    keys.add("ann", "e1", 7, 0.0)
+    assert keys.number("ann", "e1") == 7
+    assert keys.number("anne", "1") == 0
+    assert keys.number("an", "ne1") == 0
+
+
+def test_a_key_is_kept_for_a_time() -> None:
+    """And is dropped when another comes after that."""
+    keys = ForgottenKeys(10, 60.0)
+    keys.add("ann", "a", 1, 0.0)
+    keys.add("ann", "b", 2, 60.0)
+    assert keys.number("ann", "a") == 1
+    keys.add("ann", "c", 3, 60.5)
+    assert [keys.number("ann", key) for key in "abc"] == [0, 2, 3]
+
+
+@given(
+    st.lists(st.tuples(NAMES, NAMES, st.integers(1, 5), st.sampled_from([0.0, 1.0, 50.0]))),
+    st.integers(1, 4),
+)
+def test_only_the_last_ones_are_kept(told: list[tuple[str, str, int, float]], most: int) -> None:
+    """In the order in which they were forgotten, also a key of two jobs; and they are made again from their rows."""
+    keys, now = ForgottenKeys(most, 60.0), 0.0
+    last: dict[tuple[str, str], tuple[int, float]] = {}
+    for user, key, number, pause in told:
+        now += pause
+        keys.add(user, key, number, now)
+        last.pop((user, key), None)
+        last[user, key] = number, now
+    expected = [row for row in last.items() if row[1][1] >= now - 60.0][-most:]
+    assert [row[1:] for row in keys.rows()] == [kept for _, kept in expected]
+    for (user, key), (number, _) in expected:
+        assert keys.number(user, key) == number
+    again = ForgottenKeys(most, 60.0)
+    again.restore(keys.rows())
+    assert again == keys

@@ -51,6 +51,8 @@ SECONDS: Final = 60.0
 CASES_PER_WORKER: Final = 4
 """Replays that are handed out at a time, and kept when they have ended."""
 
+VERDICTS: Final = ("better", "worse", "equal", "open")
+
 AnyDiscipline = str | Discipline | Decides | Callable[[MachineView], object]
 """A discipline by its name, compiled, or written in Python."""
 

@@ -45,7 +45,7 @@ _PRINTED: Final = _Colors("#16202c", "#56616f", "#d5dae1", "#00796b", "#c2410c")
 
 def figure_file(comparison: Comparison, kind: Literal["pdf", "svg"]) -> bytes:
     """Returns the figure as a file for a document; equal comparisons give equal bytes."""
-    settings = {
+    settings: dict[Any, Any] = {
         "font.family": ["DejaVu Sans"],
         "font.size": 9.0,
         "text.parse_math": False,  # a log may be called $x$

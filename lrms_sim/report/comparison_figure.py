@@ -23,8 +23,8 @@ from lrms_sim.util import messages
 WIDTH: Final = 700.0
 """Of the figure, in points; as many units of a page's view box."""
 
-_ROW, _GAP, _ABOVE, _BELOW = 19.0, 8.0, 44.0, 40.0
-_LEFT, _RIGHT = 160.0, 170.0
+_ROW, _GAP, _ABOVE, _BELOW, _TWO_SCALES = 19.0, 8.0, 26.0, 40.0, 16.0
+_RIGHT, _LETTER = 170.0, 6.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +85,14 @@ def _spoken(each: Difference) -> str:
 def _drawn(comparison: Comparison, colors: _Colors) -> Figure:
     alone = len(comparison.sizes) == 1
     inner = [_height(_of(comparison, metric)) for metric in comparison.metrics]
-    height = sum(inner) + len(inner) * (_ABOVE + _BELOW + (18 if alone else 0))
+    above = _ABOVE + (_TWO_SCALES if alone else 0.0)
+    height = sum(inner) + len(inner) * (above + _BELOW)
+    left = 16.0 + _LETTER * max(len(_name(each, alone)) for each in comparison.differences)
     figure = svg.new_figure(WIDTH, height)
     top = height
     for metric, tall in zip(comparison.metrics, inner, strict=True):
-        top -= _ABOVE + (18 if alone else 0) + tall
-        box = (_LEFT / WIDTH, top / height, (WIDTH - _LEFT - _RIGHT) / WIDTH, tall / height)
+        top -= above + tall
+        box = (left / WIDTH, top / height, (WIDTH - left - _RIGHT) / WIDTH, tall / height)
         _panel(figure.add_axes(box), comparison, metric, colors, tall)
         top -= _BELOW
     return figure
@@ -131,14 +133,18 @@ def _panel(axes: Axes, comparison: Comparison, metric: str, colors: _Colors, tal
                 axes.plot((end, end), (place - 4, place + 4), color=ink, linewidth=1.2)
         if math.isfinite(mean):
             axes.plot((mean,), (place,), marker="o", markersize=4.5, color=ink)
-        name = each.discipline if alone else f"{messages.shorten(each.log, 14)}  {each.discipline}"
-        _beside(axes, place, messages.shorten(name, 28), colors.ink, left=True)
-        _beside(axes, place, _figures(each, alone=alone), ink, left=False)
-    axes.axvline(0.0, color=colors.ink, linewidth=0.9, zorder=0)
+        _beside(axes, place, _name(each, alone), colors.ink, left=True)
+        _beside(axes, place, _figures(each, alone), ink, left=False)
+    axes.axvline(0.0, color=colors.ink, linewidth=0.9, zorder=1)
     _scales(axes, comparison, differences[0], colors, tall)
 
 
-def _figures(each: Difference, *, alone: bool) -> str:
+def _name(each: Difference, alone: bool) -> str:
+    name = messages.shorten(each.discipline, 24)
+    return name if alone else f"{messages.shorten(each.log, 14)}  {name}"
+
+
+def _figures(each: Difference, alone: bool) -> str:
     """Returns the difference with half the width of its interval, in the unit of the scale."""
     if alone:
         digits, mean, half = METRICS[each.metric].digits, each.difference, each.high

@@ -38,6 +38,7 @@ from lrms_sim.scheduling.user_defined import (
 from lrms_sim.util.messages import unknown
 from lrms_sim.util.run_log import RunLog
 from lrms_sim.util.workers import Workers
+from lrms_sim.workload.frames import pandas_frame, polars_frame
 from lrms_sim.workload.jobs import BoolArray, JobTable
 from lrms_sim.workload.schedule import Schedule
 from lrms_sim.workload.windows import SECONDS_PER_DAY
@@ -283,15 +284,11 @@ class Comparison:
 
     def to_pandas(self) -> Any:
         """Returns the differences as a `pandas.DataFrame`; needs pandas."""
-        import pandas as pd  # noqa: PLC0415  # optional
-
-        return pd.DataFrame(self.columns())
+        return pandas_frame(self.columns())
 
     def to_polars(self) -> Any:
         """Returns the differences as a `polars.DataFrame`; needs polars."""
-        import polars as pl  # noqa: PLC0415  # optional
-
-        return pl.DataFrame(self.columns())
+        return polars_frame(self.columns())
 
 
 def compare(

@@ -185,7 +185,8 @@ def compare(
     from lrms_sim.workload.preparation import PreparationOptions  # noqa: PLC0415  # same
 
     require("matplotlib")  # for the figures at the end
-    check_output(html, None)
+    if html is not None and html.parent != output:  # which is made
+        check_output(html, None)
     first_day, last_day = two_days(window_days)
     who = taken(Workers, given)
     with user_errors():
@@ -234,7 +235,9 @@ def compare(
             raise
     written = _write(outcome, output, html)
     if as_json:
-        print_json("lrms-sim-compare", outcome)
+        columns = outcome.columns()
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        print_json("lrms-sim-compare", {**_options(outcome), "differences": rows})
     else:
         _show(outcome, written)
     if shifts == 1:
@@ -338,6 +341,11 @@ def _write(outcome: "Comparison", folder: Path, html: Path | None) -> list[Path]
         with writing(path), replacing(path) as draft:
             draft.write_bytes(content)
     return list(files)
+
+
+def _options(outcome: "Comparison") -> dict[str, object]:
+    names = ("baseline", "disciplines", "metrics", "shifts", "seconds", "seed")
+    return {name: getattr(outcome, name) for name in (*names, "warm_up_days", "cool_down_days")}
 
 
 def _show(outcome: "Comparison", written: Sequence[Path]) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import Field, create_model
 
 from lrms_sim.analysis.comparison import Difference
-from lrms_sim.cli.output_models import IntervalOutput, OutputModel, fields_of
+from lrms_sim.cli.output_models import OutputModel, fields_of
 
 _Difference: Any = create_model("_Difference", __base__=OutputModel, **fields_of(Difference))
 
@@ -13,7 +13,9 @@ _Difference: Any = create_model("_Difference", __base__=OutputModel, **fields_of
 class DifferenceOutput(_Difference):
     """A discipline held against the baseline by one metric, over the shifts of one log."""
 
-    change: IntervalOutput = Field(description="As shares of the baseline's mean.")
+    change: float | None = Field(description="The difference as a share of the baseline's mean.")
+    change_low: float | None
+    change_high: float | None
     verdict: str = Field(description="better, worse, equal or open.")
 
 

@@ -185,7 +185,7 @@ def compare(
     from lrms_sim.workload.preparation import PreparationOptions  # noqa: PLC0415  # same
 
     require("matplotlib")  # for the figures at the end
-    if html is not None and html.parent != output:  # which is made
+    if html is not None and html.parent not in {output, *output.parents}:  # which are made
         check_output(html, None)
     first_day, last_day = two_days(window_days)
     who = taken(Workers, given)

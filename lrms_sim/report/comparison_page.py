@@ -64,7 +64,8 @@ def headline(comparison: Comparison) -> str:
             found.append(f"{name} is {messages.listed(said)}")
     logs = len(comparison.sizes)
     where = "" if logs == 1 else f" on {logs} logs"
-    return f"{METRICS[metric].words} against {baseline}{where}: {'; '.join(found)}."
+    words = METRICS[metric].words
+    return f"{words[0].upper()}{words[1:]} against {baseline}{where}: {'; '.join(found)}."
 
 
 def _title(log: str, comparison: Comparison) -> str:

@@ -2,6 +2,7 @@
 
 import csv
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ from lrms_sim import JobTable, compare, generate, prepare, read_swf, simulate
 from lrms_sim.cli.log_options import EXIT_NOTHING
 from lrms_sim.cli.main import run_command
 from lrms_sim.cli.running import EXIT_ERROR, EXIT_INTERRUPTED
+from lrms_sim.scheduling.criteria import Criterion, CriterionOrder
+from lrms_sim.scheduling.strategies import Strategy
+from lrms_sim.scheduling.strategy_files import StrategyFile, save_strategy
 from lrms_sim.workload.swf import write_swf
 from tests.schemas import printed
 
@@ -174,6 +178,25 @@ def test_own_disciplines_and_their_notes(
     assert len(runs.read_text().splitlines()) == 6
     said(capsys, log, "--processors", 32, "--disciplines", "fcfs,easy", "--shifts", 2)
     assert not Path("out/compare/notes.jsonl").exists()
+
+
+def test_learned_strategies(log: Path, capsys: Capture) -> None:
+    """A strategy file is called as its file; one that asks what time it is cannot be compared, and says so."""
+    smallest = Strategy("easy", "area")
+    save_strategy(StrategyFile(smallest), "learned.json")
+    words = (log, "--processors", 32, "--shifts", 2, "--metric", "awrt")
+    said(capsys, *words, "--disciplines", "easy,learned.json", "--output", "a")
+    with Path("a/differences.csv").open(encoding="utf-8") as file:
+        (row,) = csv.DictReader(file)
+    assert row["discipline"] == "learned"
+    jobs = prepare(read_swf(log), 32).jobs
+    other = compare({"log": (jobs, 32)}, ("easy", smallest), shifts=2, metrics=("awrt",))
+    assert float(row["difference"]) == other.differences[0].difference
+    criterion = Criterion("f1", (1.0,) * 5, (0.0,) * 5, 1.0, 0.5)
+    week = CriterionOrder((criterion, criterion, replace(criterion, size=2.0)))
+    save_strategy(StrategyFile(Strategy("easy", week)), "week.json")
+    error = refused(capsys, *words, "--disciplines", "easy,week.json")
+    assert "week.json asks what time it is, which is not compared" in error
 
 
 def test_one_shift_is_told(log: Path, capsys: Capture) -> None:

@@ -550,7 +550,7 @@ def _of_discipline(disciplines: Mapping[str, Discipline], case: _Case) -> str | 
     try:
         content = pickle.dumps(discipline)
     # Whatever an object of a user raises here means that it cannot be sent.
-    except Exception:  # noqa: BLE001
+    except Exception:  # noqa: BLE001  # as it says above
         return None
     if isinstance(discipline, UserDefinedDiscipline):
         written = discipline.written

@@ -271,7 +271,7 @@ cdef class PythonScheduler(Scheduler):
         self.job_ids = job_ids
 
     def noted_so_far(self):
-        """Returns what the discipline has noted on this machine; `None` if it gives nothing back."""
+        """Returns what the discipline has noted here; `None` if it gives nothing back."""
         return None if self.noted is None else self.noted()
 
     def place_on(self, NodeScheduler placing not None, machine not None, request_of not None):

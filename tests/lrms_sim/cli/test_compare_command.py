@@ -6,9 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from lrms_sim import JobTable, compare, generate, prepare, read_swf, simulate
+from lrms_sim.analysis.comparison import METRICS
+from lrms_sim.cli.compare_command import compare as command
 from lrms_sim.cli.log_options import EXIT_NOTHING
 from lrms_sim.cli.main import run_command
 from lrms_sim.cli.running import EXIT_ERROR, EXIT_INTERRUPTED
@@ -247,3 +250,6 @@ def test_the_help_teaches(capsys: Capture) -> None:
     for words in ("shift by shift", "differences.csv", "same command", "Examples:", "--warm-up"):
         assert words in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 96
+    (metric,) = [option for option in command.params if option.name == "metrics"]
+    assert isinstance(metric, click.Option)
+    assert [name for name in METRICS if f" {name}," not in f"{metric.help}".replace(".", ",")] == []

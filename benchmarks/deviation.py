@@ -35,10 +35,11 @@ from benchmarks.deviation_dispatch import (
 from benchmarks.deviation_loads import GENERATORS, NOISES, draw
 from benchmarks.run import machine
 from lrms_sim.report.parts import Facts, Figure, Page, Section, Table
+from lrms_sim.report.text_tables import markdown
 from lrms_sim.util.version import __version__
 from scenarios.studies.common.charts import Line, line_chart
 from scenarios.studies.common.page_parts import mark
-from scenarios.studies.common.verdicts import Margin, Statement, counted, markdown
+from scenarios.studies.common.verdicts import Margin, Statement, counted
 
 FIGURES: Final = Path(__file__).with_name("figures-deviation.json")
 LOADS: Final = (1.0, 1.5)

@@ -33,7 +33,6 @@ import numpy as np
 from grms.federation.federation import Federation, Site
 from grms.learning.evolution.operators import uniform_genome
 from grms.learning.evolution.randomness import generator
-from grms.learning.executors import ThreadExecutor
 from grms.learning.transfer.encoding import RuleBaseSettings
 from grms.learning.transfer.fitness import Fitness, TrainingCase
 from grms.policy.registry import TRANSFER_POLICIES
@@ -43,6 +42,7 @@ from lrms_sim.machine.machine import simulate
 from lrms_sim.scheduling.criteria import CRITERION_KINDS, Criterion, CriterionOrder, GroupOrder
 from lrms_sim.scheduling.disciplines import Conservative, Discipline, Easy, Fcfs, ListScheduling
 from lrms_sim.scheduling.strategies import Strategy
+from lrms_sim.util.executors import ThreadExecutor
 from lrms_sim.workload.jobs import JobTable
 from lrms_sim.workload.lublin import generate
 from lrms_sim.workload.preparation import prepare

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     # Named like the constant of `typing`: this runs before a command hears Ctrl-C, and takes no time.
     from typing import Final
 
+    from lrms_sim.analysis.comparison import Comparison, compare
     from lrms_sim.analysis.fairness import user_fairness
     from lrms_sim.analysis.metrics import (
         awrt,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from lrms_sim.workload.windows import window_by_days
 
 _HOMES: Final = {
+    "Comparison": "analysis.comparison",
     "Conservative": "scheduling.disciplines",
     "Discipline": "scheduling.disciplines",
     "Easy": "scheduling.disciplines",
@@ -58,6 +60,7 @@ _HOMES: Final = {
     "Schedule": "workload.schedule",
     "Strategy": "scheduling.strategies",
     "awrt": "analysis.metrics",
+    "compare": "analysis.comparison",
     "discipline_by_name": "scheduling.disciplines",
     "generate": "workload.lublin",
     "makespan": "analysis.metrics",
@@ -79,6 +82,7 @@ _HOMES: Final = {
 """The module of each name."""
 
 __all__ = [
+    "Comparison",
     "Conservative",
     "Discipline",
     "Easy",
@@ -92,6 +96,7 @@ __all__ = [
     "Strategy",
     "__version__",
     "awrt",
+    "compare",
     "discipline_by_name",
     "generate",
     "makespan",

@@ -53,7 +53,7 @@ COMES_WITH = {
 EXTRAS = {
     "lrms_sim/workload/accounting/table.py": "frames",
     "lrms_sim/workload/frames.py": "frames",
-    "grms/learning/executors.py": "cluster",
+    "lrms_sim/util/executors.py": "cluster",
     "grms/daemon/web/pages.py": "dashboard",
     "grms/daemon/web/visitors.py": "dashboard",
     "grms/site/monitoring/dashboard.py": "dashboard",

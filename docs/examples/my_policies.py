@@ -21,6 +21,21 @@ class Sjf:
             view.start(job)
 
 
+class QueueLengths(Sjf):
+    """The same, and how long the queue was when each job came."""
+
+    def __init__(self) -> None:
+        self.lengths: list[int] = []
+
+    def submitted(self, view: MachineView, _job: QueuedJob) -> None:
+        """Notes the length of the queue, with the new job."""
+        self.lengths.append(len(view.waiting))
+
+    def notes(self) -> dict[str, int]:
+        """Returns what comes back from the machine's own copy."""
+        return {"longest_queue": max(self.lengths, default=0)}
+
+
 class Threshold:
     """Wants a job while no more waits than twice the machine."""
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from grms.learning.limits import Limits, Workers
+from grms.learning.limits import Limits
 from grms.learning.queueing.options import SearchOptions, WorkloadOptions
 from grms.learning.run_options import end_interrupted, workers_of
 from lrms_sim.cli.field_options import field_options, taken
@@ -14,6 +14,7 @@ from lrms_sim.cli.running import open_console
 from lrms_sim.util.json_output import json_option, print_json
 from lrms_sim.util.process_guard import require
 from lrms_sim.util.trace_folders import located
+from lrms_sim.util.workers import Workers
 from lrms_sim.workload.preparation_report import PreparationOptions
 
 if TYPE_CHECKING:

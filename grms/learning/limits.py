@@ -1,9 +1,8 @@
-"""Limits and workers of a training run; also options of commands, so nothing here is slow to import."""
+"""Limits of a training run; also options of commands, so nothing here is slow to import."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from grms.learning.evolution.termination import (
     AnyOf,
@@ -14,19 +13,10 @@ from grms.learning.evolution.termination import (
     Termination,
     TimeLimit,
 )
-from grms.learning.executors import (
-    DaskExecutor,
-    Executor,
-    ProcessExecutor,
-    ThreadExecutor,
-    check_workers,
-)
 from lrms_sim.util.option_fields import option
 
 GENERATIONS = 150
 """Default limit: the number of paper 003 (section 4.5)."""
-
-ExecutorName = Literal["threads", "processes", "dask"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,37 +56,3 @@ class Limits:
             (self.stagnation, Stagnation),
         )
         return AnyOf(tuple(kind(value) for value, kind in kinds if value is not None))
-
-
-@dataclass(frozen=True, slots=True)
-class Workers:
-    """Executor and number of workers.
-
-    Attributes:
-        count: default one per processor.
-        scheduler: address of a dask scheduler; default a cluster on this machine.
-    """
-
-    executor: ExecutorName = option("Who evaluates; the result is the same.", default="threads")
-    count: int | None = option(
-        "How many.  [default: one for each processor]", default=None, flag="--workers"
-    )
-    scheduler: str | None = option(
-        "Of a dask scheduler, tcp://HOST:PORT.", default=None, metavar="ADDRESS"
-    )
-
-    def __post_init__(self) -> None:
-        check_workers(self.count)
-
-    @property
-    def number(self) -> int:
-        """Number of workers; a guess for an existing cluster."""
-        return check_workers(self.count)
-
-    def started(self) -> AbstractContextManager[Executor]:
-        """Returns the workers as a context that ends them; `ExecutorError` if a cluster is unreachable."""
-        if self.executor == "processes":
-            return ProcessExecutor(self.count)
-        if self.executor == "dask":
-            return DaskExecutor(self.scheduler, self.count)
-        return ThreadExecutor(self.count)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from grms.learning.limits import Workers
 from lrms_sim.cli.field_options import taken
 from lrms_sim.cli.running import EXIT_INTERRUPTED
+from lrms_sim.util.workers import Workers
 
 if TYPE_CHECKING:
     from grms.learning.session import TrainingInterrupted

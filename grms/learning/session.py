@@ -15,8 +15,9 @@ from grms.learning.display import Pace, shown
 from grms.learning.evolution.catalog import strategy_from_state
 from grms.learning.evolution.evaluation import FitnessFunction
 from grms.learning.evolution.strategies import Strategy
-from grms.learning.limits import Limits, Workers
+from grms.learning.limits import Limits
 from grms.learning.training import TrainingResult, train
+from lrms_sim.util.workers import Workers
 
 CHECKPOINT = "checkpoint.json"
 

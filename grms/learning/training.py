@@ -12,7 +12,7 @@ from grms.learning.evolution.evaluation import Evaluation, FitnessFunction
 from grms.learning.evolution.genes import Genome
 from grms.learning.evolution.strategies import Strategy
 from grms.learning.evolution.termination import GenerationRecord, Termination
-from grms.learning.executors import Executor
+from lrms_sim.util.executors import Executor
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -41,6 +41,11 @@ def shifted_arrivals(jobs: JobTable, seconds: float, rng: np.random.Generator) -
     return JobTable.from_columns(**jobs.columns() | {"submit_time": moved})
 
 
+def shift_generator(seed: int, number: int) -> np.random.Generator:
+    """Returns the generator of one repetition of a seed, from 0 on."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
+
+
 def repetitions(
     jobs: JobTable,
     processors: int,
@@ -60,7 +65,8 @@ def repetitions(
     """
     if not 1 <= repeat <= REPEATS_MAX:
         raise ValueError(f"{repeat} repetitions; from 1 to {REPEATS_MAX} are possible")
-    for stream in np.random.default_rng(seed).spawn(repeat):
+    for number in range(repeat):
+        stream = shift_generator(seed, number)
         yield simulate(shifted_arrivals(jobs, seconds, stream), processors, discipline)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from lrms_sim.cli.compare_command import compare
 from lrms_sim.cli.generate_command import generate
 from lrms_sim.cli.import_command import export_log, import_log
 from lrms_sim.cli.log_options import (
@@ -63,6 +64,10 @@ def cli() -> None:
     Look at a log, then replay it under EASY backfilling:
       lrms-sim info KTH-SP2-1996-2.swf.gz
       lrms-sim run KTH-SP2-1996-2.swf.gz --discipline easy --schedule kth.csv
+
+    \b
+    Compare disciplines, with intervals, tables and figures:
+      lrms-sim compare KTH-SP2-1996-2.swf.gz --disciplines easy,conservative,sjf
 
     \b
     Without a log, generate one:
@@ -131,6 +136,7 @@ def info(trace: Path, *, processors: int | None, as_json: bool, **preparation: A
 
 
 cli.add_command(run)
+cli.add_command(compare)
 cli.add_command(generate)
 cli.add_command(strategy_group)
 cli.add_command(import_log)

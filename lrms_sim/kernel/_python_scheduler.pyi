@@ -135,11 +135,15 @@ class PythonScheduler(Scheduler):
         *,
         submitted: Callable[[MachineView, QueuedJob], object] | None = None,
         ended: Callable[[MachineView, QueuedJob], object] | None = None,
+        noted: Callable[[], object] | None = None,
         per_event: bool = False,
         needs_groups: bool = False,
     ) -> None: ...
     def name_jobs(self, job_ids: Sequence[int] | npt.NDArray[np.int64] | None) -> None:
         """Sets the log's ids of the jobs, by number; the default is the number."""
+    def noted_so_far(self) -> object:
+        """Returns what the discipline has noted on this machine; `None` if it gives nothing back."""
+
     def place_on(
         self,
         placing: NodeScheduler,

@@ -237,14 +237,25 @@ cdef class PythonScheduler(Scheduler):
     cdef object decide
     cdef object submitted
     cdef object ended
+    cdef object noted
     cdef object job_ids
     cdef object request_of
 
-    def __init__(self, decide, *, submitted=None, ended=None, per_event=False, needs_groups=False):
+    def __init__(
+        self,
+        decide,
+        *,
+        submitted=None,
+        ended=None,
+        noted=None,
+        per_event=False,
+        needs_groups=False,
+    ):
         self.seen = MachineView()
         self.decide = decide
         self.submitted = submitted
         self.ended = ended
+        self.noted = noted
         self.job_ids = None
         self.needs_groups = needs_groups
         self.needs_users = True
@@ -258,6 +269,10 @@ cdef class PythonScheduler(Scheduler):
     def name_jobs(self, job_ids):
         """Sets the log's ids of the jobs, by number; the default is the number."""
         self.job_ids = job_ids
+
+    def noted_so_far(self):
+        """Returns what the discipline has noted here; `None` if it gives nothing back."""
+        return None if self.noted is None else self.noted()
 
     def place_on(self, NodeScheduler placing not None, machine not None, request_of not None):
         """Makes it run on a machine of nodes.

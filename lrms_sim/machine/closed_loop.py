@@ -181,4 +181,5 @@ class _Run:
         jobs = JobTable(**columns | {"submit_time": times[order]})
         where = np.zeros(len(jobs), np.int16)
         start, end = self.machine.start_time[order], self.machine.end_time[order]
-        return Schedule(jobs, start, end, (machine,), where, where, jobs.job_id)
+        notes = self.machine.notes
+        return Schedule(jobs, start, end, (machine,), where, where, jobs.job_id, notes)

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lrms_sim.kernel._kernel import MachineKernel
+from lrms_sim.kernel._python_scheduler import PythonScheduler
 from lrms_sim.kernel._scheduler import Scheduler
 from lrms_sim.scheduling.disciplines import Discipline, Fcfs, scheduler_of
 from lrms_sim.scheduling.user_defined import Decides, MachineView
@@ -24,6 +25,11 @@ def user_numbers(users: Int32Array) -> Int32Array:
     dense = np.full(len(users), -1, np.int32)
     dense[users >= 0] = numbers
     return dense
+
+
+def notes_of(scheduler: Scheduler) -> object:
+    """Returns what a discipline written in Python has noted; `None` of others and if it gives nothing back."""
+    return scheduler.noted_so_far() if isinstance(scheduler, PythonScheduler) else None
 
 
 def check_machine(jobs: JobTable, processors: int, name: str) -> None:
@@ -131,4 +137,5 @@ def replayed(
         submitted_to=np.zeros(count, np.int16),
         executed_on=np.zeros(count, np.int16),
         log_job_id=jobs.job_id,
+        notes=notes_of(scheduler),
     )

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from lrms_sim.kernel._easy_plus_plus import EasyPlusPlusScheduler
 from lrms_sim.kernel._kernel import MachineKernel
 from lrms_sim.kernel._strategies import StrategyScheduler
-from lrms_sim.machine.machine import check_machine
+from lrms_sim.machine.machine import check_machine, notes_of
 from lrms_sim.scheduling.disciplines import Discipline, Fcfs, scheduler_of
 from lrms_sim.workload.groups import GROUPS
 from lrms_sim.workload.jobs import JOBS_MAX, JobTable
@@ -275,6 +275,11 @@ class Machine:
             self._scheduler.remember(*known)
         elif isinstance(self._scheduler, EasyPlusPlusScheduler):
             self._scheduler.remember(known)
+
+    @property
+    def notes(self) -> object:
+        """What a discipline written in Python has noted so far: the result of its `notes()`; else `None`."""
+        return notes_of(self._scheduler)
 
     @property
     def now(self) -> float:

@@ -47,8 +47,9 @@ class UserDefinedDiscipline:
     """A queue discipline written in Python.
 
     In addition to `decide(view)` a discipline may have: `name`; `submitted(view, job)` and
-    `ended(view, job)`, called at these events; `per_event`, for a pass after every single event;
-    and `needs_groups`. Every machine has a deep copy, so state is per machine. A discipline has to
+    `ended(view, job)`, called at these events; `notes()`, whose result is `Schedule.notes` after a
+    replay and `Machine.notes` at any time; `per_event`, for a pass after every single event; and
+    `needs_groups`. Every machine has a deep copy, so state is per machine. A discipline has to
     start a job that fits if no job runs and no other job waits.
 
     Attributes:
@@ -92,6 +93,7 @@ class UserDefinedDiscipline:
             self._called(own, "decide") if hasattr(own, "decide") else self._runs(own, "it"),
             per_event=self.per_event,
             needs_groups=self._flag("needs_groups"),
+            noted=self._called(own, "notes") if hasattr(own, "notes") else None,
             **notices,
         )
 

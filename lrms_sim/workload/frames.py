@@ -7,6 +7,7 @@ Arrow table, with everything that is no column in its metadata.
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from html import escape
 from typing import Any, Final, Self
 
@@ -100,15 +101,11 @@ class Framed(ABC):
 
     def to_pandas(self) -> Any:
         """Returns a `pandas.DataFrame` with a row for each job; needs pandas."""
-        import pandas as pd  # noqa: PLC0415  # optional
-
-        return pd.DataFrame(self.columns())
+        return pandas_frame(self.columns())
 
     def to_polars(self) -> Any:
         """Returns a `polars.DataFrame` with a row for each job; needs polars."""
-        import polars as pl  # noqa: PLC0415  # optional
-
-        return pl.DataFrame({name: _plain(column) for name, column in self.columns().items()})
+        return polars_frame({name: _plain(column) for name, column in self.columns().items()})
 
     def to_arrow(self) -> Any:
         """Returns a `pyarrow.Table` with a row for each job; needs pyarrow."""
@@ -139,6 +136,20 @@ class Framed(ABC):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Exports the columns as Arrow's C stream; needs pyarrow."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+
+def pandas_frame(columns: Mapping[str, Any]) -> Any:
+    """Returns a `pandas.DataFrame` of columns by name; needs pandas."""
+    import pandas as pd  # noqa: PLC0415  # optional
+
+    return pd.DataFrame(columns)
+
+
+def polars_frame(columns: Mapping[str, Any]) -> Any:
+    """Returns a `polars.DataFrame` of columns by name; needs polars."""
+    import polars as pl  # noqa: PLC0415  # optional
+
+    return pl.DataFrame(columns)
 
 
 def _plain(column: npt.NDArray[Any]) -> Any:

@@ -36,6 +36,8 @@ class Schedule(frames.Framed):
         executed_on: shape (n,), index into `machines` of the machine that ran it.
         log_job_id: shape (n,), the job's number in its own workload, which `jobs.job_id` is
             not once workloads are merged.
+        notes: what a discipline written in Python gives back with `notes()`; else `None`. It is of
+            the whole replay, also where the schedule is a part of it, and is not saved in files.
     """
 
     jobs: JobTable
@@ -45,6 +47,7 @@ class Schedule(frames.Framed):
     submitted_to: Int16Array
     executed_on: Int16Array
     log_job_id: Int64Array
+    notes: Any = None
 
     def __post_init__(self) -> None:
         if not self.machines:
@@ -149,6 +152,7 @@ class Schedule(frames.Framed):
             submitted_to=self.submitted_to[rows],
             executed_on=self.executed_on[rows],
             log_job_id=self.log_job_id[rows],
+            notes=self.notes,
         )
 
     @property

@@ -32,7 +32,7 @@ def test_commands_can_be_typed(name: str, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     (tmp_path / "docs").symlink_to(ROOT / "docs")
     # These are only looked for.
-    for name_of_file in (LOG_FILES["ctc"], "hello.sh", "wait.sh"):
+    for name_of_file in (LOG_FILES["ctc"], LOG_FILES["kth"], "hello.sh", "wait.sh"):
         (tmp_path / name_of_file).touch()
     monkeypatch.setenv("HANSE_TRACES", str(tmp_path))
     monkeypatch.setenv("HANSE_SOCKET", "users.sock")

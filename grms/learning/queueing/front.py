@@ -21,12 +21,13 @@ from grms.learning.evolution.nsga2 import Nsga2, Nsga2Settings
 from grms.learning.evolution.randomness import generator
 from grms.learning.evolution.recorded import Recorded
 from grms.learning.fingerprint import program
-from grms.learning.limits import Limits, Workers
+from grms.learning.limits import Limits
 from grms.learning.queueing.fitness import LIMIT_FACTOR, TuningCase
 from grms.learning.queueing.workloads import Workload
 from grms.learning.session import CHECKPOINT, Session
 from lrms_sim.machine.machine import user_numbers
 from lrms_sim.scheduling.disciplines import EasyByUser
+from lrms_sim.util.workers import Workers
 from lrms_sim.workload.groups import GROUPS
 
 SIGNS: Final = (-1.0, *(1.0,) * 6)

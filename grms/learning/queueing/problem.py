@@ -15,7 +15,7 @@ from grms.learning.evolution.randomness import generator
 from grms.learning.evolution.strategies import Strategy as Search
 from grms.learning.evolution.strategies import StrategySettings
 from grms.learning.evolution.symbiotic import SymbioticEvolution, SymbioticSettings
-from grms.learning.limits import Limits, Workers
+from grms.learning.limits import Limits
 from grms.learning.queueing.encoding import (
     CriterionEncoding,
     Encoding,
@@ -45,6 +45,7 @@ from lrms_sim.scheduling.selection import CLASSES
 from lrms_sim.scheduling.situations import KINDS
 from lrms_sim.scheduling.strategies import Strategy, paper_strategies
 from lrms_sim.util.messages import unknown
+from lrms_sim.util.workers import Workers
 from lrms_sim.workload.groups import GROUPS
 
 GENERATIONS: Final = {"criterion": 100, "iterative": CLASSES, "symbiotic": 30}

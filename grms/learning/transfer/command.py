@@ -16,7 +16,7 @@ from grms.learning.evolution.genes import Genome
 from grms.learning.evolution.self_play import SelfPlay
 from grms.learning.evolution.strategies import Strategy, StrategySettings
 from grms.learning.fingerprint import program
-from grms.learning.limits import Limits, Workers
+from grms.learning.limits import Limits
 from grms.learning.session import Session, check_folder
 from grms.learning.training import TrainingResult
 from grms.learning.transfer.comparison import ComparedRow, cells, headings, verdict
@@ -46,6 +46,7 @@ from grms.policy.features import STARTS_NOW
 from grms.policy.transfer import AcceptWhenFit, Constrained
 from lrms_sim.util.messages import unknown
 from lrms_sim.util.provenance import source_commit
+from lrms_sim.util.workers import Workers
 
 _Fitness = TypeVar("_Fitness", bound=FitnessFunction)
 

@@ -14,15 +14,17 @@ from rich.console import Console
 
 from lrms_sim.report.parts import Page, Table
 from lrms_sim.report.terminal import print_page, print_table
+from lrms_sim.util.run_log import RunLog
 from lrms_sim.util.version import __version__
 from scenarios.studies.common.study_folder import (
-    RunLog,
+    RUNS,
     in_threads,
     make_folder,
     progress_bar,
     write_study,
 )
 from scenarios.studies.common.verdicts import Statement
+from scenarios.util.errors import OutputError
 
 RESULT_FORMAT: Final = 1
 """In study.json."""
@@ -120,7 +122,7 @@ def run_cases(
         OutputError: the file of runs cannot be read or written.
         KeyboardInterrupt: the user has enough; what is done is kept.
     """
-    log = RunLog(folder)
+    log = RunLog(folder / RUNS, OutputError)
     todo = {case: key for key, case in cases.items() if key not in log.known}
     with progress_bar(console) as progress:
         bar = progress.add_task(what, total=len(cases), completed=len(cases) - len(todo))

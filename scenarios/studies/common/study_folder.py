@@ -1,6 +1,5 @@
 """The folder of a study: its runs as they end, its figures as JSON, and its page."""
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
@@ -10,7 +9,6 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from lrms_sim.util.files import write_text
-from lrms_sim.util.version import __version__
 from scenarios.util.errors import OutputError
 
 RESULT: Final = "study.json"
@@ -46,45 +44,6 @@ def write_study(folder: Path, figures: str, page: str, table: str = "") -> Path:
         except OSError as error:
             raise OutputError(f"{path} cannot be written: {error.strerror or error}") from error
     return folder / PAGE
-
-
-class RunLog:
-    """The runs that are done; each is on disk when it is over, so that a study can go on.
-
-    Attributes:
-        known: what each run came to, as plain values, by its key.
-
-    Raises:
-        OutputError: the file is there and cannot be read.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / RUNS
-        self.known: dict[str, Any] = {}
-        try:
-            text = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
-        except (OSError, UnicodeDecodeError) as error:
-            raise OutputError(f"{self._path} cannot be read: {error}") from error
-        for line in text.splitlines():
-            try:
-                values = json.loads(line)
-            except ValueError:
-                continue  # cut off when the power went
-            if isinstance(values, dict) and values.get("version") == __version__:
-                self.known[values["key"]] = values["found"]
-
-    def add(self, key: str, found: Any) -> None:
-        """Keeps a run; `OutputError` if the file cannot be written.
-
-        `found` must be representable in JSON.
-        """
-        self.known[key] = found
-        line = json.dumps({"version": __version__, "key": key, "found": found})
-        try:
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
-        except OSError as error:
-            raise OutputError(f"{self._path} cannot be written: {error.strerror}") from error
 
 
 def in_threads(

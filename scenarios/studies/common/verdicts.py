@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lrms_sim.analysis.samples import mean_interval
+from lrms_sim.report.text_tables import markdown
 
 LEVEL: Final = 0.95
 """Of the interval of a mean difference."""
@@ -177,17 +178,7 @@ def judged(claim: str, found: Found | None, rule: str = "") -> Statement:
     return Statement.not_run(claim, rule) if found is None else Statement(claim, *found, rule)
 
 
-def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Returns a table as Markdown, for documentation that is to have what a command has measured."""
-    lines = [_row(heads), "|" + "---|" * len(heads), *map(_row, rows)]
-    return "\n".join(lines) + "\n"
-
-
 def statements_markdown(head: str, statements: Iterable[Statement]) -> str:
     """Returns the statements that were measured, as a table in Markdown; `head` says whose they are."""
     rows = [(each.claim, each.measured, each.word) for each in statements if each.run]
     return markdown((head, "here", "holds"), rows)
-
-
-def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

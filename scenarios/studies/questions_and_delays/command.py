@@ -1,7 +1,8 @@
 """What `scenario study questions-and-delays` does, apart from its command line."""
 
+from lrms_sim.report.text_tables import markdown
 from scenarios.studies.common.frame import StudyCommand
-from scenarios.studies.common.verdicts import Margin, markdown, word
+from scenarios.studies.common.verdicts import Margin, word
 from scenarios.studies.questions_and_delays.page import page_of
 from scenarios.studies.questions_and_delays.replays import WINDOWS
 from scenarios.studies.questions_and_delays.statements import statements

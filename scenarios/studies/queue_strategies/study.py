@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from grms.learning.limits import Limits, Workers
+from grms.learning.limits import Limits
 from grms.learning.queueing.command import STRATEGY, run_tuning
 from grms.learning.queueing.constants import group_order, judge
 from grms.learning.queueing.front import run_front
@@ -23,6 +23,7 @@ from lrms_sim.scheduling.strategies import Strategy
 from lrms_sim.scheduling.strategy_files import load_strategy
 from lrms_sim.util.provenance import source_commit
 from lrms_sim.util.version import __version__
+from lrms_sim.util.workers import Workers
 from scenarios.spec.traces import require_trace
 from scenarios.studies.common.frame import RESULT_FORMAT, plain_options
 from scenarios.studies.common.samples import Spread, machine_words

@@ -4,8 +4,9 @@ from rich.console import Console
 
 from lrms_sim.report.parts import Table
 from lrms_sim.report.terminal import print_table
+from lrms_sim.report.text_tables import markdown
 from scenarios.studies.common.frame import StudyCommand, print_statements
-from scenarios.studies.common.verdicts import Margin, markdown
+from scenarios.studies.common.verdicts import Margin
 from scenarios.studies.utility_scheduling.page import render
 from scenarios.studies.utility_scheduling.recorded import missing_logs
 from scenarios.studies.utility_scheduling.reference import READINGS, SEVEN

@@ -345,7 +345,7 @@ def test_ctrl_c_before_the_first_generation_leaves_nothing(elsewhere: Path) -> N
     arguments = [*TRAIN, "--parents", "5000", "--output", "o"]
     program = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
-        "from grms.learning import executors; really = executors.ThreadExecutor.evaluate\n"
+        "from lrms_sim.util import executors; really = executors.ThreadExecutor.evaluate\n"
         "def evaluate(self, fitness, genomes, bound):\n"
         "    print('begun', file=sys.stderr, flush=True)\n"
         "    return really(self, fitness, genomes, bound)\n"

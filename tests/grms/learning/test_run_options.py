@@ -7,11 +7,12 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from grms.learning.limits import Limits, Workers
+from grms.learning.limits import Limits
 from grms.learning.run_options import end_interrupted, workers_of
 from grms.learning.session import TrainingInterrupted
 from lrms_sim.cli.field_options import field_options, taken
 from lrms_sim.cli.running import EXIT_INTERRUPTED
+from lrms_sim.util.workers import Workers
 
 
 def run(arguments: Sequence[str]) -> tuple[Result, list[Any]]:

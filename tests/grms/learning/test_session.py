@@ -14,9 +14,10 @@ from grms.learning.evolution.genes import Genome
 from grms.learning.evolution.randomness import generator
 from grms.learning.evolution.strategies import EvolutionStrategy, StrategySettings
 from grms.learning.evolution.termination import GenerationRecord
-from grms.learning.executors import ProcessExecutor, ThreadExecutor
-from grms.learning.limits import GENERATIONS, Limits, Workers
+from grms.learning.limits import GENERATIONS, Limits
 from grms.learning.session import Session, check_folder, command_to_resume
+from lrms_sim.util.executors import ProcessExecutor, ThreadExecutor
+from lrms_sim.util.workers import Workers
 from tests.training_grids import rule_space, same_genome, sphere
 
 

@@ -20,8 +20,8 @@ from grms.learning.evolution.termination import (
     TargetValue,
     TimeLimit,
 )
-from grms.learning.executors import ProcessExecutor, ThreadExecutor
 from grms.learning.training import TrainingResult, train
+from lrms_sim.util.executors import ProcessExecutor, ThreadExecutor
 from tests.training_grids import (
     grid_of_known_optimum,
     rule_space,

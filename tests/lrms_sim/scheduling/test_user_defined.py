@@ -10,7 +10,7 @@ from hypothesis import given
 
 from lrms_sim.machine.machine import simulate
 from lrms_sim.machine.stepped import Machine
-from lrms_sim.scheduling.disciplines import discipline_by_name
+from lrms_sim.scheduling.disciplines import Easy, discipline_by_name
 from lrms_sim.scheduling.user_defined import UserDefinedDiscipline
 from lrms_sim.workload.jobs import JobTable
 from tests.plugins import install
@@ -346,3 +346,61 @@ def test_ids_and_numbers() -> None:
         )
     machine.advance(100.0)
     assert seen == [(0, 0), (1, 77)]
+
+
+class Counts:
+    """FCFS that counts what happens; what it has counted is given back."""
+
+    def __init__(self) -> None:
+        self.counts = {"submitted": 0, "ended": 0}
+
+    def submitted(self, _view: object, _job: object) -> None:
+        """Counts it."""
+        self.counts["submitted"] += 1
+
+    def ended(self, _view: object, _job: object) -> None:
+        """Counts it."""
+        self.counts["ended"] += 1
+
+    def decide(self, view: Any) -> None:
+        """Starts heads."""
+        while view.head is not None and view.head.processors <= view.processors_free:
+            view.start(view.head)
+
+    def notes(self) -> dict[str, int]:
+        """Returns the counts."""
+        return self.counts
+
+
+def test_what_is_noted_comes_back() -> None:
+    """It is that of the replay's own copy: the object itself stays as it was, and each replay begins anew."""
+    jobs = JobTable.from_columns(submit_time=[0, 1, 2], processors=[2, 2, 2], run_time=[10, 5, 5])
+    written = Counts()
+    for _ in range(2):
+        schedule = simulate(jobs, 2, written)
+        assert schedule.notes == {"submitted": 3, "ended": 3}
+    assert schedule[:1].notes == schedule.notes
+    assert written.counts == {"submitted": 0, "ended": 0}
+    assert simulate(jobs, 2, Easy()).notes is None
+    assert simulate(jobs, 2, examples().fcfs).notes is None
+
+
+def test_what_is_noted_can_be_asked_for_at_any_time() -> None:
+    """On a machine that is driven step by step."""
+    machine = Machine(2, UserDefinedDiscipline(Counts()))
+    machine.submit(submit_time=0.0, processors=2, requested_time=5.0, run_time=5.0)
+    machine.advance(1.0)
+    assert machine.notes == {"submitted": 1, "ended": 0}
+    machine.advance(9.0)
+    assert machine.notes == {"submitted": 1, "ended": 1}
+    assert Machine(2).notes is None
+
+
+def test_notes_are_a_method() -> None:
+    """Anything else is a mistake that is told before the first job."""
+    written = Counts()
+    written.notes = {}  # type: ignore[assignment,method-assign]  # the mistake
+    with pytest.raises(
+        TypeError, match=r"notes of discipline 'Counts' is \{\}; it must be a method"
+    ):
+        simulate(JobTable.empty(), 2, written)

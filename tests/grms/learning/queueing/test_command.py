@@ -10,7 +10,7 @@ from rich.console import Console
 from grms.learning.checkpoint import CheckpointError
 from grms.learning.evolution.strategies import StrategySettings
 from grms.learning.evolution.symbiotic import SymbioticSettings
-from grms.learning.limits import Limits, Workers
+from grms.learning.limits import Limits
 from grms.learning.queueing.command import (
     figures_document,
     print_tuning,
@@ -23,6 +23,7 @@ from grms.learning.queueing.problem import TuneOptions
 from grms.learning.queueing.workloads import WorkloadError
 from lrms_sim.scheduling.strategy_files import load_strategy
 from lrms_sim.util.trace_folders import LOG_FILES
+from lrms_sim.util.workers import Workers
 from tests.tuning_cases import busy_log
 
 SYMBIOTIC = SymbioticSettings(

@@ -10,7 +10,6 @@ from grms.learning.evolution.class_search import ClassSearch
 from grms.learning.evolution.operators import uniform_genome
 from grms.learning.evolution.randomness import generator
 from grms.learning.evolution.termination import GenerationLimit
-from grms.learning.executors import ThreadExecutor
 from grms.learning.queueing.encoding import CriterionEncoding, TableEncoding
 from grms.learning.queueing.fitness import LIMIT_FACTOR, TuningFitness, tuning_case
 from grms.learning.training import train
@@ -20,6 +19,7 @@ from lrms_sim.machine.machine import simulate
 from lrms_sim.scheduling.criteria import GroupOrder
 from lrms_sim.scheduling.disciplines import Easy
 from lrms_sim.scheduling.strategies import Strategy
+from lrms_sim.util.executors import ThreadExecutor
 from lrms_sim.workload.groups import user_groups
 from lrms_sim.workload.jobs import JobTable
 from tests.tuning_cases import busy_case, busy_jobs

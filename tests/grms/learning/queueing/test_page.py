@@ -6,11 +6,12 @@ from markupsafe import escape
 from rich.console import Console
 
 from grms.learning.evolution.strategies import StrategySettings
-from grms.learning.limits import Limits, Workers
+from grms.learning.limits import Limits
 from grms.learning.queueing.command import run_tuning
 from grms.learning.queueing.options import WorkloadOptions
 from grms.learning.queueing.page import pictures, render
 from grms.learning.queueing.problem import TuneOptions
+from lrms_sim.util.workers import Workers
 from tests.pictures import svg_texts
 from tests.tuning_cases import busy_log
 

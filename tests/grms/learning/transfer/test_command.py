@@ -11,7 +11,7 @@ from grms.learning.checkpoint import CheckpointError
 from grms.learning.evolution.evaluation import Evaluation
 from grms.learning.evolution.genes import Genome
 from grms.learning.evolution.strategies import StrategySettings
-from grms.learning.limits import Limits, Workers
+from grms.learning.limits import Limits
 from grms.learning.session import CHECKPOINT, TrainingInterrupted
 from grms.learning.transfer import command
 from grms.learning.transfer.command import TrainOptions, print_outcome, run_training
@@ -23,6 +23,7 @@ from grms.learning.transfer.source import SourceError, TrainingSource
 from grms.policy.constraints import FAIR_EXCHANGE
 from grms.policy.files import load_rule_base
 from grms.policy.transfer import Constrained
+from lrms_sim.util.workers import Workers
 from lrms_sim.workload.jobs import JobTable
 from tests.training_grids import two_sites
 

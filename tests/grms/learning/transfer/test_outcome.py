@@ -9,7 +9,6 @@ from grms.federation.federation import Federation
 from grms.learning.evolution.catalog import new_strategy
 from grms.learning.evolution.strategies import StrategySettings
 from grms.learning.evolution.termination import GenerationLimit
-from grms.learning.executors import ThreadExecutor
 from grms.learning.training import train
 from grms.learning.transfer.fitness import Fitness, TrainingCase
 from grms.learning.transfer.options import Objective
@@ -25,6 +24,7 @@ from grms.learning.transfer.outcome import (
 )
 from grms.policy.files import load_rule_base
 from lrms_sim.report.templates import alone
+from lrms_sim.util.executors import ThreadExecutor
 from lrms_sim.util.version import __version__
 from lrms_sim.workload.jobs import JobTable
 from tests.training_grids import rule_space, two_sites

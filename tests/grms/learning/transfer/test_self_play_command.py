@@ -8,7 +8,7 @@ import pytest
 from grms.federation.federation import Federation
 from grms.learning.checkpoint import CheckpointError
 from grms.learning.evolution.genes import Genome
-from grms.learning.limits import Limits, Workers
+from grms.learning.limits import Limits
 from grms.learning.session import CHECKPOINT, TrainingInterrupted
 from grms.learning.transfer import command, self_play_outcome
 from grms.learning.transfer import drawn_map as shown
@@ -19,6 +19,7 @@ from grms.learning.transfer.source import SourceError, TrainingSource
 from grms.policy.constraints import FAIR_EXCHANGE
 from grms.policy.files import load_rule_base
 from grms.policy.transfer import Constrained
+from lrms_sim.util.workers import Workers
 from tests.grms.learning.transfer.test_command import FURTHER, load, options, quiet, texts
 from tests.training_grids import two_sites
 

@@ -7,8 +7,6 @@ import pytest
 from scenarios.studies.common.study_folder import (
     PAGE,
     RESULT,
-    RUNS,
-    RunLog,
     in_threads,
     make_folder,
     write_study,
@@ -35,35 +33,6 @@ def test_what_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / RESULT).mkdir()
     with pytest.raises(OutputError, match=r"study\.json cannot be written"):
         write_study(tmp_path, "figures", "page")
-
-
-def test_runs_are_found_again(tmp_path: Path) -> None:
-    """What was kept under a key is there for the next study, and nothing else is."""
-    RunLog(tmp_path).add("k", {"a & b": 1.5})
-    again = RunLog(tmp_path)
-    assert again.known == {"k": {"a & b": 1.5}}
-    again.add("other", [1])
-    assert len((tmp_path / RUNS).read_text().splitlines()) == 2
-
-
-def test_a_line_that_was_cut_off_does_not_count(tmp_path: Path) -> None:
-    """Nor does one of another version: the run is done again."""
-    log = RunLog(tmp_path)
-    log.add("a", 1)
-    log.add("b", 2)
-    text = (tmp_path / RUNS).read_text()
-    other = '{"version": "0.0.9", "key": "c", "found": 3}\n[]\n'
-    (tmp_path / RUNS).write_text(other + text[:-5])
-    assert RunLog(tmp_path).known == {"a": 1}
-
-
-def test_runs_that_cannot_be_kept_are_said(tmp_path: Path) -> None:
-    """Reading and writing."""
-    (tmp_path / RUNS).mkdir()
-    with pytest.raises(OutputError, match=r"runs.jsonl cannot be read"):
-        RunLog(tmp_path)
-    with pytest.raises(OutputError, match=r"runs.jsonl cannot be written"):
-        RunLog(tmp_path / "gone").add("k", 1)
 
 
 def test_cases_come_as_they_end_and_each_once() -> None:

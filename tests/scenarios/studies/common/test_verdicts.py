@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from scenarios.studies.common.verdicts import Margin, counted, every, judged, markdown, some, word
+from scenarios.studies.common.verdicts import Margin, counted, every, judged, some, word
 
 
 def test_a_greater_mean_alone_is_no_verdict() -> None:
@@ -63,11 +63,6 @@ def test_a_pair_without_its_partner_is_a_mistake() -> None:
         Margin.between([1.0], [])
     with pytest.raises(ValueError, match="no values"):
         Margin.of([])
-
-
-def test_a_table_is_markdown() -> None:
-    """A bar in a cell is no end of it."""
-    assert markdown(("a", "b"), [("1|2", "3")]) == "| a | b |\n|---|---|\n| 1\\|2 | 3 |\n"
 
 
 def test_what_was_not_run_is_no_verdict() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from grms.learning.executors import ExecutorError, ThreadExecutor
-from grms.learning.limits import Workers
+from lrms_sim.util.executors import ExecutorError, ThreadExecutor
+from lrms_sim.util.workers import Workers
 from scenarios.studies.questions_and_delays import study
 from scenarios.studies.questions_and_delays.options import StudyOptions
 from scenarios.studies.questions_and_delays.replays import ALL, HALF_YEAR, TEN_DAYS, Case

@@ -17,7 +17,7 @@ from grms.learning.evolution.evaluation import Evaluation
 from grms.learning.evolution.genes import Genome
 from grms.learning.evolution.operators import uniform_genome
 from grms.learning.evolution.randomness import generator
-from grms.learning.executors import (
+from lrms_sim.util.executors import (
     WORKERS_MAX,
     DaskExecutor,
     Executor,
@@ -156,7 +156,7 @@ def test_a_process_that_dies_is_an_error_with_advice() -> None:
 PARENT = """
 import os, sys, time
 from pathlib import Path
-from grms.learning.executors import ProcessExecutor
+from lrms_sim.util.executors import ProcessExecutor
 from tests.training_grids import no_genome
 from tests.grms.learning.sleeping import sleep_long
 if __name__ == "__main__":

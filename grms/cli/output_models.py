@@ -46,6 +46,7 @@ class JobOutput(_Job):
         description="Processor seconds used, so far if it runs; null before its start."
     )
     account: str = Field(description="That pays for it, as its user named it; empty for none.")
+    sites: tuple[str, ...] = Field(description="That may run it; empty for any.")
 
 
 class CircuitBreakerStatusOutput(OutputModel):

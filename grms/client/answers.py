@@ -90,6 +90,7 @@ class Job:
         told_time_s: when the partner that has it last said where it stands, seconds; `None` for never.
         cost: processor seconds that it has used, so far if it runs; `None` if it has not started.
         account: that pays for it, as its user named it; empty for the default.
+        sites: that may run it; empty for any.
     """
 
     job_id: str
@@ -120,6 +121,7 @@ class Job:
     told_time_s: float | None = None
     cost: float | None = None
     account: str = ""
+    sites: tuple[str, ...] = ()
 
     @property
     def has_ended(self) -> bool:
@@ -285,6 +287,7 @@ def read_job(message: job_pb2.Job) -> Job:
         told_time_s=_optional(message, "told_time_s"),
         cost=_optional(message, "cost"),
         account=request.needs.account,
+        sites=tuple(message.sites),
     )
 
 

@@ -88,6 +88,8 @@ class Client:
         error: str = "",
         open_mode: str = "",
         merged: bool | None = None,
+        sites: Sequence[str] = (),
+        home_only: bool = False,
     ) -> Job:
         """Submits a job. When this returns, the site will run it exactly once.
 
@@ -121,6 +123,9 @@ class Client:
             open_mode: `append` or `truncate`: whether its output is added to what a file of that name has, and what
                 an earlier run of it has printed; by default the latter alone.
             merged: standard error goes to standard output; by default if `output` is given and `error` is not.
+            sites: that may run it, partners or the site itself by their names; by default any. Which of them is
+                asked first is the site's own decision; if none takes it, it waits.
+            home_only: the site itself runs it, whatever its policies say.
 
         Raises:
             ValueError: no site could accept such a job.
@@ -149,6 +154,8 @@ class Client:
             error=error,
             open_mode=open_mode,
             merged=merged,
+            sites=sites,
+            home_only=home_only,
         )
         if request.request.HasField("program"):
             check_inputs(inputs or {})

@@ -44,6 +44,8 @@ def submit_request(
     error: str = "",
     open_mode: str = "",
     merged: bool | None = None,
+    sites: Sequence[str] = (),
+    home_only: bool = False,
 ) -> "job_pb2.SubmitRequest":
     """Returns the request for a job without input files, described as in `grms.client.Client.submit`.
 
@@ -62,6 +64,8 @@ def submit_request(
     request.request.processors = processors
     request.request.requested_time_s = requested_time_s
     request.unfit = unfit
+    request.sites.extend(sites)
+    request.home_only = home_only
     if array:
         from grms.util.job_arrays import ArraySpec  # noqa: PLC0415  # see the module's docstring
 

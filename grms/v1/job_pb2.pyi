@@ -52,7 +52,7 @@ DEPENDENCY_KIND_AFTERCORR: DependencyKind
 DEPENDENCY_KIND_SINGLETON: DependencyKind
 
 class Job(_message.Message):
-    __slots__ = ("job_id", "user", "name", "request", "state", "executed_on", "submit_time_s", "start_time_s", "end_time_s", "outcome", "cancel_requested", "revision", "reason", "stuck", "exit_code", "signal", "offered_to", "leaving", "array_id", "array_index", "dependencies", "array", "phase", "since_s", "told_time_s", "cost")
+    __slots__ = ("job_id", "user", "name", "request", "state", "executed_on", "submit_time_s", "start_time_s", "end_time_s", "outcome", "cancel_requested", "revision", "reason", "stuck", "exit_code", "signal", "offered_to", "leaving", "array_id", "array_index", "dependencies", "array", "phase", "since_s", "told_time_s", "cost", "sites")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -79,6 +79,7 @@ class Job(_message.Message):
     SINCE_S_FIELD_NUMBER: _ClassVar[int]
     TOLD_TIME_S_FIELD_NUMBER: _ClassVar[int]
     COST_FIELD_NUMBER: _ClassVar[int]
+    SITES_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     user: str
     name: str
@@ -105,7 +106,8 @@ class Job(_message.Message):
     since_s: float
     told_time_s: float
     cost: float
-    def __init__(self, job_id: _Optional[str] = ..., user: _Optional[str] = ..., name: _Optional[str] = ..., request: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., state: _Optional[_Union[JobState, str]] = ..., executed_on: _Optional[str] = ..., submit_time_s: _Optional[float] = ..., start_time_s: _Optional[float] = ..., end_time_s: _Optional[float] = ..., outcome: _Optional[_Union[_request_pb2.Outcome, str]] = ..., cancel_requested: bool = ..., revision: _Optional[int] = ..., reason: _Optional[str] = ..., stuck: _Optional[str] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., offered_to: _Optional[str] = ..., leaving: bool = ..., array_id: _Optional[str] = ..., array_index: _Optional[int] = ..., dependencies: _Optional[_Iterable[_Union[Dependency, _Mapping]]] = ..., array: _Optional[_Union[ArraySummary, _Mapping]] = ..., phase: _Optional[_Union[_request_pb2.JobPhase, str]] = ..., since_s: _Optional[float] = ..., told_time_s: _Optional[float] = ..., cost: _Optional[float] = ...) -> None: ...
+    sites: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, job_id: _Optional[str] = ..., user: _Optional[str] = ..., name: _Optional[str] = ..., request: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., state: _Optional[_Union[JobState, str]] = ..., executed_on: _Optional[str] = ..., submit_time_s: _Optional[float] = ..., start_time_s: _Optional[float] = ..., end_time_s: _Optional[float] = ..., outcome: _Optional[_Union[_request_pb2.Outcome, str]] = ..., cancel_requested: bool = ..., revision: _Optional[int] = ..., reason: _Optional[str] = ..., stuck: _Optional[str] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., offered_to: _Optional[str] = ..., leaving: bool = ..., array_id: _Optional[str] = ..., array_index: _Optional[int] = ..., dependencies: _Optional[_Iterable[_Union[Dependency, _Mapping]]] = ..., array: _Optional[_Union[ArraySummary, _Mapping]] = ..., phase: _Optional[_Union[_request_pb2.JobPhase, str]] = ..., since_s: _Optional[float] = ..., told_time_s: _Optional[float] = ..., cost: _Optional[float] = ..., sites: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ArraySummary(_message.Message):
     __slots__ = ("elements", "count", "held", "under_way", "completed", "not_completed")
@@ -124,20 +126,24 @@ class ArraySummary(_message.Message):
     def __init__(self, elements: _Optional[str] = ..., count: _Optional[int] = ..., held: _Optional[int] = ..., under_way: _Optional[int] = ..., completed: _Optional[int] = ..., not_completed: _Optional[int] = ...) -> None: ...
 
 class SubmitRequest(_message.Message):
-    __slots__ = ("request", "idempotency_key", "name", "unfit", "dependencies", "array")
+    __slots__ = ("request", "idempotency_key", "name", "unfit", "dependencies", "array", "sites", "home_only")
     REQUEST_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     UNFIT_FIELD_NUMBER: _ClassVar[int]
     DEPENDENCIES_FIELD_NUMBER: _ClassVar[int]
     ARRAY_FIELD_NUMBER: _ClassVar[int]
+    SITES_FIELD_NUMBER: _ClassVar[int]
+    HOME_ONLY_FIELD_NUMBER: _ClassVar[int]
     request: _request_pb2.JobRequest
     idempotency_key: str
     name: str
     unfit: str
     dependencies: _containers.RepeatedCompositeFieldContainer[Dependency]
     array: str
-    def __init__(self, request: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., idempotency_key: _Optional[str] = ..., name: _Optional[str] = ..., unfit: _Optional[str] = ..., dependencies: _Optional[_Iterable[_Union[Dependency, _Mapping]]] = ..., array: _Optional[str] = ...) -> None: ...
+    sites: _containers.RepeatedScalarFieldContainer[str]
+    home_only: bool
+    def __init__(self, request: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., idempotency_key: _Optional[str] = ..., name: _Optional[str] = ..., unfit: _Optional[str] = ..., dependencies: _Optional[_Iterable[_Union[Dependency, _Mapping]]] = ..., array: _Optional[str] = ..., sites: _Optional[_Iterable[str]] = ..., home_only: bool = ...) -> None: ...
 
 class PreviewResponse(_message.Message):
     __slots__ = ("site", "asked", "kept", "reason", "passed_over", "held", "known")

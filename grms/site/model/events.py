@@ -183,6 +183,7 @@ class Submit(LoadedEvent):
         part: returns what an element of an array runs besides the payload, by the array's name and the index;
             callable only while the event is handled.
         here: it is offered to nobody, now or later.
+        sites: that may run it, partners or this one; empty for any.
     """
 
     user: str
@@ -195,6 +196,7 @@ class Submit(LoadedEvent):
     elements: ArraySpec | None = None
     part: Callable[[str, int], bytes] | None = field(default=None, compare=False, repr=False)
     here: bool = False
+    sites: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -446,6 +446,7 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
         revision: counts the changes.
         unfit: why this site's own batch system would never run it, in its words; empty if it may.
         here: it is offered to nobody.
+        sites: that may run it, partners or this one; empty for any.
         unplaced: how often neither this site nor any partner asked could run it.
         unplaced_time: of the last such finding, seconds; nan for none.
         weighed: input of its last decision; `None` before the first, and after a restart.
@@ -488,6 +489,7 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
     story: list[JobState] = msgspec.field(default_factory=partial(list, (JobState.RECEIVED,)))
     unfit: str = ""
     here: bool = False
+    sites: tuple[str, ...] = ()
     unplaced: int = 0
     unplaced_time: float = math.nan
     weighed: Weighed | None = None

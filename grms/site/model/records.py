@@ -37,6 +37,7 @@ class JobReceived(Record, frozen=True):
         array: number of the array of which it is an element, 0 for none.
         index: in that array.
         here: it is offered to nobody.
+        sites: that may run it; empty for any.
     """
 
     job: int
@@ -50,6 +51,7 @@ class JobReceived(Record, frozen=True):
     array: int = 0
     index: int = 0
     here: bool = False
+    sites: tuple[str, ...] = ()
 
 
 class ArrayReceived(Record, frozen=True):

@@ -314,6 +314,7 @@ class StateTables:
             part=b"" if array is None else record.payload,
             unfit=record.unfit,
             here=record.here,
+            sites=record.sites,
             submit_time=record.time,
             array=record.array,
             index=record.index,

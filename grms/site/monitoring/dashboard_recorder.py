@@ -233,6 +233,8 @@ def why_not_asked(book: PartnerBook, job: HomeJob, now: float) -> str:
     """
     if unwell := _why_unwell(book):
         return unwell
+    if job.sites and book.name not in job.sites:
+        return "its user wants it elsewhere"
     if book.returns.rests(job.user, job.request, now):
         return "it has sent such jobs back undone of late"
     if job.request.processors > book.processors:

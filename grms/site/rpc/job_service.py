@@ -40,6 +40,7 @@ from grms.site.wire.convert import (
     read_dependencies,
     read_job_state,
     read_request,
+    read_sites,
     write_array,
     write_job,
     write_preview,
@@ -98,6 +99,7 @@ class _Wanted(NamedTuple):
     dependencies: tuple[Dependency, ...]
     elements: ArraySpec | None
     part: Callable[[str, int], bytes] | None
+    sites: tuple[str, ...]
 
 
 class JobService(job_pb2_grpc.JobServiceServicer):
@@ -170,6 +172,7 @@ class JobService(job_pb2_grpc.JobServiceServicer):
                 for each in read_dependencies(request.dependencies)
             )
             elements = read_array(request.array)
+            sites = read_sites(request, self._site)
         except WireError as error:
             await self._admission.invalid(context, error)
         return user, _Wanted(
@@ -182,6 +185,7 @@ class JobService(job_pb2_grpc.JobServiceServicer):
             dependencies,
             elements,
             _part(elements, runs=request.request.HasField("program")),
+            sites,
         )
 
     async def PutInput(  # noqa: N802  # gRPC's name

@@ -10,6 +10,7 @@ The order of steps that keeps a job from being lost and from running twice:
 - The end of a delegated job is journaled before the partner may forget it.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from grms.daemon.backoff import pause_after
@@ -103,7 +104,7 @@ class OfferHandler:
             return
         settings = self.memory.settings
         load = self.memory.load(load)
-        unfit = self.unfit(job.request, job.unfit, load)
+        unfit = self.unfit(job.request, job.unfit, load, job.sites)
         book = self._next(job, load, unfit, transaction)
         if book is not None:
             self._offer(job, book, transaction)
@@ -161,7 +162,7 @@ class OfferHandler:
         """
         now = transaction.now
         load = self.memory.load(load)
-        unfit = self.unfit(job.request, job.unfit, load)
+        unfit = self.unfit(job.request, job.unfit, load, job.sites)
         begin_decision(job, self.memory, now)
         order = list(job.remaining or ())
         asked: list[str] = []
@@ -205,14 +206,19 @@ class OfferHandler:
             return "the circuit breaker has stopped the exchange"
         return "it has as much from here as is fair, or has broken its promises"
 
-    def unfit(self, request: Request, said: str, load: Load | None) -> str:
+    def unfit(
+        self, request: Request, said: str, load: Load | None, sites: Sequence[str] = ()
+    ) -> str:
         """Returns why no batch system of this site ever runs such a job; empty where it may.
 
         Args:
             request: of the job.
             said: what the batch system has said to its user.
             load: of the batch system.
+            sites: that may run it; empty for any.
         """
+        if sites and self.memory.settings.name not in sites:
+            return f"its user wants it at {' or '.join(sites)}"
         size, shape = self.memory.settings.processors, request.shape
         if request.processors > size:
             return f"processors is {request.processors}; this site has {size}"
@@ -222,12 +228,27 @@ class OfferHandler:
             return ""
         return load.nodes.lacks(shape)
 
-    def any_could(self, request: Request) -> bool:
-        """Returns whether a partner is known with which jobs are exchanged, and that could run such a job."""
+    def partners(self) -> list[str]:
+        """Returns the names of the partners with which jobs are exchanged."""
         transfer = self.memory.settings.transfer
+        return [
+            name for name, book in self.memory.books.items() if book.listed and name in transfer
+        ]
+
+    def is_site(self, name: str) -> bool:
+        """Returns whether a name is that of this site, or of a partner with which jobs are exchanged."""
+        return name == self.memory.settings.name or name in self.partners()
+
+    def any_could(self, request: Request, sites: Sequence[str] = ()) -> bool:
+        """Returns whether a partner is known with which jobs are exchanged, and that could run such a job.
+
+        `sites` are those that may run it; empty for any.
+        """
+        books = self.memory.books
         return any(
-            book.listed and name in transfer and (not book.processors or book.could_run(request))
-            for name, book in self.memory.books.items()
+            (not sites or name in sites)
+            and (not books[name].processors or books[name].could_run(request))
+            for name in self.partners()
         )
 
     def time_passed(self, load: Load | None, transaction: Transaction) -> None:
@@ -255,17 +276,21 @@ class OfferHandler:
 
     def why_not_ask(self, book: PartnerBook, job: HomeJob, now: float) -> str:
         """Returns why a local user's job cannot be offered to a partner now; empty if it can. `now` is in seconds."""
-        if not (book.listed and book.reachable):
-            return "it cannot be reached" if book.listed else "it is no partner any more"
-        if book.faulty or book.incompatible:
-            return "it does not keep to the protocol"
-        if not book.could_run(job.request):
-            return "it could not run such a job, by what it says of its size"
-        if len(book.undecided) >= self.memory.settings.limits.offers_undecided:
-            return "too many offers to it are open"
-        if book.returns.rests(job.user, job.request, now):
-            return "it has returned such jobs unstarted"
-        return why_not_given(self.memory, book, job, now)
+        if job.sites and book.name not in job.sites:
+            why = "its user wants it elsewhere"
+        elif not (book.listed and book.reachable):
+            why = "it cannot be reached" if book.listed else "it is no partner any more"
+        elif book.faulty or book.incompatible:
+            why = "it does not keep to the protocol"
+        elif not book.could_run(job.request):
+            why = "it could not run such a job, by what it says of its size"
+        elif len(book.undecided) >= self.memory.settings.limits.offers_undecided:
+            why = "too many offers to it are open"
+        elif book.returns.rests(job.user, job.request, now):
+            why = "it has returned such jobs unstarted"
+        else:
+            why = why_not_given(self.memory, book, job, now)
+        return why
 
     def _offer(self, job: HomeJob, book: PartnerBook, transaction: Transaction) -> None:
         # What is settled before this offer, which is not.

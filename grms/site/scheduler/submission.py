@@ -124,12 +124,16 @@ class SubmissionHandler(Owner[HomeJob]):
         name, elements = (
             (one.array_id, one.spec) if isinstance(one, JobArray) else (one.job_id, None)
         )
-        if (one.request, one.payload, one.name, one.dependencies, elements) == (
+        # Which sites may run an array is a matter of its elements; the first may be forgotten.
+        job = self.memory.jobs.get(number)
+        sites = event.sites if job is None else job.sites
+        if (one.request, one.payload, one.name, one.dependencies, elements, sites) == (
             event.request,
             event.payload,
             event.name,
             event.dependencies,
             event.elements,
+            event.sites,
         ):
             return ReplyJob(event.id, name)
         return Refuse(
@@ -209,14 +213,22 @@ class SubmissionHandler(Owner[HomeJob]):
 
     def _too_large(self, event: Submit) -> Refuse | None:
         settings, limits = self.memory.settings, self.memory.settings.limits
-        unfit = self.offers.unfit(event.request, event.unfit, event.load)
-        if unfit and (event.here or not self.offers.any_could(event.request)):
+        if strange := [name for name in event.sites if not self.offers.is_site(name)]:
+            reason = (
+                f"{', '.join(map(repr, strange))}: no site of that name; jobs are exchanged with "
+            )
+            others = ", ".join(self.offers.partners()) or "no other"
+            return Refuse(event.id, Refusal.INVALID, f"{reason}{others}", "sites")
+        unfit = self.offers.unfit(event.request, event.unfit, event.load, event.sites)
+        if unfit and (event.here or not self.offers.any_could(event.request, event.sites)):
             others = (
                 "" if event.here else ", and no partner of this site is known that could run it"
             )
             reason = f"{unfit}{others}"
             wide = event.request.processors > settings.processors
             wrong = "request.processors" if wide else "request.needs"
+            if event.sites:
+                wrong = "sites"
             return Refuse(event.id, Refusal.INVALID, reason, wrong)
         if len(event.payload) > limits.payload_bytes:
             reason = (
@@ -438,4 +450,5 @@ def _received(
         array,
         index,
         event.here,
+        event.sites,
     )

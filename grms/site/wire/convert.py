@@ -543,6 +543,21 @@ def write_usage(record: UsageRecord) -> partner_pb2.GuestUsage:
     )
 
 
+def read_sites(request: job_pb2.SubmitRequest, site: str) -> tuple[str, ...]:
+    """Returns the names of the sites that may run a job, each once; empty for any. `site` is who is asked.
+
+    Raises:
+        WireError: the site itself is said to be the only one, and others are named.
+    """
+    named = tuple(dict.fromkeys(request.sites))
+    if not request.home_only:
+        return named
+    if set(named) - {site}:
+        text = f"home_only is set, and sites names {', '.join(map(repr, named))}; give one of them"
+        raise WireError("sites", text)
+    return (site,)
+
+
 def read_dependencies(messages: Sequence[job_pb2.Dependency]) -> tuple[Dependency, ...]:
     """Returns what a job waits for.
 
@@ -610,6 +625,7 @@ def write_array(array: JobArray, elements: Iterable[HomeJob], held: int) -> job_
         ),
         revision=sum(job.revision for job in jobs),
         dependencies=_write_dependencies(array.dependencies),
+        sites=jobs[0].sites,
         array=job_pb2.ArraySummary(
             elements=str(array.spec),
             count=len(array.spec),
@@ -702,6 +718,7 @@ def write_job(
         array_id=job.array_id,
         array_index=job.index,
         dependencies=_write_dependencies(job.dependencies),
+        sites=job.sites,
     )
     if job.standing is not None:
         message.phase = JOB_PHASES[job.standing[0]]

@@ -19,7 +19,7 @@ from grms.daemon.backoff import BackoffSettings
 from grms.site.model.lifecycle import JobState as State
 from grms.site.rpc import job_service
 from grms.site.rpc import watchers as watchers_module
-from tests.grms.site.daemons import document, running
+from tests.grms.site.daemons import document, running, two_sites
 from tests.waiting import run, until
 
 
@@ -414,3 +414,26 @@ def test_every_end_is_told_by_tokens(steps: list[str], kept: int, order: Any) ->
     # A token that is itself forgotten tells some again, never fewer.
     if not forgotten:
         assert len(told) == len(set(told))
+
+
+def test_a_job_runs_only_where_its_user_wants_it(tmp_path: Path) -> None:
+    """At a partner though home is free, at home though it is full; a name of no site is refused."""
+
+    async def scene() -> None:
+        async with two_sites(tmp_path), Client(tmp_path / "home.sock") as site:
+            away = await site.submit(**wanted(), sites=["away"])
+            assert (await site.wait(away.job_id)).executed_on == "away"
+            long = await site.submit(
+                **wanted(processors=4, run_time_s=600.0, requested_time_s=900.0)
+            )
+            here = await site.submit(**wanted(), home_only=True)
+            assert (away.sites, here.sites) == (("away",), ("home",))
+            await site.cancel(long.job_id)
+            assert (await site.wait(here.job_id)).executed_on == "home"
+            with pytest.raises(SiteError, match="jobs are exchanged with away") as error:
+                await site.submit(**wanted(), sites=["away", "nowhere"])
+            assert error.value.field == "sites"
+            with pytest.raises(SiteError, match="give one of them"):
+                await site.submit(**wanted(), sites=["away"], home_only=True)
+
+    run(scene)

@@ -41,6 +41,7 @@ VALUES: dict[str, st.SearchStrategy[object]] = {
     str(JobRef): numbers | guests,
     "Outcome": st.sampled_from(Outcome),
     str(Outcome | None): st.none() | st.sampled_from(Outcome),
+    "tuple[str, ...]": st.lists(texts, max_size=3).map(tuple),
     "tuple[int, ...]": st.lists(numbers, max_size=4).map(tuple),
     str(tuple[PromiseRow, ...]): st.lists(
         st.tuples(

@@ -91,6 +91,7 @@ cdef struct NodeNotes:
     # more, have found none.
     uint64_t* refused
     int64_t* lack                # by shape
+    int32_t* sibling             # by shape, the next in a ring of those that differ in tasks alone
     Asked asked
     job_index_t* next            # jobs that a pass has to look at, one of a shape: a heap
     Py_ssize_t next_count
@@ -302,6 +303,24 @@ cdef inline bint still_refused(const NodeNotes* notes, int32_t shape) noexcept n
     )
 
 
+cdef inline void refuse(NodeNotes* notes, int32_t shape) noexcept nogil:
+    # A shape for which `place` has found too little room; there is no more for its siblings with
+    # more tasks than that.
+    cdef int64_t room = notes.demands[shape].tasks - notes.nodes.lack
+    cdef int32_t other = shape
+    cdef const Demand* demand
+    if notes.demands[shape].nodes_max == 1:
+        room = notes.demands[shape].tasks - 1
+    while True:
+        demand = &notes.demands[other]
+        if demand.tasks > room:
+            notes.lack[other] = 1 if demand.nodes_max == 1 else demand.tasks - room
+            notes.refused[other >> 6] |= <uint64_t> 1 << (other & 63)
+        other = notes.sibling[other]
+        if other == shape:
+            return
+
+
 cdef inline bint fits_now(NodeNotes* notes, job_index_t job) noexcept nogil:
     # Whether a job fits now, and where.
     cdef int32_t shape = notes.shape[job]
@@ -309,8 +328,7 @@ cdef inline bint fits_now(NodeNotes* notes, job_index_t job) noexcept nogil:
         return False
     if place(&notes.nodes, &notes.demands[shape]):
         return True
-    notes.lack[shape] = notes.nodes.lack
-    notes.refused[shape >> 6] |= <uint64_t> 1 << (shape & 63)
+    refuse(notes, shape)
     return False
 
 

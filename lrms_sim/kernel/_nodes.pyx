@@ -32,6 +32,7 @@ from lrms_sim.kernel._node_machine cimport (
 )
 from lrms_sim.kernel._node_state cimport (
     KINDS_MAX,
+    NO_LIMIT,
     Chunk,
     Demand,
     Free,
@@ -670,6 +671,38 @@ cdef uint64_t* by_step(int64_t[::1] least, int64_t most, Py_ssize_t words) excep
     return rows
 
 
+cdef int make_families(NodeNotes* notes, int32_t shapes) except -1:
+    # Links the shapes that ask the same of a node and differ in the number of tasks alone, where
+    # whoever has more tasks needs more room.
+    cdef const Demand* demand
+    cdef int32_t shape
+    notes.sibling = <int32_t*> safe_calloc(shapes, sizeof(int32_t), b"demands")
+    families = {}
+    for shape in range(shapes):
+        notes.sibling[shape] = shape
+        demand = &notes.demands[shape]
+        if demand.nodes_max == 1:
+            sort = 1
+        elif demand.most == 1 and demand.nodes_max >= demand.tasks:
+            sort = 2
+        elif (
+            demand.nodes_min == 1 and demand.nodes_max == NO_LIMIT
+            and demand.most == demand.tasks
+        ):
+            sort = 3
+        else:
+            continue
+        key = (
+            sort, demand.cores, demand.exclusive, demand.node_gpus, demand.task_gpus,
+            demand.node_memory, demand.task_memory, demand.kinds,
+        )
+        other = families.setdefault(key, shape)
+        if other != shape:
+            notes.sibling[shape] = notes.sibling[<int32_t> other]
+            notes.sibling[<int32_t> other] = shape
+    return 0
+
+
 cdef int sort_asked(NodeNotes* notes, Py_ssize_t shapes) except -1:
     # Makes `asked` of the demands.
     cdef Nodes* nodes = &notes.nodes
@@ -759,7 +792,11 @@ cdef class NodeScheduler(Scheduler):
         nodes_open(nodes, best_fit)
         for i in range(licences.shape[0]):
             nodes.licences_free[i] = licences[i]
-        self.shape = shape
+        # What differs in other things than nodes and licences is one shape here.
+        rows, numbers = np.unique(np.asarray(demands), axis=0, return_inverse=True)
+        self.asked = shape
+        self.shape = shape = numbers.reshape(-1).astype(np.int32)[np.asarray(shape)]
+        demands = rows
         self.jobs = shape.shape[0]
         self.shapes = demands.shape[0]
         notes.shape = &shape[0] if self.jobs else NULL
@@ -804,6 +841,7 @@ cdef class NodeScheduler(Scheduler):
             notes.line[i].first = -1
             notes.line[i].last = -1
         sort_asked(notes, demands.shape[0])
+        make_families(notes, demands.shape[0])
         notes.placed = <Placed*> safe_calloc(self.jobs, sizeof(Placed), b"places of jobs")
         notes.held = <Held*> safe_calloc(self.jobs, sizeof(Held), b"places of jobs")
         notes.head.job = -1
@@ -869,6 +907,7 @@ cdef class NodeScheduler(Scheduler):
         free(notes.line)
         free(notes.waiting)
         free(notes.lack)
+        free(notes.sibling)
         free(notes.asked.of_kind)
         free(notes.asked.cores)
         free(notes.asked.gpus)
@@ -889,10 +928,11 @@ cdef class NodeScheduler(Scheduler):
     def misfits(self):
         """Returns the shapes of jobs that do not fit on the machine as it is, ascending."""
         cdef NodeNotes* notes = <NodeNotes*> self.notes
+        asked, jobs = np.unique(np.asarray(self.asked), return_index=True)
         return [
             shape
-            for shape in np.unique(np.asarray(self.shape)).tolist()
-            if not place(&notes.nodes, &notes.demands[shape])
+            for shape, job in zip(asked.tolist(), jobs.tolist(), strict=True)
+            if not place(&notes.nodes, demand_of(notes, job))
         ]
 
     def held(self):

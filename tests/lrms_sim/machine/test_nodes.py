@@ -1,5 +1,7 @@
 """Machines of nodes: every discipline against the plain oracle, and against machines of processors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -253,6 +255,18 @@ def test_a_backfilled_job_must_leave_the_head_its_licences() -> None:
     others = ((1.0, 9.0, job(1)), (1.0, 30.0, Request()))
     assert starts(machine, "easy", *rows[:2], *others) == [0, 10, 1, 1]
     assert starts(machine, "conservative", *rows[:2], *others) == [0, 10, 1, 1]
+
+
+def test_misfits_have_the_numbers_of_those_who_asked() -> None:
+    """Requests that nodes cannot tell apart are one shape to the kernel alone."""
+    machine = NodeMachine((NodeKind("n", 2, 4),))
+    wide, narrow = Request(tasks=9), Request(tasks=2)
+    asked = (wide, narrow, replace(wide, wall_time=60.0), replace(narrow, wall_time=60.0))
+    for shape, found in (([3, 2, 1], [2]), ([0, 1, 2, 2], [0, 2]), ([1, 3], []), ([], [])):
+        demands = Demands(asked, np.array(shape, np.int32))
+        assert scheduler_on_nodes(machine, demands, "easy").misfits() == found
+    none = Demands((), np.zeros(0, np.int32))
+    assert scheduler_on_nodes(machine, none, "easy").misfits() == []
 
 
 @pytest.mark.parametrize(

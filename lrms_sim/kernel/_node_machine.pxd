@@ -1,5 +1,5 @@
 # What all disciplines on a machine of nodes have in common: nodes, demands, who is where.
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memcpy
 from libc.stdlib cimport free
 
@@ -14,6 +14,7 @@ from lrms_sim.kernel._node_state cimport (
     left_after,
     left_before,
     licences_suffice,
+    lowest_bit,
     place,
     room_on,
     set_free,
@@ -23,19 +24,20 @@ from lrms_sim.kernel._predictions cimport Predictions
 from lrms_sim.kernel._releases cimport Releases
 from lrms_sim.kernel._types cimport job_index_t, seconds_t
 
-cdef enum:
-    RECENT = 64                  # a power of 2
-
 cdef extern from *:
     """
     #define UNCOUNTED ((int64_t) 1 << 60)
+    static inline int highest_bit(unsigned long long word) { return 63 - __builtin_clzll(word); }
     """
+    int highest_bit(uint64_t word) noexcept nogil
     const int64_t UNCOUNTED      # memory of a node where nobody counts it, MiB
 
 cdef struct Head:
     # What the blocked head has to wait for. `room` follows the nodes as they are now, so that a
     # pass need not ask all of them; `then_…` is what they will be at the shadow time.
     job_index_t job              # -1 for none
+    bint looked                  # `then_…` is told of every start and end, and good for `job`
+    bint ended                   # a job has ended since the shadow time was found
     const Demand* demand
     int32_t* room                # by node
     int64_t room_sum
@@ -56,7 +58,9 @@ cdef struct Line:
     # Who waits of one shape, in order of arrival.
     job_index_t first            # -1 for nobody
     job_index_t last
-    int32_t number               # of the shape in `waiting_shapes`
+    seconds_t request_min        # lower bound of their requested times; where a discipline keeps it
+    job_index_t next             # where a pass is: whom it looks at next, or has looked at last
+    bint delays                  # the pass has looked at `next`, who would delay the head
 
 cdef struct Held:
     # What a job has, or had: all of its nodes where it is exclusive.
@@ -64,6 +68,14 @@ cdef struct Held:
     int64_t cores
     int64_t memory
     int64_t gpus
+
+cdef struct Asked:
+    # Shapes by what they ask of a node at least, so that a node can be asked of all of them
+    # together whether it could have room. A row holds those that ask for no more than its step.
+    uint64_t* of_kind            # by kind, those that may go there
+    uint64_t* cores              # by step
+    uint64_t* gpus
+    uint64_t* memory
 
 cdef struct NodeNotes:
     Nodes nodes
@@ -73,24 +85,26 @@ cdef struct NodeNotes:
     Line* line                   # by shape
     job_index_t* before          # by job, its neighbours in its line; -1 for none
     job_index_t* behind
-    int32_t* waiting_shapes      # those of which somebody waits, in no order
-    Py_ssize_t waiting_count
+    Py_ssize_t words             # of a set of shapes, as bits
+    uint64_t* waiting            # those of which somebody waits
+    # Those for which nodes lack room, as they did when last looked at: since then `lack` tasks, or
+    # more, have found none.
+    uint64_t* refused
+    int64_t* lack                # by shape
+    int32_t* sibling             # by shape, the next in a ring of those that differ in tasks alone
+    Asked asked
     job_index_t* next            # jobs that a pass has to look at, one of a shape: a heap
     Py_ssize_t next_count
+    int32_t* looked_at           # shapes at which a pass looks
+    Py_ssize_t looked_count
     Placed* placed               # by job
     Held* held                   # by job
     void* more                   # of a discipline that has more than these
     Releases releases            # running jobs by estimated end
     Predictions predictions      # EASY++ alone
     Head head
-    # The nodes on which something was given back, the last of them; and how many there ever were.
-    int32_t[RECENT] released
-    int64_t released_count
-    int64_t* refused             # by shape, that count when it last did not fit; -1 for never
     int64_t* delays              # by shape, `head.changes` when it last would have delayed the head
     bint keeps_places            # also of jobs that have ended
-    bint settled                 # nothing has changed since a pass that looked at all who wait
-    job_index_t newest           # the job that joined the queue last before that pass; -1 for none
 
 
 cdef inline const Demand* demand_of(const NodeNotes* notes, job_index_t job) noexcept nogil:
@@ -107,17 +121,15 @@ cdef inline void line_up(NodeNotes* notes, job_index_t job) noexcept nogil:
     notes.behind[job] = -1
     if line.last < 0:
         line.first = job
-        line.number = <int32_t> notes.waiting_count
-        notes.waiting_shapes[notes.waiting_count] = shape
-        notes.waiting_count += 1
+        notes.waiting[shape >> 6] |= <uint64_t> 1 << (shape & 63)
     else:
         notes.behind[line.last] = job
     line.last = job
 
 
 cdef inline void leave_line(NodeNotes* notes, job_index_t job) noexcept nogil:
-    cdef Line* line = &notes.line[notes.shape[job]]
-    cdef int32_t last
+    cdef int32_t shape = notes.shape[job]
+    cdef Line* line = &notes.line[shape]
     if notes.before[job] < 0:
         line.first = notes.behind[job]
     else:
@@ -127,10 +139,7 @@ cdef inline void leave_line(NodeNotes* notes, job_index_t job) noexcept nogil:
     else:
         notes.before[notes.behind[job]] = notes.before[job]
     if line.first < 0:
-        notes.waiting_count -= 1
-        last = notes.waiting_shapes[notes.waiting_count]
-        notes.waiting_shapes[line.number] = last
-        notes.line[last].number = line.number
+        notes.waiting[shape >> 6] &= ~(<uint64_t> 1 << (shape & 63))
 
 
 cdef inline void push_next(NodeNotes* notes, job_index_t job) noexcept nogil:
@@ -235,47 +244,81 @@ cdef inline const Chunk* chunks_of(const Placed* placed) noexcept nogil:
     return &placed.one if placed.count == 1 else placed.chunks
 
 
-cdef inline void give_back(NodeNotes* notes, job_index_t job) noexcept nogil:
-    cdef const Demand* demand = demand_of(notes, job)
-    cdef Placed* placed = &notes.placed[job]
-    cdef const Chunk* chunks = chunks_of(placed)
-    cdef Py_ssize_t i
-    for i in range(placed.count):
-        change_node(
-            notes,
-            chunks[i].node,
-            left_before(
-                &notes.nodes, chunks[i].node, &notes.nodes.free[chunks[i].node], demand,
-                chunks[i].tasks,
-            ),
-        )
-        notes.released[notes.released_count & (RECENT - 1)] = chunks[i].node
-        notes.released_count += 1
-    take_licences(notes.nodes.licences_free, demand, -1)
-    notes.settled = False
+# --- for whom there is no room --------------------------------------------------------------
+
+cdef inline int32_t step_of(int64_t amount) noexcept nogil:
+    # A number that does not get less where an amount gets more: below 4 each has its own, then
+    # four of them a power of 2.
+    cdef int32_t power
+    if amount < 4:
+        return <int32_t> amount
+    power = highest_bit(<uint64_t> amount)
+    return 4 * (power - 1) + <int32_t> (amount >> (power - 2) & 3)
 
 
-cdef inline bint still_refused(NodeNotes* notes, int32_t shape) noexcept nogil:
-    # Whether a job that did not fit cannot fit yet, as no node where something was given back
-    # since then has room for it.
-    cdef const Demand* demand = &notes.demands[shape]
-    cdef int64_t i = notes.refused[shape]
-    cdef int32_t least = demand.tasks if demand.nodes_max == 1 else 1
-    cdef int32_t node
-    if demand.licence_count:
-        # Whether nodes or licences were lacking then is not known.
-        return not licences_suffice(demand, notes.nodes.licences_free)
-    if i < 0 or notes.released_count - i > RECENT:
-        return False
-    while i < notes.released_count:
-        node = notes.released[i & (RECENT - 1)]
-        if (demand.kinds >> notes.nodes.kind_of[node]) & 1 and room_on(
-            demand, &notes.nodes.free[node]
-        ) >= least:
-            return False
-        i += 1
-    notes.refused[shape] = i
-    return True
+cdef inline bint is_in(const uint64_t* set_of_shapes, int32_t shape) noexcept nogil:
+    return set_of_shapes[shape >> 6] >> (shape & 63) & 1
+
+
+cdef inline int32_t least_room(const Demand* demand) noexcept nogil:
+    # The least room of a node that is of use.
+    return demand.tasks if demand.nodes_max == 1 else 1
+
+
+cdef inline void ask_again(NodeNotes* notes, int32_t node, const Free* before) noexcept nogil:
+    # Of those for whom there was no room: who may have some, now that a node has more than before?
+    # All nodes together cannot have gained more room than each of them has.
+    cdef const Free* left = &notes.nodes.free[node]
+    cdef Py_ssize_t words = notes.words
+    cdef const uint64_t* of_kind = &notes.asked.of_kind[words * notes.nodes.kind_of[node]]
+    cdef const uint64_t* cores = &notes.asked.cores[words * step_of(left.cores)]
+    cdef const uint64_t* gpus = &notes.asked.gpus[words * step_of(left.gpus)]
+    cdef const uint64_t* memory = &notes.asked.memory[words * step_of(left.memory)]
+    cdef const Demand* demand
+    cdef uint64_t bits
+    cdef Py_ssize_t word
+    cdef int32_t shape, room
+    for word in range(words):
+        if notes.refused[word] == 0:
+            continue
+        bits = notes.refused[word] & of_kind[word] & cores[word] & gpus[word] & memory[word]
+        while bits:
+            shape = <int32_t> (word * 64) + lowest_bit(bits)
+            bits &= bits - 1
+            demand = &notes.demands[shape]
+            room = room_on(demand, left)
+            if room < least_room(demand):
+                continue
+            if demand.nodes_max != 1:
+                room -= room_on(demand, before)
+            notes.lack[shape] -= room
+            if notes.lack[shape] <= 0:
+                notes.refused[word] &= ~(<uint64_t> 1 << (shape & 63))
+
+
+cdef inline bint still_refused(const NodeNotes* notes, int32_t shape) noexcept nogil:
+    # Whether nodes or licences are known to be lacking for a job.
+    return is_in(notes.refused, shape) or not licences_suffice(
+        &notes.demands[shape], notes.nodes.licences_free
+    )
+
+
+cdef inline void refuse(NodeNotes* notes, int32_t shape) noexcept nogil:
+    # A shape for which `place` has found too little room; there is no more for its siblings with
+    # more tasks than that.
+    cdef int64_t room = notes.demands[shape].tasks - notes.nodes.lack
+    cdef int32_t other = shape
+    cdef const Demand* demand
+    if notes.demands[shape].nodes_max == 1:
+        room = notes.demands[shape].tasks - 1
+    while True:
+        demand = &notes.demands[other]
+        if demand.tasks > room:
+            notes.lack[other] = 1 if demand.nodes_max == 1 else demand.tasks - room
+            notes.refused[other >> 6] |= <uint64_t> 1 << (other & 63)
+        other = notes.sibling[other]
+        if other == shape:
+            return
 
 
 cdef inline bint fits_now(NodeNotes* notes, job_index_t job) noexcept nogil:
@@ -285,8 +328,25 @@ cdef inline bint fits_now(NodeNotes* notes, job_index_t job) noexcept nogil:
         return False
     if place(&notes.nodes, &notes.demands[shape]):
         return True
-    notes.refused[shape] = notes.released_count
+    refuse(notes, shape)
     return False
+
+
+cdef inline void give_back(NodeNotes* notes, job_index_t job) noexcept nogil:
+    cdef const Demand* demand = demand_of(notes, job)
+    cdef Placed* placed = &notes.placed[job]
+    cdef const Chunk* chunks = chunks_of(placed)
+    cdef Py_ssize_t i
+    cdef Free before
+    cdef int32_t node
+    for i in range(placed.count):
+        node = chunks[i].node
+        before = notes.nodes.free[node]
+        change_node(
+            notes, node, left_before(&notes.nodes, node, &before, demand, chunks[i].tasks)
+        )
+        ask_again(notes, node, &before)
+    take_licences(notes.nodes.licences_free, demand, -1)
 
 
 # --- the blocked head -----------------------------------------------------------------------

@@ -62,6 +62,7 @@ cdef struct Kind:
     # By number of free cores, its nodes as bits; and how many these are.
     uint64_t* bits
     int32_t* row_count
+    uint64_t* rows               # the numbers that some node has, as bits
     Py_ssize_t words             # of one row
 
 cdef struct Nodes:
@@ -78,6 +79,7 @@ cdef struct Nodes:
     Py_ssize_t found_count
     Chunk* candidates
     Py_ssize_t* of_room          # by room, first place among the sorted
+    int64_t lack                 # where nodes were lacking, room that they would need besides
 
 
 cdef inline void demand_of_processors(Demand* demand, int32_t width) noexcept nogil:
@@ -183,6 +185,9 @@ cdef inline void set_free(Nodes* nodes, int32_t node, Free left) noexcept nogil:
         place >>= 6
         kind.bits[before * kind.words + place] &= ~bit
         kind.row_count[before] -= 1
+        if kind.row_count[before] == 0:
+            kind.rows[before >> 6] &= ~(<uint64_t> 1 << (before & 63))
+        kind.rows[left.cores >> 6] |= <uint64_t> 1 << (left.cores & 63)
         kind.bits[left.cores * kind.words + place] |= bit
         kind.row_count[left.cores] += 1
         kind.cores_free += left.cores - before
@@ -213,6 +218,10 @@ cdef inline int nodes_open(Nodes* nodes, bint best_fit) except -1:
         kind.row_count = <int32_t*> safe_calloc(
             kind.whole.cores + 1, sizeof(int32_t), b"nodes by free cores"
         )
+        kind.rows = <uint64_t*> safe_calloc(
+            (kind.whole.cores >> 6) + 1, sizeof(uint64_t), b"nodes by free cores"
+        )
+        kind.rows[kind.whole.cores >> 6] |= <uint64_t> 1 << (kind.whole.cores & 63)
         kind.cores_free = <int64_t> kind.whole.cores * (kind.end - kind.first)
         kind.row_count[kind.whole.cores] = kind.end - kind.first
         cores_max = max(cores_max, kind.whole.cores)
@@ -237,6 +246,7 @@ cdef inline void nodes_close(Nodes* nodes) noexcept:
     for number in range(nodes.kind_count):
         free(nodes.kind[number].bits)
         free(nodes.kind[number].row_count)
+        free(nodes.kind[number].rows)
     memset(nodes, 0, sizeof(Nodes))
 
 
@@ -285,8 +295,8 @@ cdef inline bint in_order(
     # Goes through the nodes in their order; returns whether all is placed.
     cdef int32_t number, node, cores, least
     cdef Kind* kind
-    cdef Py_ssize_t word
-    cdef uint64_t bits
+    cdef Py_ssize_t row, word
+    cdef uint64_t rows, bits
     least = demand.cores
     if demand.nodes_max == 1:
         least *= demand.tasks
@@ -295,16 +305,23 @@ cdef inline bint in_order(
         if not (demand.kinds >> number) & 1 or kind.whole.cores < least:
             continue
         if nodes.best_fit:
-            for cores in range(least, kind.whole.cores + 1):
-                if kind.row_count[cores] == 0:
-                    continue
-                for word in range(kind.words):
-                    bits = kind.bits[cores * kind.words + word]
-                    while bits:
-                        node = kind.first + <int32_t> (word * 64) + lowest_bit(bits)
-                        bits &= bits - 1
-                        if offer_node(nodes, demand, search, node):
-                            return search.tasks == 0
+            row = least >> 6
+            rows = kind.rows[row] & ~<uint64_t> 0 << (least & 63)
+            while True:
+                while rows:
+                    cores = <int32_t> (row * 64) + lowest_bit(rows)
+                    rows &= rows - 1
+                    for word in range(kind.words):
+                        bits = kind.bits[cores * kind.words + word]
+                        while bits:
+                            node = kind.first + <int32_t> (word * 64) + lowest_bit(bits)
+                            bits &= bits - 1
+                            if offer_node(nodes, demand, search, node):
+                                return search.tasks == 0
+                row += 1
+                if row > kind.whole.cores >> 6:
+                    break
+                rows = kind.rows[row]
         else:
             for node in range(kind.first, kind.end):
                 if nodes.free[node].cores >= least and offer_node(nodes, demand, search, node):
@@ -354,17 +371,20 @@ cdef inline bint place(Nodes* nodes, const Demand* demand) noexcept nogil:
     for number in range(nodes.kind_count):
         if (demand.kinds >> number) & 1:
             cores += nodes.kind[number].cores_free
-    if cores < <int64_t> demand.tasks * demand.cores:
+    nodes.lack = demand.tasks - cores // demand.cores
+    if nodes.lack > 0:
         return False
+    nodes.lack = 0
     if not licences_suffice(demand, nodes.licences_free):
         return False
     search.tasks = demand.tasks
     search.used = 0
     search.collects = False
-    if not in_order(nodes, demand, &search):
-        if demand.nodes_max == 1 or demand.nodes_max == NO_LIMIT:
-            return False
-        if search.used < demand.nodes_max or not largest_first(nodes, demand, &search):
-            return False
+    if not in_order(nodes, demand, &search) and (
+        demand.nodes_max == 1 or demand.nodes_max == NO_LIMIT
+        or search.used < demand.nodes_max or not largest_first(nodes, demand, &search)
+    ):
+        nodes.lack = 1 if demand.nodes_max == 1 else search.tasks
+        return False
     nodes.found_count = search.used
     return True

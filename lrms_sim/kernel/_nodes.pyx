@@ -9,6 +9,7 @@ from libc.string cimport memcpy, memset
 
 from lrms_sim.kernel._memory cimport safe_calloc
 from lrms_sim.kernel._node_machine cimport (
+    Asked,
     Head,
     Held,
     Line,
@@ -20,15 +21,18 @@ from lrms_sim.kernel._node_machine cimport (
     fits_now,
     forget_place,
     give_back,
+    least_room,
     leave_line,
     line_up,
     pop_next,
     push_next,
+    step_of,
     still_refused,
     take_found,
 )
 from lrms_sim.kernel._node_state cimport (
     KINDS_MAX,
+    NO_LIMIT,
     Chunk,
     Demand,
     Free,
@@ -39,6 +43,7 @@ from lrms_sim.kernel._node_state cimport (
     left_after,
     left_before,
     licences_suffice,
+    lowest_bit,
     nodes_close,
     nodes_open,
     place,
@@ -54,16 +59,29 @@ from lrms_sim.kernel._predictions cimport (
     predicted_start,
     predictions_free,
 )
-from lrms_sim.kernel._releases cimport Release, releases_ended, releases_free, releases_start
+from lrms_sim.kernel._releases cimport (
+    Release,
+    releases_before,
+    releases_ended,
+    releases_free,
+    releases_start,
+)
 from lrms_sim.kernel._scheduler cimport Scheduler
 from lrms_sim.kernel._types cimport job_index_t, processors_t, seconds_t
 from lrms_sim.kernel._view cimport View
+
+
+cdef enum:
+    JOBS_MAX = 0x7FFFFFFF        # greater than any job's number
 
 
 # --- starting and ending --------------------------------------------------------------------
 
 cdef int nodes_ended(void* own, View* view, job_index_t job) except -1 nogil:
     cdef NodeNotes* notes = <NodeNotes*> own
+    if notes.head.looked:
+        end_ahead(notes, view, job)
+    notes.head.changes += 1
     give_back(notes, job)
     forget_place(notes, job)
     releases_ended(&notes.releases, view, job)
@@ -71,14 +89,17 @@ cdef int nodes_ended(void* own, View* view, job_index_t job) except -1 nogil:
 
 
 cdef int nodes_submitted(void* own, View* view, job_index_t job) except -1 nogil:
-    line_up(<NodeNotes*> own, job)
+    cdef NodeNotes* notes = <NodeNotes*> own
+    cdef Line* line = &notes.line[notes.shape[job]]
+    cdef seconds_t request = view.requested_time[job]
+    if line.first < 0 or request < line.request_min:
+        line.request_min = request
+    line_up(notes, job)
     return 0
 
 
 cdef int nodes_withdrawn(void* own, View* view, job_index_t job) except -1 nogil:
-    cdef NodeNotes* notes = <NodeNotes*> own
-    leave_line(notes, job)
-    notes.settled = False
+    leave_line(<NodeNotes*> own, job)
     return 0
 
 
@@ -94,7 +115,9 @@ cdef int start_heads(NodeNotes* notes, View* view) except -1 nogil:
     while queue.count > 0 and queue.width[queue.head] <= view.processors_free:
         if not fits_now(notes, queue.job[queue.head]):
             break
-        notes.settled = False
+        # What was known of a blocked head was of another one.
+        notes.head.looked = False
+        notes.head.job = -1
         start_found(notes, view, queue.head)
     return 0
 
@@ -104,35 +127,35 @@ cdef inline void look_at_next(NodeNotes* notes, job_index_t job) noexcept nogil:
         push_next(notes, job)
 
 
-cdef void gather(
-    NodeNotes* notes, const View* view, job_index_t head, job_index_t newest
-) noexcept nogil:
+cdef void gather(NodeNotes* notes, const View* view, job_index_t head) noexcept nogil:
     # Makes the heap of those at whom the pass has to look: of each shape that may fit the first
-    # who waits behind the head, or of those who came after `newest` where that is somebody else.
-    cdef Py_ssize_t i
+    # who waits, but for the head.
+    cdef Py_ssize_t word
+    cdef uint64_t bits
     cdef int32_t shape
     cdef job_index_t job
     cdef const Demand* demand
     notes.next_count = 0
-    for i in range(notes.waiting_count):
-        shape = notes.waiting_shapes[i]
-        demand = &notes.demands[shape]
-        if (
-            notes.line[shape].last <= newest
-            or <int64_t> demand.tasks * demand.cores > view.processors_free
-            or still_refused(notes, shape)
-        ):
-            continue
-        if newest == head:
+    notes.looked_count = 0
+    for word in range(notes.words):
+        bits = notes.waiting[word] & ~notes.refused[word]
+        while bits:
+            shape = <int32_t> (word * 64) + lowest_bit(bits)
+            bits &= bits - 1
+            demand = &notes.demands[shape]
             job = notes.line[shape].first
             if job == head:
                 job = notes.behind[job]
-        else:
-            # Few have come since: they are found from behind.
-            job = notes.line[shape].last
-            while notes.before[job] > newest:
-                job = notes.before[job]
-        look_at_next(notes, job)
+            if (
+                job < 0 or <int64_t> demand.tasks * demand.cores > view.processors_free
+                or still_refused(notes, shape)
+            ):
+                continue
+            notes.line[shape].next = job
+            notes.line[shape].delays = False
+            notes.looked_at[notes.looked_count] = shape
+            notes.looked_count += 1
+            push_next(notes, job)
 
 
 # --- FCFS and LIST --------------------------------------------------------------------------
@@ -146,7 +169,7 @@ cdef int list_decide(void* own, View* view) except -1 nogil:
     cdef job_index_t job, behind
     if view.queue.count == 0 or view.processors_free == 0:
         return 0
-    gather(notes, view, -1, -1)
+    gather(notes, view, -1)
     while notes.next_count > 0 and view.processors_free > 0:
         job = pop_next(notes)
         if fits_now(notes, job):
@@ -243,6 +266,96 @@ cdef void look_ahead(NodeNotes* notes, const View* view) noexcept nogil:
     head.cores_extra = cores - width
 
 
+cdef void end_ahead(NodeNotes* notes, const View* view, job_index_t job) noexcept nogil:
+    # A job is about to end. If it was to end by the shadow time, its nodes are then as they would
+    # have been; else they have more.
+    cdef Head* head = &notes.head
+    cdef const Demand* demand = demand_of(notes, job)
+    cdef const Chunk* chunks = chunks_of(&notes.placed[job])
+    cdef bint late = view.start_time[job] + view.requested_time[job] > head.shadow_time
+    cdef Free left
+    cdef Py_ssize_t i
+    head.ended = True
+    for i in range(notes.placed[job].count):
+        left = free_then(notes, chunks[i].node)
+        if late:
+            left = left_before(&notes.nodes, chunks[i].node, &left, demand, chunks[i].tasks)
+        set_then(notes, chunks[i].node, left)
+    if late:
+        head.cores_extra += view.job_processors[job]
+        take_licences(head.then_licences, demand, -1)
+
+
+cdef void release_then(
+    NodeNotes* notes, const Release* release, int32_t sign
+) noexcept nogil:
+    # Whether a running job has ended by the shadow time is another question than it was: it has
+    # not, with sign -1.
+    cdef Head* head = &notes.head
+    cdef const Demand* demand = demand_of(notes, release.job)
+    cdef const Chunk* chunks = chunks_of(&notes.placed[release.job])
+    cdef Free left
+    cdef Py_ssize_t i
+    for i in range(notes.placed[release.job].count):
+        left = free_then(notes, chunks[i].node)
+        if sign > 0:
+            left = left_before(&notes.nodes, chunks[i].node, &left, demand, chunks[i].tasks)
+        else:
+            left = left_after(&left, demand, chunks[i].tasks)
+        set_then(notes, chunks[i].node, left)
+    take_licences(head.then_licences, demand, -sign)
+    head.cores_extra += sign * <int64_t> release.processors
+
+
+cdef bint head_fits_then(const NodeNotes* notes) noexcept nogil:
+    cdef const Head* head = &notes.head
+    return (
+        head.cores_extra >= 0
+        and enough(
+            head.demand, head.then_sum, head.then_count, head.rooms,
+            eligible_nodes(&notes.nodes, head.demand),
+        )
+        and licences_suffice(head.demand, head.then_licences)
+    )
+
+
+cdef void look_nearer(NodeNotes* notes) noexcept nogil:
+    # Jobs have ended since the shadow time was found. Then the head may fit earlier, and never
+    # later: nobody has started who would have kept it from its nodes at that time.
+    cdef Head* head = &notes.head
+    cdef const Release* release = notes.releases.release
+    cdef Py_ssize_t end = releases_before(&notes.releases, head.shadow_time, JOBS_MAX)
+    cdef Py_ssize_t first, i
+    head.ended = False
+    while end > 0:
+        # Nothing ends from the last of these ends to the shadow time.
+        head.shadow_time = release[end - 1].time
+        first = end
+        while first > 0 and release[first - 1].time == head.shadow_time:
+            first -= 1
+            release_then(notes, &release[first], -1)
+        if not head_fits_then(notes):
+            for i in range(first, end):
+                release_then(notes, &release[i], 1)
+            return
+        end = first
+
+
+cdef void look_at_head(NodeNotes* notes, const View* view) noexcept nogil:
+    # Finds out when the head of the queue fits, as far as that is not known.
+    cdef Head* head = &notes.head
+    cdef job_index_t job = view.queue.job[view.queue.head]
+    if head.job != job:
+        become_head(notes, job)
+        head.looked = False
+    if not head.looked:
+        look_ahead(notes, view)
+        head.looked = True
+        head.ended = False
+    elif head.ended:
+        look_nearer(notes)
+
+
 cdef bint leaves_enough(NodeNotes* notes, const Demand* guest, bint keep) noexcept nogil:
     # Whether the head still fits at its shadow time if a job that goes where `place` has found
     # room for it is still there. Where it does, the job is taken account of if `keep`.
@@ -282,25 +395,76 @@ cdef void stay_ahead(NodeNotes* notes) noexcept nogil:
         set_then(notes, node, free_then(notes, node))
 
 
+cdef job_index_t next_in_time(
+    NodeNotes* notes, const View* view, int32_t shape, job_index_t job
+) noexcept nogil:
+    # The first of a shape, from a job on, who ends by the shadow time; -1 for none.
+    cdef Line* line = &notes.line[shape]
+    cdef seconds_t shadow_time = notes.head.shadow_time
+    cdef seconds_t least = INFINITY
+    cdef job_index_t before
+    # Rounding is monotone, so that the bound excludes all of them.
+    if job < 0 or view.now + line.request_min > shadow_time:
+        return -1
+    before = notes.before[job]
+    while job >= 0:
+        if view.now + view.requested_time[job] <= shadow_time:
+            return job
+        least = min(least, view.requested_time[job])
+        job = notes.behind[job]
+    if before < 0:
+        line.request_min = least
+    elif notes.before[before] < 0:
+        line.request_min = min(least, view.requested_time[before])
+    return -1
+
+
+cdef void pass_over(NodeNotes* notes, const View* view, job_index_t job) noexcept nogil:
+    # A job is too late, as all of its shape are until something starts, but for those in time.
+    cdef int32_t shape = notes.shape[job]
+    cdef job_index_t other = next_in_time(notes, view, shape, notes.behind[job])
+    notes.line[shape].next = job
+    notes.line[shape].delays = True
+    look_at_next(notes, other)
+
+
+cdef void look_again(NodeNotes* notes, job_index_t started) noexcept nogil:
+    # A job has started. With other nodes than before, whoever would have delayed the head may not.
+    cdef Py_ssize_t i
+    cdef Line* line
+    cdef job_index_t job
+    notes.next_count = 0
+    for i in range(notes.looked_count):
+        line = &notes.line[notes.looked_at[i]]
+        job = line.next
+        if line.delays:
+            line.delays = False
+            while 0 <= job < started:
+                job = notes.behind[job]
+            line.next = job
+        look_at_next(notes, job)
+
+
 cdef int backfill(NodeNotes* notes, View* view) except -1 nogil:
-    # Goes once through those in the heap. Returns whether a job has started.
+    # Goes once through those in the heap.
     cdef Head* head = &notes.head
     cdef job_index_t job, behind
     cdef int32_t shape
-    cdef bint started = False
     cdef bint ends_in_time
+    cdef bint delayed = False
     while notes.next_count > 0 and view.processors_free > 0:
         job = pop_next(notes)
         shape = notes.shape[job]
-        behind = notes.behind[job]
         ends_in_time = view.now + view.requested_time[job] <= head.shadow_time
         if not ends_in_time and (
             view.job_processors[job] > head.cores_extra or notes.delays[shape] == head.changes
         ):
-            # Too late, as all of its shape are until something starts.
-            look_at_next(notes, behind)
+            pass_over(notes, view, job)
+            delayed = True
             continue
         if not fits_now(notes, job):
+            notes.line[shape].next = -1
+            notes.line[shape].delays = False
             continue
         if ends_in_time:
             stay_ahead(notes)
@@ -308,40 +472,32 @@ cdef int backfill(NodeNotes* notes, View* view) except -1 nogil:
             head.cores_extra -= view.job_processors[job]
         else:
             notes.delays[shape] = head.changes
-            look_at_next(notes, behind)
+            pass_over(notes, view, job)
+            delayed = True
             continue
+        behind = notes.behind[job]
         start_found(notes, view, queue_slot(&view.queue, job))
         head.changes += 1
-        started = True
-        look_at_next(notes, behind)
-    return started
+        notes.line[shape].next = behind
+        notes.line[shape].delays = False
+        if delayed:
+            delayed = False
+            look_again(notes, job)
+        else:
+            look_at_next(notes, behind)
+    return 0
 
 
 cdef int easy_decide(void* own, View* view) except -1 nogil:
     cdef NodeNotes* notes = <NodeNotes*> own
-    cdef WaitingQueue* queue = &view.queue
-    cdef job_index_t head
     start_heads(notes, view)
-    if queue.count < 2 or view.processors_free == 0:
-        notes.settled = False
+    if view.queue.count < 2 or view.processors_free == 0:
         return 0
-    head = queue.job[queue.head]
-    if notes.settled and notes.head.job == head:
-        # Whoever was refused then is refused now: time alone has gone by.
-        gather(notes, view, head, notes.newest)
-    else:
-        notes.settled = False
-        gather(notes, view, head, head)
-        if notes.next_count == 0:
-            return 0
-        if notes.head.job != head:
-            become_head(notes, head)
-        look_ahead(notes, view)
-    notes.newest = queue.job[queue.tail - 1]
-    if notes.newest < 0:
-        notes.newest = ~notes.newest
-    notes.settled = not backfill(notes, view)
-    return 0
+    gather(notes, view, view.queue.job[view.queue.head])
+    if notes.next_count == 0:
+        return 0
+    look_at_head(notes, view)
+    return backfill(notes, view)
 
 
 # --- EASY++ ---------------------------------------------------------------------------------
@@ -386,23 +542,27 @@ cdef job_index_t shortest_behind(
     # (least, after) in that order; -1 for none.
     cdef job_index_t job, best = -1
     cdef seconds_t guess, best_guess = INFINITY
-    cdef Py_ssize_t i
+    cdef Py_ssize_t word
+    cdef uint64_t bits
     cdef int32_t shape
-    for i in range(notes.waiting_count):
-        shape = notes.waiting_shapes[i]
-        if still_refused(notes, shape):
-            continue
-        job = notes.line[shape].first
-        while job >= 0:
-            guess = notes.predictions.guess[job].now
-            if (
-                job != head
-                and (guess > least or (guess == least and job > after))
-                and (guess < best_guess or (guess == best_guess and job < best))
-            ):
-                best = job
-                best_guess = guess
-            job = notes.behind[job]
+    for word in range(notes.words):
+        bits = notes.waiting[word] & ~notes.refused[word]
+        while bits:
+            shape = <int32_t> (word * 64) + lowest_bit(bits)
+            bits &= bits - 1
+            if still_refused(notes, shape):
+                continue
+            job = notes.line[shape].first
+            while job >= 0:
+                guess = notes.predictions.guess[job].now
+                if (
+                    job != head
+                    and (guess > least or (guess == least and job > after))
+                    and (guess < best_guess or (guess == best_guess and job < best))
+                ):
+                    best = job
+                    best_guess = guess
+                job = notes.behind[job]
     return best
 
 
@@ -473,10 +633,7 @@ cdef bint easy_starts(
         return False
     if view.queue.count == 0:
         return True
-    if head.job != view.queue.job[view.queue.head]:
-        become_head(notes, view.queue.job[view.queue.head])
-    if not notes.settled:
-        look_ahead(notes, view)
+    look_at_head(notes, view)
     return view.now + request <= head.shadow_time or leaves_enough(notes, demand, False)
 
 
@@ -491,6 +648,98 @@ cdef bint easy_starts_now(
 cdef bint easy_job_starts_now(void* own, const View* view, job_index_t job) noexcept nogil:
     cdef NodeNotes* notes = <NodeNotes*> own
     return easy_starts(notes, view, demand_of(notes, job), view.requested_time[job])
+
+
+# --- what is asked for ----------------------------------------------------------------------
+
+cdef void leave_out_kinds(const Nodes* nodes, Demand* demand) noexcept nogil:
+    # Kinds of which not even an empty node is of use.
+    cdef int32_t number
+    for number in range(nodes.kind_count):
+        if room_on(demand, &nodes.kind[number].whole) < least_room(demand):
+            demand.kinds &= ~(<uint64_t> 1 << number)
+
+
+cdef uint64_t* by_step(int64_t[::1] least, int64_t most, Py_ssize_t words) except NULL:
+    # Sets of those that ask for no more than each step up to that of the most.
+    cdef Py_ssize_t steps = step_of(most) + 1
+    cdef uint64_t* rows = <uint64_t*> safe_calloc(steps * words, sizeof(uint64_t), b"demands")
+    cdef Py_ssize_t shape, step
+    for shape in range(least.shape[0]):
+        for step in range(step_of(least[shape]), steps):
+            rows[step * words + (shape >> 6)] |= <uint64_t> 1 << (shape & 63)
+    return rows
+
+
+cdef int make_families(NodeNotes* notes, int32_t shapes) except -1:
+    # Links the shapes that ask the same of a node and differ in the number of tasks alone, where
+    # whoever has more tasks needs more room.
+    cdef const Demand* demand
+    cdef int32_t shape
+    notes.sibling = <int32_t*> safe_calloc(shapes, sizeof(int32_t), b"demands")
+    families = {}
+    for shape in range(shapes):
+        notes.sibling[shape] = shape
+        demand = &notes.demands[shape]
+        if demand.nodes_max == 1:
+            sort = 1
+        elif demand.most == 1 and demand.nodes_max >= demand.tasks:
+            sort = 2
+        elif (
+            demand.nodes_min == 1 and demand.nodes_max == NO_LIMIT
+            and demand.most == demand.tasks
+        ):
+            sort = 3
+        else:
+            continue
+        key = (
+            sort, demand.cores, demand.exclusive, demand.node_gpus, demand.task_gpus,
+            demand.node_memory, demand.task_memory, demand.kinds,
+        )
+        other = families.setdefault(key, shape)
+        if other != shape:
+            notes.sibling[shape] = notes.sibling[<int32_t> other]
+            notes.sibling[<int32_t> other] = shape
+    return 0
+
+
+cdef int sort_asked(NodeNotes* notes, Py_ssize_t shapes) except -1:
+    # Makes `asked` of the demands.
+    cdef Nodes* nodes = &notes.nodes
+    cdef Asked* asked = &notes.asked
+    cdef Py_ssize_t words = notes.words
+    cdef const Demand* demand
+    cdef int64_t tasks
+    cdef int64_t cores_max = 0, gpus_max = 0, memory_max = 0
+    cdef Py_ssize_t shape
+    cdef int32_t number
+    cores = np.zeros(shapes, np.int64)
+    gpus = np.zeros(shapes, np.int64)
+    memory = np.zeros(shapes, np.int64)
+    cdef int64_t[::1] cores_view = cores, gpus_view = gpus, memory_view = memory
+    asked.of_kind = <uint64_t*> safe_calloc(
+        nodes.kind_count * words, sizeof(uint64_t), b"demands"
+    )
+    for number in range(nodes.kind_count):
+        cores_max = max(cores_max, nodes.kind[number].whole.cores)
+        gpus_max = max(gpus_max, nodes.kind[number].whole.gpus)
+        memory_max = max(memory_max, nodes.kind[number].whole.memory)
+    for shape in range(shapes):
+        demand = &notes.demands[shape]
+        if demand.kinds == 0:
+            continue
+        # Some empty node has room for so many tasks, so that none of these is beyond 64 bits.
+        tasks = least_room(demand)
+        cores_view[shape] = tasks * demand.cores
+        gpus_view[shape] = demand.node_gpus + tasks * demand.task_gpus
+        memory_view[shape] = demand.node_memory + tasks * demand.task_memory
+        for number in range(nodes.kind_count):
+            if (demand.kinds >> number) & 1:
+                asked.of_kind[number * words + (shape >> 6)] |= <uint64_t> 1 << (shape & 63)
+    asked.cores = by_step(cores_view, cores_max, words)
+    asked.gpus = by_step(gpus_view, gpus_max, words)
+    asked.memory = by_step(memory_view, memory_max, words)
+    return 0
 
 
 # --- the scheduler --------------------------------------------------------------------------
@@ -543,17 +792,22 @@ cdef class NodeScheduler(Scheduler):
         nodes_open(nodes, best_fit)
         for i in range(licences.shape[0]):
             nodes.licences_free[i] = licences[i]
-        self.shape = shape
+        # What differs in other things than nodes and licences is one shape here.
+        rows, numbers = np.unique(np.asarray(demands), axis=0, return_inverse=True)
+        self.asked = shape
+        self.shape = shape = numbers.reshape(-1).astype(np.int32)[np.asarray(shape)]
+        demands = rows
         self.jobs = shape.shape[0]
         self.shapes = demands.shape[0]
         notes.shape = &shape[0] if self.jobs else NULL
         notes.demands = <Demand*> safe_calloc(demands.shape[0], sizeof(Demand), b"demands")
-        notes.refused = <int64_t*> safe_calloc(demands.shape[0], sizeof(int64_t), b"demands")
+        notes.words = (demands.shape[0] + 63) >> 6
+        notes.waiting = <uint64_t*> safe_calloc(notes.words, sizeof(uint64_t), b"demands")
+        notes.refused = <uint64_t*> safe_calloc(notes.words, sizeof(uint64_t), b"demands")
+        notes.lack = <int64_t*> safe_calloc(demands.shape[0], sizeof(int64_t), b"demands")
         notes.delays = <int64_t*> safe_calloc(demands.shape[0], sizeof(int64_t), b"demands")
         notes.line = <Line*> safe_calloc(demands.shape[0], sizeof(Line), b"demands")
-        notes.waiting_shapes = <int32_t*> safe_calloc(
-            demands.shape[0], sizeof(int32_t), b"demands"
-        )
+        notes.looked_at = <int32_t*> safe_calloc(demands.shape[0], sizeof(int32_t), b"demands")
         notes.next = <job_index_t*> safe_calloc(demands.shape[0], sizeof(job_index_t), b"demands")
         notes.before = <job_index_t*> safe_calloc(self.jobs, sizeof(job_index_t), b"waiting jobs")
         notes.behind = <job_index_t*> safe_calloc(self.jobs, sizeof(job_index_t), b"waiting jobs")
@@ -582,10 +836,12 @@ cdef class NodeScheduler(Scheduler):
             notes.demands[i].task_memory = demands[i, 8]
             notes.demands[i].node_memory = demands[i, 9]
             notes.demands[i].kinds = <uint64_t> demands[i, 10]
-            notes.refused[i] = -1
+            leave_out_kinds(nodes, &notes.demands[i])
             notes.delays[i] = -1
             notes.line[i].first = -1
             notes.line[i].last = -1
+        sort_asked(notes, demands.shape[0])
+        make_families(notes, demands.shape[0])
         notes.placed = <Placed*> safe_calloc(self.jobs, sizeof(Placed), b"places of jobs")
         notes.held = <Held*> safe_calloc(self.jobs, sizeof(Held), b"places of jobs")
         notes.head.job = -1
@@ -649,7 +905,14 @@ cdef class NodeScheduler(Scheduler):
         free(notes.refused)
         free(notes.delays)
         free(notes.line)
-        free(notes.waiting_shapes)
+        free(notes.waiting)
+        free(notes.lack)
+        free(notes.sibling)
+        free(notes.asked.of_kind)
+        free(notes.asked.cores)
+        free(notes.asked.gpus)
+        free(notes.asked.memory)
+        free(notes.looked_at)
         free(notes.next)
         free(notes.before)
         free(notes.behind)
@@ -665,10 +928,11 @@ cdef class NodeScheduler(Scheduler):
     def misfits(self):
         """Returns the shapes of jobs that do not fit on the machine as it is, ascending."""
         cdef NodeNotes* notes = <NodeNotes*> self.notes
+        asked, jobs = np.unique(np.asarray(self.asked), return_index=True)
         return [
             shape
-            for shape in np.unique(np.asarray(self.shape)).tolist()
-            if not place(&notes.nodes, &notes.demands[shape])
+            for shape, job in zip(asked.tolist(), jobs.tolist(), strict=True)
+            if not place(&notes.nodes, demand_of(notes, job))
         ]
 
     def held(self):

@@ -1,5 +1,7 @@
 """Machines of nodes: every discipline against the plain oracle, and against machines of processors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -89,6 +91,69 @@ def test_processors_alone_make_a_machine_of_processors(
     on_nodes = simulate_on_nodes(narrow, machine, discipline)
     plain = simulate(narrow, machine.processors, discipline_by_name(discipline))
     assert np.array_equal(on_nodes.schedule.start_time, plain.start_time)
+
+
+CROWD = (
+    Request(),
+    Request(tasks=3),
+    Request(tasks=12),
+    Request(tasks=2, cores_per_task=3, memory=Memory(5)),
+    Request(memory=Memory(60, "node")),
+    Request(cores_per_task=4, memory=Memory(20, "node")),
+    Request(cores_per_task=2, gpus=Gpus(1), memory=Memory(30, "node")),
+    Request(tasks=4, gpus=Gpus(1, "task", "a")),
+    Request(tasks=3, nodes_min=3, nodes_max=3, tasks_per_node=1, memory=Memory(40, "node")),
+    Request(tasks=6, nodes_min=2, nodes_max=3, cores_per_task=2),
+    Request(tasks=4, nodes_min=2, nodes_max=4, exclusive=True),
+    Request(exclusive=True),
+    Request(cores_per_task=2, features=("x",)),
+    Request(tasks=5, features=("x", "y"), memory=Memory(3)),
+    Request(tasks=2, licences=(("red", 1),)),
+    Request(tasks=6, licences=(("red", 2), ("blue", 1))),
+)
+
+
+def crowd(seed: int, count: int) -> tuple[NodeMachine, JobTable, list[Request]]:
+    """Returns jobs that come far faster than the machine can run them, so that hundreds wait."""
+    rng = np.random.default_rng(seed)
+    machine = NodeMachine(
+        (
+            NodeKind("thin", 5, 8, 64),
+            NodeKind("fast", 2, 6, 0, features=frozenset({"x", "y"})),
+            NodeKind("gpu", 2, 8, 128, 4, "a", frozenset({"x"})),
+        ),
+        "best-fit" if seed % 3 else "first-fit",
+        licences=(("red", 3), ("blue", 1)),
+    )
+    asked = [CROWD[number] for number in rng.integers(0, len(CROWD), count)]
+    run_time = rng.integers(1, 90, count)
+    table = JobTable.from_columns(
+        submit_time=np.sort(rng.integers(0, 100, count)),
+        processors=[request.processors for request in asked],
+        run_time=run_time,
+        requested_time=run_time * rng.choice([1, 1, 2, 5], count),
+        user=rng.integers(-1, 5, count),
+    )
+    return machine, table, asked
+
+
+@pytest.mark.parametrize("discipline", ["list", "easy", "easy-per-event"])
+@pytest.mark.parametrize("seed", range(3))
+def test_long_queues_are_those_of_the_oracle(discipline: str, seed: int) -> None:
+    """Nobody misses a start by being asked again too late, or by what is remembered of the head."""
+    machine, jobs, asked = crowd(seed, 300)
+    schedule = simulate_on_nodes(jobs, machine, discipline, demands=Demands.of(asked), places=True)
+    plain = simulate_plainly(jobs, asked, machine, discipline)
+    starts = schedule.schedule.start_time
+    assert starts.tolist() == [job.start_time for job in plain]
+    waiting = [
+        np.count_nonzero((jobs.submit_time <= now) & (starts > now)) for now in jobs.submit_time
+    ]
+    assert max(waiting) > 150
+    assert schedule.places is not None
+    assert [{node for node, _ in place} for place in schedule.places] == [
+        set(job.place) for job in plain
+    ]
 
 
 def table(*rows: tuple[float, float, Request]) -> tuple[JobTable, Demands]:
@@ -190,6 +255,18 @@ def test_a_backfilled_job_must_leave_the_head_its_licences() -> None:
     others = ((1.0, 9.0, job(1)), (1.0, 30.0, Request()))
     assert starts(machine, "easy", *rows[:2], *others) == [0, 10, 1, 1]
     assert starts(machine, "conservative", *rows[:2], *others) == [0, 10, 1, 1]
+
+
+def test_misfits_have_the_numbers_of_those_who_asked() -> None:
+    """Requests that nodes cannot tell apart are one shape to the kernel alone."""
+    machine = NodeMachine((NodeKind("n", 2, 4),))
+    wide, narrow = Request(tasks=9), Request(tasks=2)
+    asked = (wide, narrow, replace(wide, wall_time=60.0), replace(narrow, wall_time=60.0))
+    for shape, found in (([3, 2, 1], [2]), ([0, 1, 2, 2], [0, 2]), ([1, 3], []), ([], [])):
+        demands = Demands(asked, np.array(shape, np.int32))
+        assert scheduler_on_nodes(machine, demands, "easy").misfits() == found
+    none = Demands((), np.zeros(0, np.int32))
+    assert scheduler_on_nodes(machine, none, "easy").misfits() == []
 
 
 @pytest.mark.parametrize(

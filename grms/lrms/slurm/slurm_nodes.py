@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from grms.lrms.nodes import Licence, NodeGroup, NodeTable, Promised, grouped
+from grms.lrms.node_groups import NodeGroup, Promised, grouped
+from grms.lrms.node_rows import NodeIndex
+from grms.lrms.nodes import Licence, NodeTable
 from grms.lrms.partitions import EVERY, Admitted, Partition, Partitions
 from grms.lrms.slurm.slurm_machine import node_names, read_limit
 from grms.lrms.slurm.slurm_request import read_memory
@@ -306,7 +308,8 @@ def read_slurm_machine(
         raise ValueError("scontrol shows no nodes of the partitions in use")
     usual = tuple(names) or ((default,) if default else ())
     chosen = Partitions(tuple(part for part in each if part.name in usual))
-    return SlurmMachine(working, everything, free, chosen, NodeTable(groups, each, usual))
+    table = NodeTable(groups, each, usual, indexed=NodeIndex.of(groups))
+    return SlurmMachine(working, everything, free, chosen, table)
 
 
 # --- what is promised ----------------------------------------------------------------------------

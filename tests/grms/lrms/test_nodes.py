@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.lrms.nodes import BEFORE_MAX, MARGIN_S, Licence, NodeGroup, NodeTable, Promised, grouped
+from grms.lrms.node_groups import NodeGroup, Promised, grouped
+from grms.lrms.nodes import BEFORE_MAX, MARGIN_S, Licence, NodeTable
 from grms.lrms.partitions import Admitted, Partition
 from lrms_sim.machine.node_kinds import NodeKind, NodeMachine
 from lrms_sim.workload.requests import Gpus, Memory, Request
@@ -202,7 +203,7 @@ def test_behind_very_many_that_are_coming_nothing_starts() -> None:
     table, request = replace(TABLE, groups=groups), Request(1)
     assert table.starts_now(request, 0.0, [request] * BEFORE_MAX)
     assert not table.starts_now(request, 0.0, [request] * (BEFORE_MAX + 1))
-    assert not table.behind(request).starts_now(request, 0.0, [request] * BEFORE_MAX)
+    assert not table.behind([request]).starts_now(request, 0.0, [request] * BEFORE_MAX)
 
 
 def test_what_is_shut_starts_nothing_although_it_could() -> None:

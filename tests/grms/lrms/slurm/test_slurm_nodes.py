@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from grms.lrms.nodes import Licence, NodeGroup, Promised
+from grms.lrms.node_groups import NodeGroup, Promised
+from grms.lrms.nodes import Licence
 from grms.lrms.partitions import Admitted, Partition
 from grms.lrms.slurm.slurm_nodes import (
     SlurmRules,

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, TypeVar
 
 from grms.lrms.node_groups import NodeGroup, Promised, grouped
@@ -93,16 +94,54 @@ def read_rules(text: str) -> SlurmRules | None:
 # --- nodes ---------------------------------------------------------------------------------------
 
 
+_NODE_FIELDS: Final = (
+    *("NodeName", "CPUTot", "CPUAlloc", "State", "RealMemory", "AllocMem"),
+    *("CPUEfctv", "MemSpecLimit", "Gres", "GresUsed", "ThreadsPerCore", "CoresPerSocket"),
+    *("ActiveFeatures", "Partitions", "Weight"),
+)
+_NODE_NEEDED: Final = _NODE_FIELDS[:6]
+
+LINES_MAX: Final = 16_384
+"""Lines about nodes that are kept from look to look: most of a large machine's are the same in the next one."""
+
+
 def read_nodes(text: str, rules: SlurmRules) -> tuple[NodeGroup, ...]:
     """Returns the nodes that `scontrol show node --detail` shows.
 
     Raises:
         ValueError: it is something else.
     """
-    return grouped(_records(text, "NodeName", lambda fields: _node(fields, rules)))
+    alike: dict[tuple[str | None, ...], list[str]] = {}
+    for line in text.splitlines():
+        if line.strip():
+            name, said = _node_fields(line)
+            alike.setdefault(said, []).append(name)
+    return grouped(_nodes(names, said, rules) for said, names in alike.items())
 
 
-def _node(fields: Mapping[str, str], rules: SlurmRules) -> NodeGroup:
+@lru_cache(maxsize=LINES_MAX)
+def _node_fields(line: str) -> tuple[str, tuple[str | None, ...]]:
+    # A node's name, and what is shown of it: words without blanks, of which the first of each name counts.
+    if not line.startswith("NodeName="):
+        raise ValueError(f"scontrol says {line.strip()[:80]!r}, where NodeName should be")
+    found: list[str | None] = []
+    shown = f" {line} "
+    for field_name in _NODE_FIELDS:
+        at = shown.find(f" {field_name}=")
+        begin = at + len(field_name) + 2
+        found.append(None if at < 0 else shown[begin : shown.index(" ", begin)])
+    name, *said = found
+    assert name is not None  # the line begins with it
+    for needed, value in zip(_NODE_NEEDED[1:], said, strict=False):
+        if value is None:
+            raise ValueError(f"scontrol shows no {needed!r} of {name[:80]}")
+    return name, tuple(said)
+
+
+def _nodes(names: Sequence[str], said: Sequence[str | None], rules: SlurmRules) -> NodeGroup:
+    # Nodes of which the same is shown.
+    shown = zip(_NODE_FIELDS[1:], said, strict=True)
+    fields = {name: value for name, value in shown if value is not None}
     cores = int(fields.get("CPUEfctv") or fields["CPUTot"])
     held = int(fields["CPUAlloc"])
     words = re.split(r"[+*]", fields["State"].replace("*", "+NOT_RESPONDING"))
@@ -117,7 +156,7 @@ def _node(fields: Mapping[str, str], rules: SlurmRules) -> NodeGroup:
     features = fields.get("ActiveFeatures", "(null)")
     partitions = fields.get("Partitions", "")
     return NodeGroup(
-        (fields["NodeName"],),
+        tuple(names),
         frozenset(partitions.split(",") if partitions else ()),
         cores,
         memory,

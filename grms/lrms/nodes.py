@@ -7,14 +7,14 @@ it has promised to nobody. It is never more, as far as the batch system tells wh
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
 from grms.lrms.node_groups import NodeGroup, Promised
 from grms.lrms.node_needs import NodeNeed
 from grms.lrms.node_rows import FreeNodes, Ints, NodeIndex, Promises, Rooms, has_room, most_tasks
-from grms.lrms.partitions import Partition, states_of
+from grms.lrms.partitions import EVERY, UNNAMED, Charged, Partition, states_of
 from lrms_sim.machine.node_kinds import NodeKind
 from lrms_sim.workload.requests import MEMORY_MAX, Request, counted, size_text
 
@@ -84,6 +84,9 @@ class NodeTable:
         unplanned: partitions in which somebody waits of whom no plan is known.
         licences: by name.
         before: jobs that are to start, and that the batch system has not planned.
+        own, guests: for whom jobs of the site's users and those of partners are submitted.
+        enforced: a job is refused at once if `any` of its partitions has to take its account and QOS, or `all` of them; if
+            empty, it waits until one does.
         indexed: the groups by what jobs may ask of them, made when it is first needed.
     """
 
@@ -94,6 +97,9 @@ class NodeTable:
     unplanned: frozenset[str] = frozenset()
     licences: Mapping[str, Licence] = field(default_factory=dict)
     before: tuple[Request, ...] = ()
+    own: Charged = UNNAMED
+    guests: Charged = UNNAMED
+    enforced: Literal["", "any", "all"] = ""
     indexed: NodeIndex | None = field(default=None, compare=False, repr=False)
     _answers: "_Answers" = field(default_factory=_Answers, init=False, compare=False, repr=False)
 
@@ -145,6 +151,18 @@ class NodeTable:
         names = request.partition.split(",") if request.partition else self.usual
         return tuple(part for part in self.partitions if part.name in names)
 
+    def named(self, request: Request, *, guest: bool) -> Request:
+        """Returns a job with the account and QOS under which it is submitted, where partitions tell these apart."""
+        usual = self.guests if guest else self.own
+        account = qos = ""
+        if not request.account and any(part.accounts != EVERY for part in self.partitions):
+            account = usual.account
+        if not request.qos and any(part.qos != EVERY for part in self.partitions):
+            qos = usual.qos
+        if not (account or qos):
+            return request
+        return replace(request, account=request.account or account, qos=request.qos or qos)
+
     # --- the view ----------------------------------------------------------------------------------
 
     def never(self, request: Request) -> str:
@@ -155,9 +173,12 @@ class NodeTable:
         """Returns why no node here could run such a job, whatever limits partitions have; empty if some could.
 
         Limits change, and may not be a user's own (QOS); a batch system lets jobs wait for them, or gives a job more
-        cores for its memory. So they keep no job of the site's own users from it.
+        cores for its memory. So they keep no job of the site's own users from it, unless it would refuse the account or
+        QOS at once.
         """
         parts = self.chosen(request)
+        if self.enforced and (why := self._barred(request, parts)):
+            return why
         return self._nowhere(request, [Partition(part.name, part.state) for part in parts])
 
     def _nowhere(self, request: Request, parts: Sequence[Partition]) -> str:
@@ -165,10 +186,18 @@ class NodeTable:
             total = self.licences.get(name, Licence(0, 0)).total
             if total < count:
                 return f"there are {counted(total, 'licence')} of {name}; it asks for {count}"
+        if why := self._barred(request, parts):
+            return why
         if not parts:
             return f"there is no partition {request.partition or ','.join(self.usual)}"
         reasons = [self._never_in(part, request) for part in parts]
         return "; ".join(reasons) if all(reasons) else ""
+
+    def _barred(self, request: Request, parts: Sequence[Partition]) -> str:
+        # Why no partition takes the account and QOS of a job, or, where all have to, one does not.
+        reasons = [part.bars(request) for part in parts]
+        barred = any(reasons) if self.enforced == "all" else bool(reasons) and all(reasons)
+        return "; ".join(filter(None, reasons)) if barred else ""
 
     def shut(self, request: Request) -> str:
         """Returns why no partition that runs such a job accepts one now; empty if one does."""
@@ -189,6 +218,8 @@ class NodeTable:
         if len(before) > BEFORE_MAX:
             return False  # each of them is placed at every poll
         if any(self._free_licences(name, before) < count for name, count in request.licences):
+            return False
+        if self._barred(request, self.chosen(request)):
             return False
         promises = self._promises(now)
         free = self._behind(before, promises, now)

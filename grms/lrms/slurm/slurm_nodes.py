@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 
 from grms.lrms.node_groups import NodeGroup, Promised, grouped
 from grms.lrms.node_rows import NodeIndex
@@ -39,6 +39,8 @@ _AWAY: Final = frozenset(
 _TAKES: Final = {"DRAIN": False, "INACTIVE": False}
 _STARTS: Final = {"DOWN": False, "INACTIVE": False}
 
+_ENFORCED: Final[Mapping[str, Literal["any", "all"]]] = {"ANY": "any", "ALL": "all"}
+
 _GPU: Final = re.compile(r"gpu(?::(?P<type>[A-Za-z_][\w.-]*))?:(?P<count>\d+)")
 
 
@@ -56,6 +58,8 @@ class SlurmRules:
         has_licences: some are counted.
         accounting: it is known whose account a job is of.
         requeue: whether a job may be run again that does not say it.
+        enforced: whether a job is refused that a partition does not take: `any` of its partitions has to, or `all`; else
+            it waits.
     """
 
     scheduler: str = ""
@@ -67,6 +71,7 @@ class SlurmRules:
     has_licences: bool = False
     accounting: bool = True
     requeue: bool = True
+    enforced: Literal["", "any", "all"] = ""
 
 
 def read_rules(text: str) -> SlurmRules | None:
@@ -88,6 +93,7 @@ def read_rules(text: str) -> SlurmRules | None:
         has_licences=found.get("Licenses", "(null)") not in _UNLIMITED,
         accounting=found.get("AccountingStorageType") != "accounting_storage/none",
         requeue=found.get("JobRequeue", "1") != "0",
+        enforced=_ENFORCED.get(found.get("EnforcePartLimits", "NO"), ""),
     )
 
 
@@ -215,11 +221,13 @@ def read_partitions(
 def _partition(fields: Mapping[str, str], sizes: list[int], rules: SlurmRules) -> Partition:
     state, nodes_max = fields["State"], _count(fields["MaxNodes"])
     used = sorted(sizes, reverse=True)
-    accounts = _admitted(fields, "Accounts")
+    accounts, qos = _admitted(fields, "Accounts"), _admitted(fields, "Qos")
     shut = "only for operators or reservations"
     if "YES" not in {fields.get("RootOnly"), fields.get("ReqResv")}:
         unknown = not (accounts.barred or rules.accounting)
         shut = "only for accounts, which this cluster does not know" if unknown else ""
+    if not rules.accounting:
+        accounts = qos = EVERY  # Slurm looks at neither whom it denies, nor at QOS
     memory = default_memory(fields, rules)
     return Partition(
         fields["PartitionName"],
@@ -241,7 +249,7 @@ def _partition(fields: Mapping[str, str], sizes: list[int], rules: SlurmRules) -
         or fields.get("OverSubscribe", "").startswith("EXCLUSIVE")
         or fields.get("ExclusiveUser") == "YES",
         accounts=accounts,
-        qos=_admitted(fields, "Qos"),
+        qos=qos,
     )
 
 
@@ -347,7 +355,7 @@ def read_slurm_machine(
         raise ValueError("scontrol shows no nodes of the partitions in use")
     usual = tuple(names) or ((default,) if default else ())
     chosen = Partitions(tuple(part for part in each if part.name in usual))
-    table = NodeTable(groups, each, usual, indexed=NodeIndex.of(groups))
+    table = NodeTable(groups, each, usual, enforced=rules.enforced, indexed=NodeIndex.of(groups))
     return SlurmMachine(working, everything, free, chosen, table)
 
 

@@ -16,7 +16,9 @@ import pytest
 from grms.lrms.base import LrmsJob
 from grms.lrms.batch.subprocesses import Programs
 from grms.lrms.nodes import NodeTable
+from grms.lrms.partitions import Partitions
 from grms.lrms.slurm.slurm import Slurm, SlurmSettings
+from grms.lrms.slurm.slurm_machine import hindrance
 from lrms_sim.workload.requests import Gpus, Memory, Request, RequestError
 from tests.clusters.slurm import SlurmCluster, need_slurm, wait_for
 
@@ -31,6 +33,9 @@ PartitionName=main Nodes=n[1-3] Default=YES MaxTime=1-00:00:00 DefaultTime=60 St
 PartitionName=gpu Nodes=n[4-5] MaxTime=04:00:00 MaxNodes=1 DefMemPerCPU=500 State=UP
 PartitionName=acc Nodes=n[4-5] MaxTime=04:00:00 DefMemPerGPU=6000 DefCpuPerGPU=3 State=UP
 PartitionName=short Nodes=n[1-5] MaxTime=00:10:00 MaxMemPerNode=8000 State=UP
+PartitionName=bio Nodes=n[1-3] MaxTime=04:00:00 AllowAccounts=bio State=UP
+PartitionName=rest Nodes=n[1-3] MaxTime=04:00:00 DenyAccounts=chem DenyQos=low State=UP
+PartitionName=high Nodes=n[1-3] MaxTime=04:00:00 AllowQos=high State=UP
 DefMemPerCPU=100
 Licenses=matlab:4
 """
@@ -243,6 +248,25 @@ async def test_nodes_that_are_away_or_reserved_start_nothing(cluster: SlurmClust
         assert starts(cluster, hand_in(cluster, each)) is expected
     cluster.ask("scontrol", "delete", "ReservationName=service")
     clear(cluster)
+
+
+async def test_accounts_and_qos_count_as_far_as_slurm_knows_them(cluster: SlurmCluster) -> None:
+    """Without accounting it starts nobody where it allows accounts alone, and looks neither at whom it denies nor at QOS.
+
+    Whoever waits there is told so in Slurm's words.
+    """
+    clear(cluster)
+    nodes, at = await table(cluster)
+    for partition, starts_there in (("bio", False), ("rest", True), ("high", True)):
+        for account, qos in (("", ""), ("bio", ""), ("chem", "low"), ("", "high")):
+            request = Request(partition=partition, account=account, qos=qos, wall_time=600.0)
+            assert nodes.starts_now(request, at) is starts_there
+            assert (nodes.why_not(request) == "") is starts_there
+            mine = hand_in(cluster, request)
+            assert starts(cluster, mine) is starts_there
+            why = hindrance(state(cluster, mine)[1], Partitions(nodes.chosen(request)), request)
+            assert why.startswith("Slurm says: Job's account not known") is not starts_there
+            clear(cluster, [mine])
 
 
 async def test_the_machine_is_as_large_as_slurm_says(cluster: SlurmCluster) -> None:

@@ -77,9 +77,14 @@ def hand_in(cluster: SlurmCluster, request: Request) -> str:
     """Hands in a job in the adapter's words, and returns its number; empty where Slurm refuses it."""
     wall_time = request.wall_time or 60.0
     job = LrmsJob("k", request.processors, wall_time, partner="p", request=request)
-    options = [*system(cluster).options(job), f"--time={wall_time / 60:.0f}", "--output=/dev/null"]
+    return submitted(cluster, system(cluster).options(job), wall_time)
+
+
+def submitted(cluster: SlurmCluster, options: Sequence[str], wall_time: float) -> str:
+    """Hands in a job with these options, and returns its number; empty where Slurm refuses it."""
+    words = [*options, f"--time={wall_time / 60:.0f}", "--output=/dev/null"]
     try:
-        answer = cluster.ask("sbatch", "--parsable", *options, str(cluster.folder / "job.sh"))
+        answer = cluster.ask("sbatch", "--parsable", *words, str(cluster.folder / "job.sh"))
     except subprocess.CalledProcessError:
         return ""
     return answer.strip()

@@ -3,6 +3,7 @@
 GPUs are pretended, memory is counted. Each request is handed to sbatch in the words that the adapter has for it.
 """
 
+import contextlib
 import os
 import random
 import re
@@ -128,9 +129,16 @@ def clear(cluster: SlurmCluster, numbers: Sequence[str] = ()) -> None:
 
 
 def resume(cluster: SlurmCluster, node: str) -> None:
-    """Returns a node to service, and returns when it answers: until then it starts nothing."""
-    cluster.ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
-    wait_for("*" not in cluster.ask("sinfo", "-h", "-N", "-o", "%t") for _ in iter(int, 1))
+    """Returns a node to service, and returns when it answers: until then it starts nothing.
+
+    Slurm refuses it where the node has come back by itself, as one that was down does when it registers.
+    """
+    with contextlib.suppress(subprocess.CalledProcessError):
+        cluster.ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
+    wait_for(
+        not re.search(r"[*]|down|drain|drng", cluster.ask("sinfo", "-h", "-N", "-o", "%t"))
+        for _ in iter(int, 1)
+    )
 
 
 def drawn(rng: random.Random) -> Request:

@@ -262,6 +262,12 @@ class NodeView(Protocol):
     def guarded_features(self) -> frozenset[str]:
         """Those that keep jobs away from what has them, unless a job names them."""
 
+    def named(self, request: Request, *, guest: bool) -> Request:
+        """Returns a job with the account and QOS under which it is submitted, where these count for whether it runs.
+
+        With `guest` it is a partner's.
+        """
+
     def lacks(self, request: Request) -> str:
         """Returns why no node here could run such a job, whatever its state and limits; empty if some could."""
 

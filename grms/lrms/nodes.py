@@ -5,13 +5,18 @@ waits of whom it is unknown what he is to have. That is less than what a batch s
 it has promised to nobody. It is never more, as far as the batch system tells what it goes by.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Literal
 
-from grms.lrms.partitions import Partition, states_of
+import numpy as np
+
+from grms.lrms.node_groups import NodeGroup, Promised
+from grms.lrms.node_needs import NodeNeed
+from grms.lrms.node_rows import FreeNodes, Ints, NodeIndex, Promises, Rooms, has_room, most_tasks
+from grms.lrms.partitions import EVERY, UNNAMED, Charged, Partition, states_of
 from lrms_sim.machine.node_kinds import NodeKind
-from lrms_sim.workload.requests import MEMORY_MAX, Gpus, Memory, Request, counted, size_text
+from lrms_sim.workload.requests import MEMORY_MAX, Request, counted, size_text
 
 BEFORE_MAX: Final = 100
 """Behind how many jobs that the batch system has not planned it is looked whether one more starts; behind more of them it
@@ -22,74 +27,6 @@ MARGIN_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class NodeGroup:
-    """Nodes that are alike, and of which as much is free.
-
-    Attributes:
-        names: of the nodes.
-        partitions: which have them.
-        cores: that jobs may have, of each.
-        memory: MiB of each; 0 where nobody counts it: then every job's memory fits.
-        gpus: how many of each type.
-        features: names that jobs may ask for.
-        free_cores, free_memory, free_gpus: what no job holds.
-        idle: no job is on it.
-        away: why it starts no job, in the batch system's words; empty if it works.
-        step: cores are given out in multiples of so many.
-        task_step: likewise to each task of a job.
-        weight: nodes of the least weight are taken first.
-    """
-
-    names: tuple[str, ...]
-    partitions: frozenset[str]
-    cores: int
-    memory: int = 0
-    gpus: tuple[tuple[str, int], ...] = ()
-    features: frozenset[str] = frozenset()
-    free_cores: int = 0
-    free_memory: int = 0
-    free_gpus: tuple[tuple[str, int], ...] = ()
-    idle: bool = True
-    away: str = ""
-    step: int = 1
-    task_step: int = 1
-    weight: int = 1
-
-    def as_empty(self) -> "NodeGroup":
-        """Returns the nodes as they are when everything works and nobody uses them."""
-        return replace(
-            self,
-            free_cores=self.cores,
-            free_memory=self.memory,
-            free_gpus=self.gpus,
-            idle=True,
-            away="",
-        )
-
-
-def grouped(nodes: Iterable[NodeGroup]) -> tuple[NodeGroup, ...]:
-    """Returns the groups of nodes, given one by one, in order of their first nodes."""
-    found: dict[NodeGroup, list[str]] = {}
-    for node in nodes:
-        found.setdefault(replace(node, names=()), []).extend(node.names)
-    return tuple(replace(group, names=tuple(names)) for group, names in found.items())
-
-
-@dataclass(frozen=True, slots=True)
-class Promised:
-    """Nodes that somebody else is to have: a waiting job by its plan, or a reservation.
-
-    Attributes:
-        begin, end: seconds.
-        nodes: their names.
-    """
-
-    begin: float
-    end: float
-    nodes: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
 class Licence:
     """What is counted for all nodes together."""
 
@@ -97,148 +34,42 @@ class Licence:
     free: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Need:
-    """What a job takes of a node in one partition.
+def _until(request: Request, now: float) -> float:
+    # Until when its nodes must be nobody else's.
+    return now + (request.wall_time or 0.0) + MARGIN_S
 
-    Attributes:
-        whole: it takes all of each node.
-        all_memory: it takes all memory of each node.
-        gpu_cores: at least so many for each of its GPUs.
-    """
 
-    request: Request
-    memory: Memory | None
-    gpus: Gpus | None
-    whole: bool
-    all_memory: bool
-    nodes_min: int
-    nodes_max: int
-    cores_max: int | None
-    memory_max: int | None
-    core_memory_max: int | None
-    gpu_cores: int
+class _Answers:
+    # What the answers about one table have in common.
+    def __init__(self) -> None:
+        self.index: NodeIndex | None = None
+        self.promises: Promises | None = None
+        self.started: _Started | None = None
 
-    @classmethod
-    def of(cls, request: Request, partition: Partition) -> "_Need":
-        memory = request.memory or (None if request.exclusive else partition.default_memory)
-        if request.memory is None and request.gpus is not None and partition.default_gpu_memory:
-            memory = Memory(partition.default_gpu_memory, "gpu")
-        most = request.tasks
-        if request.on_one_node:
-            most = 1
-        elif request.nodes_max is not None:
-            most = min(most, request.nodes_max)
-        if partition.nodes_max is not None and partition.nodes_max < most:
-            # A batch system does not take a lower number for one that it was given.
-            given = request.nodes_max is not None or request.nodes_min > 1
-            most = 0 if given else partition.nodes_max
-        return cls(
-            request,
-            memory,
-            request.node_gpus(),
-            request.exclusive or partition.whole_nodes,
-            memory is None and (request.exclusive or partition.all_memory),
-            max(request.nodes_min, partition.nodes_min),
-            most,
-            partition.cores_max,
-            partition.memory_max,
-            partition.core_memory_max,
-            partition.default_gpu_cores if request.cores_per_task == 1 else 0,
+
+class _Started:
+    # The jobs that are to start before others, and what they leave free.
+    def __init__(self, promises: Promises, free: FreeNodes) -> None:
+        self.promises = promises
+        self.free = free
+        self.jobs: list[Request] = []
+        self.waits = False
+        self._times: list[tuple[float, float]] = []
+
+    def add(self, request: Request, after: float, up_to: float, *, waits: bool) -> None:
+        """Adds a job whose place is the same as long as it would be over in between two moments, or which waits."""
+        self.jobs.append(request)
+        self.waits = waits
+        self._times.append((after, up_to))
+
+    def hold(self, before: Sequence[Request], promises: Promises, now: float) -> bool:
+        """Returns whether jobs begin with these, and each of these still has its place."""
+        if promises is not self.promises or len(before) < len(self.jobs):
+            return False
+        return all(
+            (mine is theirs or mine == theirs) and after < _until(mine, now) <= up_to
+            for mine, theirs, (after, up_to) in zip(self.jobs, before, self._times, strict=False)
         )
-
-    def held(self, tasks: int, node: NodeGroup) -> tuple[int, int, int]:
-        """Returns cores, memory (MiB) and GPUs that so many tasks hold on a node."""
-        gpus = 0 if self.gpus is None else self.gpus.count
-        if self.gpus is not None and self.gpus.per == "task":
-            gpus *= tasks
-        each = -(-self.request.cores_per_task // node.task_step) * node.task_step
-        cores = -(-max(tasks * each, gpus * self.gpu_cores) // node.step) * node.step
-        if self.whole:
-            cores = max(cores, node.cores)
-        if self.memory is None:
-            return cores, node.memory if self.all_memory else 0, gpus
-        times = {"node": 1, "core": cores, "gpu": gpus}[self.memory.per]
-        return cores, self.memory.mib * times, gpus
-
-    def most(self, node: NodeGroup) -> int:
-        """Returns how many tasks a node has room for, as it is."""
-        request = self.request
-        if request.cores_per_task > node.free_cores or (self.whole and not node.idle):
-            return 0
-        if not node.features.issuperset(request.features):
-            return 0
-        cores, memory, _ = self.held(1, node)
-        if self.core_memory_max is not None and memory > self.core_memory_max * cores:
-            return 0  # the batch system would give it more cores for it
-        whole = request.tasks - (self.nodes_min - 1)
-        each = request.tasks_per_node
-        if each is not None and each < request.tasks:
-            # Batch systems give every node room for as many, whether or not there are so many tasks.
-            return min(each, whole) if self._fits(node, each) else 0
-        if whole < 1 or not self._fits(node, 1):
-            return 0
-        room = min(whole, node.free_cores // request.cores_per_task)
-        of_task = 0 if self.gpus is None or self.gpus.per == "node" else self.gpus.count
-        if of_task:
-            room = min(room, self._gpus_of(node) // of_task)
-        if self.memory is not None and node.memory and not self.whole:
-            times = {"node": 0, "core": request.cores_per_task, "gpu": of_task}[self.memory.per]
-            room = min(room, node.free_memory // (self.memory.mib * times)) if times else room
-        while not self._fits(node, room):
-            room -= 1  # what is given out in multiples; one task fits
-        return room
-
-    def _fits(self, node: NodeGroup, tasks: int) -> bool:
-        cores, memory, gpus = self.held(tasks, node)
-        if cores > node.free_cores:
-            return False
-        if self.cores_max is not None and tasks * self.request.cores_per_task > self.cores_max:
-            return False
-        if self.memory_max is not None and memory > self.memory_max:
-            return False
-        return (not node.memory or memory <= node.free_memory) and gpus <= self._gpus_of(node)
-
-    def _gpus_of(self, node: NodeGroup) -> int:
-        kind = "" if self.gpus is None else self.gpus.type
-        return sum(count for name, count in node.free_gpus if kind in {"", name})
-
-    def dealt(self, groups: Sequence[NodeGroup]) -> list[tuple[NodeGroup, int, int]] | None:
-        """Returns where the tasks would go: nodes of a group, and tasks on each; `None` if they do not fit.
-
-        Groups are taken in their order, unless the job then has too many nodes.
-        """
-        rooms: list[tuple[NodeGroup, int]] = []
-        in_order = self._deal(self._rooms(groups, rooms))
-        if in_order is None and len(rooms) > 1:
-            return self._deal(sorted(rooms, key=lambda pair: -pair[1]))
-        return in_order
-
-    def _rooms(
-        self, groups: Iterable[NodeGroup], kept: list[tuple[NodeGroup, int]]
-    ) -> Iterator[tuple[NodeGroup, int]]:
-        # Groups with room, as far as they are asked for.
-        for group in groups:
-            if room := self.most(group):
-                kept.append((group, room))
-                yield kept[-1]
-
-    def _deal(
-        self, rooms: Iterable[tuple[NodeGroup, int]]
-    ) -> list[tuple[NodeGroup, int, int]] | None:
-        left, nodes = self.request.tasks, 0
-        found: list[tuple[NodeGroup, int, int]] = []
-        for group, room in rooms:
-            if left == 0:
-                break
-            for _ in group.names:
-                if left == 0 or nodes == self.nodes_max:
-                    break
-                others = max(0, self.nodes_min - nodes - 1)
-                tasks = min(room, max(left - others, 1))
-                found.append((group, 1, tasks))
-                left, nodes = left - tasks, nodes + 1
-        return found if left == 0 and nodes >= self.nodes_min else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +84,10 @@ class NodeTable:
         unplanned: partitions in which somebody waits of whom no plan is known.
         licences: by name.
         before: jobs that are to start, and that the batch system has not planned.
+        own, guests: for whom jobs of the site's users and those of partners are submitted.
+        enforced: a job is refused at once if `any` of its partitions has to take its account and QOS, or `all` of them; if
+            empty, it waits until one does.
+        indexed: the groups by what jobs may ask of them, made when it is first needed.
     """
 
     groups: tuple[NodeGroup, ...]
@@ -262,18 +97,29 @@ class NodeTable:
     unplanned: frozenset[str] = frozenset()
     licences: Mapping[str, Licence] = field(default_factory=dict)
     before: tuple[Request, ...] = ()
-    _kept: dict[tuple[str, str], tuple[NodeGroup, ...]] = field(
-        default_factory=dict, init=False, compare=False, repr=False
-    )
+    own: Charged = UNNAMED
+    guests: Charged = UNNAMED
+    enforced: Literal["", "any", "all"] = ""
+    indexed: NodeIndex | None = field(default=None, compare=False, repr=False)
+    _answers: "_Answers" = field(default_factory=_Answers, init=False, compare=False, repr=False)
+
+    @property
+    def index(self) -> NodeIndex:
+        """The groups by what jobs may ask of them."""
+        if self.indexed is not None and self.indexed.groups is self.groups:
+            return self.indexed
+        if self._answers.index is None:
+            self._answers.index = NodeIndex.of(self.groups)
+        return self._answers.index
 
     @property
     def guarded_features(self) -> frozenset[str]:
         """See `NodeView`; none here."""
         return frozenset()
 
-    def behind(self, request: Request) -> "NodeTable":
-        """Returns the table with one more job that is to start before others."""
-        return replace(self, before=(*self.before, request))
+    def behind(self, requests: Sequence[Request]) -> "NodeTable":
+        """Returns the table with more jobs that are to start before others."""
+        return replace(self, before=(*self.before, *requests)) if requests else self
 
     # --- what is there -----------------------------------------------------------------------------
 
@@ -305,6 +151,18 @@ class NodeTable:
         names = request.partition.split(",") if request.partition else self.usual
         return tuple(part for part in self.partitions if part.name in names)
 
+    def named(self, request: Request, *, guest: bool) -> Request:
+        """Returns a job with the account and QOS under which it is submitted, where partitions tell these apart."""
+        usual = self.guests if guest else self.own
+        account = qos = ""
+        if not request.account and any(part.accounts != EVERY for part in self.partitions):
+            account = usual.account
+        if not request.qos and any(part.qos != EVERY for part in self.partitions):
+            qos = usual.qos
+        if not (account or qos):
+            return request
+        return replace(request, account=request.account or account, qos=request.qos or qos)
+
     # --- the view ----------------------------------------------------------------------------------
 
     def never(self, request: Request) -> str:
@@ -315,9 +173,12 @@ class NodeTable:
         """Returns why no node here could run such a job, whatever limits partitions have; empty if some could.
 
         Limits change, and may not be a user's own (QOS); a batch system lets jobs wait for them, or gives a job more
-        cores for its memory. So they keep no job of the site's own users from it.
+        cores for its memory. So they keep no job of the site's own users from it, unless it would refuse the account or
+        QOS at once.
         """
         parts = self.chosen(request)
+        if self.enforced and (why := self._barred(request, parts)):
+            return why
         return self._nowhere(request, [Partition(part.name, part.state) for part in parts])
 
     def _nowhere(self, request: Request, parts: Sequence[Partition]) -> str:
@@ -325,10 +186,18 @@ class NodeTable:
             total = self.licences.get(name, Licence(0, 0)).total
             if total < count:
                 return f"there are {counted(total, 'licence')} of {name}; it asks for {count}"
+        if why := self._barred(request, parts):
+            return why
         if not parts:
             return f"there is no partition {request.partition or ','.join(self.usual)}"
         reasons = [self._never_in(part, request) for part in parts]
         return "; ".join(reasons) if all(reasons) else ""
+
+    def _barred(self, request: Request, parts: Sequence[Partition]) -> str:
+        # Why no partition takes the account and QOS of a job, or, where all have to, one does not.
+        reasons = [part.bars(request) for part in parts]
+        barred = any(reasons) if self.enforced == "all" else bool(reasons) and all(reasons)
+        return "; ".join(filter(None, reasons)) if barred else ""
 
     def shut(self, request: Request) -> str:
         """Returns why no partition that runs such a job accepts one now; empty if one does."""
@@ -345,18 +214,16 @@ class NodeTable:
 
     def starts_now(self, request: Request, now: float, before: Sequence[Request] = ()) -> bool:
         """Returns whether such a job would start at once, behind all others and those of `before`."""
-        groups: Sequence[NodeGroup] = self.groups
         before = (*self.before, *before)
         if len(before) > BEFORE_MAX:
-            return False  # each is placed anew at every question
-        for other in before:
-            found = self._placed(other, groups, now)
-            if found is None:
-                return False  # it waits, and nobody knows where it is to run
-            groups = _with(groups, *found)
+            return False  # each of them is placed at every poll
         if any(self._free_licences(name, before) < count for name, count in request.licences):
             return False
-        return self._placed(request, groups, now) is not None
+        if self._barred(request, self.chosen(request)):
+            return False
+        promises = self._promises(now)
+        free = self._behind(before, promises, now)
+        return free is not None and self._place(request, free, promises, now) is not None
 
     # --- how ---------------------------------------------------------------------------------------
 
@@ -364,31 +231,18 @@ class NodeTable:
         taken = sum(count for other in before for word, count in other.licences if word == name)
         return self.licences.get(name, Licence(0, 0)).free - taken
 
-    def _once(
-        self, what: str, part: Partition, make: Callable[[Iterable[NodeGroup]], Iterable[NodeGroup]]
-    ) -> tuple[NodeGroup, ...]:
-        # Nodes of a partition as many questions need them.
-        key = what, part.name
-        if key not in self._kept:
-            there = (group for group in self.groups if part.name in group.partitions)
-            self._kept[key] = tuple(make(there))
-        return self._kept[key]
-
-    def _empty(self, part: Partition) -> tuple[NodeGroup, ...]:
-        # As they are when everything works and nobody uses them.
-        return self._once("empty", part, _emptied)
-
-    def _working(self, part: Partition) -> tuple[NodeGroup, ...]:
-        # Those that work, as they are when nobody uses them.
-        return self._once("working", part, lambda groups: _emptied(_usable(groups)))
+    def _as_submitted(self, request: Request) -> Request:
+        # In the words that count where it is submitted.
+        return request
 
     def _never_in(self, part: Partition, request: Request) -> str:
         why = part.refuses(request)
         if why:
             return why
-        need = _Need.of(request, part)
-        empty = self._empty(part)
-        return "" if need.dealt(empty) is not None else _lacking(need, part, empty)
+        need = NodeNeed.of(request, part)
+        if not self.index.never_room(need, part.name, working=False):
+            return ""
+        return _lacking(need, part, self.index)
 
     def _blocked(self, request: Request, *, new: bool) -> str:
         why = self.never(request)
@@ -398,154 +252,120 @@ class NodeTable:
         for part in self.chosen(request):
             if self._never_in(part, request):
                 continue
-            need = _Need.of(request, part)
             if (new and not part.takes) or not part.starts:
                 reasons.append(states_of([part]))
-            elif need.dealt(self._working(part)) is None:
-                away = self._once(
-                    "away", part, lambda groups: (each for each in groups if each.away)
-                )
-                states = sorted({group.away for group in away})
+            elif self.index.never_room(NodeNeed.of(request, part), part.name, working=True):
+                there = (group for group in self.groups if part.name in group.partitions)
+                states = sorted({group.away for group in there} - {""})
                 reasons.append(f"nodes of {part.name} that it needs are {', '.join(states)}")
             else:
                 return ""
         return "; ".join(reasons)
 
-    def _placed(
-        self, request: Request, groups: Sequence[NodeGroup], now: float
-    ) -> tuple[_Need, list[tuple[NodeGroup, int, int]]] | None:
-        # What a job takes, and where; `None` if it does not start.
-        until = now + (request.wall_time or 0.0) + MARGIN_S
-        taken = frozenset[str]().union(
-            *(each.nodes for each in self.promised if each.begin < until and each.end > now)
-        )
+    def _promises(self, now: float) -> Promises:
+        found = self._answers.promises
+        if found is None or not found.since <= now < found.before:
+            found = self._answers.promises = Promises(self.index, self.promised, now)
+        return found
+
+    def _behind(
+        self, before: Sequence[Request], promises: Promises, now: float
+    ) -> FreeNodes | None:
+        # What is free once some jobs have started; `None` if one of them waits, and nobody knows where it is to run.
+        if not before:
+            return FreeNodes(self.index)
+        last = self._answers.started
+        if last is None or not last.hold(before, promises, now):
+            last = self._answers.started = _Started(promises, FreeNodes(self.index))
+        for request in before[len(last.jobs) :]:
+            if last.waits:
+                break
+            place = self._place(self._as_submitted(request), last.free, promises, now)
+            if place is not None:
+                last.free.start(*place)
+            until = _until(request, now)
+            last.add(request, *promises.around(until), waits=place is None)
+        return None if last.waits else last.free
+
+    def _place(
+        self, request: Request, free: FreeNodes, promises: Promises, now: float
+    ) -> tuple[NodeNeed, Rooms] | None:
+        # What a job takes, and nodes with room for it; `None` if it does not start.
+        kept = promises.kept(_until(request, now))
         for part in self.chosen(request):
             if not (part.takes and part.starts) or part.name in self.unplanned:
                 continue
             if part.refuses(request):
                 continue
-            if groups is self.groups:
-                there: Sequence[NodeGroup] = self._once("now", part, _in_order)
-            else:
-                there = _in_order(group for group in groups if part.name in group.partitions)
-            need = _Need.of(request, part)
-            place = need.dealt([group for each in there for group in _without(each, taken)])
-            if place is not None:
-                return need, place
+            need = NodeNeed.of(request, part)
+            at, rooms = free.room(need, part.name, kept)
+            if has_room(need, rooms):
+                return need, (at, rooms)
         return None
-
-
-def _emptied(groups: Iterable[NodeGroup]) -> tuple[NodeGroup, ...]:
-    return grouped(group.as_empty() for group in groups)
-
-
-def _usable(groups: Iterable[NodeGroup]) -> Iterator[NodeGroup]:
-    return (group for group in groups if not group.away)
-
-
-def _in_order(groups: Iterable[NodeGroup]) -> list[NodeGroup]:
-    # Those that work, in the order in which they are taken.
-    return sorted(_usable(groups), key=lambda group: (group.weight, group.free_cores))
-
-
-def _without(group: NodeGroup, taken: frozenset[str]) -> Iterator[NodeGroup]:
-    # A group but for nodes that are taken.
-    if taken.isdisjoint(group.names):
-        yield group
-    elif names := tuple(name for name in group.names if name not in taken):
-        yield replace(group, names=names)
-
-
-def _with(
-    groups: Sequence[NodeGroup], need: _Need, place: Iterable[tuple[NodeGroup, int, int]]
-) -> Sequence[NodeGroup]:
-    # The groups with one job's tasks on nodes of theirs.
-    used: dict[str, NodeGroup] = {}
-    given: dict[tuple[str, ...], int] = {}
-    for group, _, tasks in place:
-        at = given.get(group.names, 0)
-        given[group.names] = at + 1
-        used[group.names[at]] = _less(group, need, tasks)
-    gone = frozenset(used)
-    rest = [left for group in groups for left in _without(group, gone)]
-    return [*rest, *(replace(group, names=(name,)) for name, group in used.items())]
-
-
-def _less(group: NodeGroup, need: _Need, tasks: int) -> NodeGroup:
-    cores, memory, gpus = need.held(tasks, group)
-    kind = "" if need.gpus is None or need.whole else need.gpus.type
-    if need.whole:
-        gpus = sum(count for _, count in group.free_gpus)
-    left = []
-    for name, count in group.free_gpus:
-        here = min(count, gpus) if kind in {"", name} else 0
-        gpus -= here
-        left.append((name, count - here))
-    return replace(
-        group,
-        free_cores=group.free_cores - cores,
-        free_memory=0 if need.whole else max(0, group.free_memory - memory),
-        free_gpus=tuple(left),
-        idle=False,
-    )
 
 
 # --- what is missing -----------------------------------------------------------------------------
 
 
-def _lacking(need: _Need, part: Partition, empty: Sequence[NodeGroup]) -> str:
+def _lacking(need: NodeNeed, part: Partition, index: NodeIndex) -> str:
     # Why a job does not go on the nodes of a partition although all of them are idle: what is missing first.
-    if not empty:
+    if not index.fitting(part.name).any():
         return f"{part.name} has no nodes"
     features = need.request.features
     for name in features:
-        if not any(name in group.features for group in empty):
+        if not index.fitting(part.name, [name]).any():
             return f"no node of {part.name} has the feature {name}"
-    there = [group for group in empty if set(features) <= group.features]
-    if not there:
+    there = index.fitting(part.name, features)
+    if not there.any():
         return f"no node of {part.name} has all of {', '.join(features)}"
-    checks = (_few_gpus, _few_cores, _little_memory, _little_room)
-    return next(why for check in checks if (why := check(need, part, there)))
+    at = np.flatnonzero(there[index.kinds.profile])
+    return (
+        _few_gpus(need, part, index, at)
+        or _few_cores(need, part, index, at)
+        or _little_memory(need, part, index, at)
+        or _little_room(need, part, index)
+    )
 
 
-def _few_gpus(need: _Need, part: Partition, there: Sequence[NodeGroup]) -> str:
+def _few_gpus(need: NodeNeed, part: Partition, index: NodeIndex, at: Ints) -> str:
     if need.gpus is None:
         return ""
     kind, asked = need.gpus.type, need.gpus.count
-    most = max(sum(n for name, n in group.gpus if kind in {"", name}) for group in there)
+    most = int(index.kinds.free_of(index.wanted_types(need), at).max())
     what = f"{kind} GPU" if kind else "GPU"
     if most == 0:
         return f"no node of {part.name} has {what}s"
     return f"no node of {part.name} has more than {counted(most, what)}" if most < asked else ""
 
 
-def _few_cores(need: _Need, part: Partition, there: Sequence[NodeGroup]) -> str:
-    most = max(group.cores for group in there)
+def _few_cores(need: NodeNeed, part: Partition, index: NodeIndex, at: Ints) -> str:
+    most = int(index.kinds.cores[at].max())
     most = most if need.cores_max is None else min(most, need.cores_max)
     if most >= need.request.cores_per_task:
         return ""
     return f"no node of {part.name} gives a task more than {counted(most, 'core')}"
 
 
-def _little_memory(need: _Need, part: Partition, there: Sequence[NodeGroup]) -> str:
+def _little_memory(need: NodeNeed, part: Partition, index: NodeIndex, at: Ints) -> str:
     # Of the job's least share of a node.
-    sizes = [group.memory for group in there]
-    most = max(sizes) if all(sizes) else need.memory_max
+    sizes = index.kinds.memory[at]
+    most = int(sizes.max()) if sizes.all() else need.memory_max
     if most is None:
         return ""
     most = most if need.memory_max is None else min(most, need.memory_max)
-    if any(need.held(1, group)[1] <= most for group in there):
+    if (index.kinds.held_memory(need, 1, at) <= most).any():
         return ""
     return f"no node of {part.name} gives a job more than {size_text(most)}"
 
 
-def _little_room(need: _Need, part: Partition, there: Sequence[NodeGroup]) -> str:
-    rooms = [room for group in there for room in [need.most(group)] * len(group.names) if room]
+def _little_room(need: NodeNeed, part: Partition, index: NodeIndex) -> str:
+    _, rooms, count = index.empty_rooms(need, part.name)
     if need.nodes_max < need.nodes_min:
         return (
             f"a job in {part.name} has at most {counted(part.nodes_max or need.nodes_max, 'node')}"
         )
-    if len(rooms) < need.nodes_min:
-        return f"{part.name} has {counted(len(rooms), 'node')} that will do"
-    room = sum(sorted(rooms, reverse=True)[: need.nodes_max])
+    nodes = int(count.sum())
+    if nodes < need.nodes_min:
+        return f"{part.name} has {counted(nodes, 'node')} that will do"
+    room = most_tasks(need, rooms, count)
     return f"{part.name} has room for {room} of {counted(need.request.tasks, 'task')}"

@@ -28,6 +28,18 @@ EVERY: Final = Admitted()
 
 
 @dataclass(frozen=True, slots=True)
+class Charged:
+    """Account and QOS under which jobs are submitted that name none; empty for those that the batch system chooses."""
+
+    account: str = ""
+    qos: str = ""
+
+
+UNNAMED: Final = Charged()
+"""The batch system chooses both."""
+
+
+@dataclass(frozen=True, slots=True)
 class Partition:
     """A partition or queue of the machine.
 
@@ -70,11 +82,15 @@ class Partition:
 
     def refuses(self, request: Request) -> str:
         """Returns why no such job ever runs here, for people; empty if one can, as far as its nodes go."""
+        return self.bars(request) or self.too_much(request.processors, request.wall_time or 0.0)
+
+    def bars(self, request: Request) -> str:
+        """Returns why no job of such an account or QOS runs here, for people; empty if one can."""
         if not self.accounts.has(request.account):
             return f"{self.name} takes no jobs of account {request.account}"
         if not self.qos.has(request.qos):
             return f"{self.name} takes no jobs of QOS {request.qos}"
-        return self.too_much(request.processors, request.wall_time or 0.0)
+        return ""
 
     def too_much(self, processors: int, requested_time: float) -> str:
         """Returns why no such job (requested time in seconds) ever runs here, for people; empty if one can."""

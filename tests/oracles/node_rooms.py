@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Sequence
 
-from grms.lrms.nodes import NodeGroup
+from grms.lrms.node_groups import NodeGroup
 from grms.lrms.partitions import Partition
 from lrms_sim.workload.requests import Request
 

@@ -38,6 +38,7 @@ from grms.lrms.batch.tracked_job import TrackedJob, Want
 from grms.lrms.exit_status import is_fenced, true_end
 from grms.lrms.native_jobs import VARIABLE, Fate, Watched
 from grms.util.outcomes import Outcome
+from lrms_sim.workload.requests import Request
 
 _WAITS = frozenset((LrmsPhase.WAITING, LrmsPhase.HELD))
 _STARTED = frozenset((LrmsPhase.RUNNING, LrmsPhase.SUSPENDED, LrmsPhase.COMPLETING))
@@ -448,10 +449,14 @@ def _check_taken(job: LrmsJob, table: QueueSnapshot) -> None:
     size, parts = table.processors_all, table.partitions
     if job.processors > size:
         raise LrmsRefusedError(f"the job needs {job.processors} processors; the machine has {size}")
-    shut = parts.shut(job.processors, job.requested_time)
-    if job.request is not None and table.nodes is not None:
-        never, shut = table.nodes.never(job.request), table.nodes.shut(job.request)
-        why_not = table.nodes.why_not(job.request)
+    shut, asked = parts.shut(job.processors, job.requested_time), job.request
+    if table.nodes is not None:
+        plain = asked or Request.of_processors(job.processors, job.requested_time)
+        named = table.nodes.named(plain, guest=bool(job.partner))
+        asked = asked if named == plain else named
+    if asked is not None and table.nodes is not None:
+        never, shut = table.nodes.never(asked), table.nodes.shut(asked)
+        why_not = table.nodes.why_not(asked)
     else:
         never = parts.never(job.processors, job.requested_time)
         why_not = parts.why_not(job.processors, job.requested_time)

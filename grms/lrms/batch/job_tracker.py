@@ -632,7 +632,7 @@ class JobTracker:
         same room.
         """
         free, waiting, plan = table.free, table.waiting_others, table.plan
-        nodes = table.nodes
+        before: list[Request] = []
         for row in table.rows:
             key = self._decode(row.name)
             job = None if key is None else self._jobs.get(key)
@@ -641,12 +641,13 @@ class JobTracker:
                 continue
             if plan is not None and not row.can_start:
                 plan = plan.less(row.processors)  # the batch system has not planned it
-            if nodes is not None and not row.can_start:
-                nodes = nodes.behind(row.request or Request.of_processors(row.processors))
+            if not row.can_start:
+                before.append(row.request or Request.of_processors(row.processors))
             if row.processors <= free:
                 free -= row.processors
             else:
                 waiting += row.processors
+        nodes = None if table.nodes is None else table.nodes.behind(before)
         return LrmsLoad(
             table.taken_at, table.processors, free, waiting, plan, table.partitions, nodes
         )

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from grms.lrms.gridengine.gridengine_request import ONE_HOST, Cell, resource_options
-from grms.lrms.nodes import Licence, NodeGroup, NodeTable, grouped
+from grms.lrms.node_groups import NodeGroup, grouped
+from grms.lrms.node_rows import NodeIndex
+from grms.lrms.nodes import Licence, NodeTable
 from grms.lrms.partitions import Partition
 from lrms_sim.workload.requests import COUNT_MAX, MEMORY_MAX, Request, RequestError, mib_of
 
@@ -74,8 +76,10 @@ class GridTable(NodeTable):
         """Returns whether such a job would start at once, behind all others and those of `before`."""
         if self.never(request):
             return False
-        dealt = [self._dealt(each) for each in before]
-        return NodeTable.starts_now(self, self._dealt(request), now, dealt)
+        return NodeTable.starts_now(self, self._dealt(request), now, before)
+
+    def _as_submitted(self, request: Request) -> Request:
+        return self._dealt(request)
 
     def _dealt(self, request: Request) -> Request:
         # With its slots on hosts as the parallel environment deals them out.
@@ -121,12 +125,14 @@ def read_grid_table(
         used[host] = used.get(host, 0) + int(fields["slots_used"])
     nodes = [_node(fields, there, cell, most, used) for fields, there in queues]
     names = tuple(part.name for part in parts)
+    groups = grouped(nodes)
     return GridTable(
-        grouped(nodes),
+        groups,
         tuple(parts),
         names,
         unplanned=frozenset(names if waiting else ()),
         licences=licences,
+        indexed=NodeIndex.of(groups),
         cell=cell,
     )
 

@@ -36,7 +36,7 @@ from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question, QueueSnapsh
 from grms.lrms.batch.subprocesses import ERROR_CHARACTERS_MAX, Answer, Programs, SilentError
 from grms.lrms.job_names import shown_name, tag_of
 from grms.lrms.nodes import NodeTable
-from grms.lrms.partitions import Partitions
+from grms.lrms.partitions import Charged, Partitions
 from grms.lrms.slurm.sbatch_text import options_at_home
 from grms.lrms.slurm.slurm_machine import hindrance, whole_minutes
 from grms.lrms.slurm.slurm_nodes import (
@@ -269,7 +269,7 @@ class Slurm:
 
     def _nodes(self, machine: SlurmMachine, queue: Queue) -> NodeTable:
         # A job of this site that was released a moment ago has no plan yet, and is known by what it asks for.
-        unplanned, before = set(queue.unplanned), []
+        settings, unplanned, before = self._settings, set(queue.unplanned), []
         for name, parts in queue.own_unplanned:
             request = self._wanted.get(self._tag(name))
             if request is None:
@@ -281,6 +281,10 @@ class Slurm:
             promised=(*machine.nodes.promised, *queue.promised),
             unplanned=frozenset(unplanned),
             before=tuple(before),
+            own=Charged(settings.slurm_account, settings.qos),
+            guests=Charged(
+                settings.guest_account or settings.slurm_account, settings.guest_qos or settings.qos
+            ),
         )
 
     async def _machine(self, rules: SlurmRules | None) -> SlurmMachine:

@@ -91,6 +91,9 @@ _NEVER: Final = re.compile(
 )
 """Reasons for which a job never starts anywhere: limits of one job, and its owner."""
 
+_BARRED: Final = re.compile(r"Job's (account|QOS) not (permitted|known)")
+"""How reasons begin with which a partition does not take an account or QOS; another may."""
+
 
 def hindrance(reason: str, partitions: Partitions, request: Request | None) -> str:
     """Returns what a waiting job waits for other than room; empty if it is, or may be, room.
@@ -98,6 +101,8 @@ def hindrance(reason: str, partitions: Partitions, request: Request | None) -> s
     One partition's reason counts if no other could run the job. `reason` is Slurm's word, `partitions` are those
     that the job was submitted to, and `request` is what it asks for, if known.
     """
+    if _BARRED.match(reason) is not None:
+        return f"Slurm says: {reason}" if len(partitions.each) == 1 else ""
     word = reason.partition(",")[0].strip("()")
     if _NEVER.fullmatch(word) is not None:
         return f"Slurm says {word}"

@@ -11,9 +11,12 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from functools import lru_cache
+from typing import Final, Literal, TypeVar
 
-from grms.lrms.nodes import Licence, NodeGroup, NodeTable, Promised, grouped
+from grms.lrms.node_groups import NodeGroup, Promised, grouped
+from grms.lrms.node_rows import NodeIndex
+from grms.lrms.nodes import Licence, NodeTable
 from grms.lrms.partitions import EVERY, Admitted, Partition, Partitions
 from grms.lrms.slurm.slurm_machine import node_names, read_limit
 from grms.lrms.slurm.slurm_request import read_memory
@@ -36,6 +39,8 @@ _AWAY: Final = frozenset(
 _TAKES: Final = {"DRAIN": False, "INACTIVE": False}
 _STARTS: Final = {"DOWN": False, "INACTIVE": False}
 
+_ENFORCED: Final[Mapping[str, Literal["any", "all"]]] = {"ANY": "any", "ALL": "all"}
+
 _GPU: Final = re.compile(r"gpu(?::(?P<type>[A-Za-z_][\w.-]*))?:(?P<count>\d+)")
 
 
@@ -53,6 +58,8 @@ class SlurmRules:
         has_licences: some are counted.
         accounting: it is known whose account a job is of.
         requeue: whether a job may be run again that does not say it.
+        enforced: whether a job is refused that a partition does not take: `any` of its partitions has to, or `all`; else
+            it waits.
     """
 
     scheduler: str = ""
@@ -64,6 +71,7 @@ class SlurmRules:
     has_licences: bool = False
     accounting: bool = True
     requeue: bool = True
+    enforced: Literal["", "any", "all"] = ""
 
 
 def read_rules(text: str) -> SlurmRules | None:
@@ -85,10 +93,22 @@ def read_rules(text: str) -> SlurmRules | None:
         has_licences=found.get("Licenses", "(null)") not in _UNLIMITED,
         accounting=found.get("AccountingStorageType") != "accounting_storage/none",
         requeue=found.get("JobRequeue", "1") != "0",
+        enforced=_ENFORCED.get(found.get("EnforcePartLimits", "NO"), ""),
     )
 
 
 # --- nodes ---------------------------------------------------------------------------------------
+
+
+_NODE_FIELDS: Final = (
+    *("NodeName", "CPUTot", "CPUAlloc", "State", "RealMemory", "AllocMem"),
+    *("CPUEfctv", "MemSpecLimit", "Gres", "GresUsed", "ThreadsPerCore", "CoresPerSocket"),
+    *("ActiveFeatures", "Partitions", "Weight"),
+)
+_NODE_NEEDED: Final = _NODE_FIELDS[:6]
+
+LINES_MAX: Final = 16_384
+"""Lines about nodes that are kept from look to look: most of a large machine's are the same in the next one."""
 
 
 def read_nodes(text: str, rules: SlurmRules) -> tuple[NodeGroup, ...]:
@@ -97,10 +117,37 @@ def read_nodes(text: str, rules: SlurmRules) -> tuple[NodeGroup, ...]:
     Raises:
         ValueError: it is something else.
     """
-    return grouped(_records(text, "NodeName", lambda fields: _node(fields, rules)))
+    alike: dict[tuple[str | None, ...], list[str]] = {}
+    for line in text.splitlines():
+        if line.strip():
+            name, said = _node_fields(line)
+            alike.setdefault(said, []).append(name)
+    return grouped(_nodes(names, said, rules) for said, names in alike.items())
 
 
-def _node(fields: Mapping[str, str], rules: SlurmRules) -> NodeGroup:
+@lru_cache(maxsize=LINES_MAX)
+def _node_fields(line: str) -> tuple[str, tuple[str | None, ...]]:
+    # A node's name, and what is shown of it: words without blanks, of which the first of each name counts.
+    if not line.startswith("NodeName="):
+        raise ValueError(f"scontrol says {line.strip()[:80]!r}, where NodeName should be")
+    found: list[str | None] = []
+    shown = f" {line} "
+    for field_name in _NODE_FIELDS:
+        at = shown.find(f" {field_name}=")
+        begin = at + len(field_name) + 2
+        found.append(None if at < 0 else shown[begin : shown.index(" ", begin)])
+    name, *said = found
+    assert name is not None  # the line begins with it
+    for needed, value in zip(_NODE_NEEDED[1:], said, strict=False):
+        if value is None:
+            raise ValueError(f"scontrol shows no {needed!r} of {name[:80]}")
+    return name, tuple(said)
+
+
+def _nodes(names: Sequence[str], said: Sequence[str | None], rules: SlurmRules) -> NodeGroup:
+    # Nodes of which the same is shown.
+    shown = zip(_NODE_FIELDS[1:], said, strict=True)
+    fields = {name: value for name, value in shown if value is not None}
     cores = int(fields.get("CPUEfctv") or fields["CPUTot"])
     held = int(fields["CPUAlloc"])
     words = re.split(r"[+*]", fields["State"].replace("*", "+NOT_RESPONDING"))
@@ -115,7 +162,7 @@ def _node(fields: Mapping[str, str], rules: SlurmRules) -> NodeGroup:
     features = fields.get("ActiveFeatures", "(null)")
     partitions = fields.get("Partitions", "")
     return NodeGroup(
-        (fields["NodeName"],),
+        tuple(names),
         frozenset(partitions.split(",") if partitions else ()),
         cores,
         memory,
@@ -174,11 +221,13 @@ def read_partitions(
 def _partition(fields: Mapping[str, str], sizes: list[int], rules: SlurmRules) -> Partition:
     state, nodes_max = fields["State"], _count(fields["MaxNodes"])
     used = sorted(sizes, reverse=True)
-    accounts = _admitted(fields, "Accounts")
+    accounts, qos = _admitted(fields, "Accounts"), _admitted(fields, "Qos")
     shut = "only for operators or reservations"
     if "YES" not in {fields.get("RootOnly"), fields.get("ReqResv")}:
         unknown = not (accounts.barred or rules.accounting)
         shut = "only for accounts, which this cluster does not know" if unknown else ""
+    if not rules.accounting:
+        accounts = qos = EVERY  # Slurm looks at neither whom it denies, nor at QOS
     memory = default_memory(fields, rules)
     return Partition(
         fields["PartitionName"],
@@ -200,7 +249,7 @@ def _partition(fields: Mapping[str, str], sizes: list[int], rules: SlurmRules) -
         or fields.get("OverSubscribe", "").startswith("EXCLUSIVE")
         or fields.get("ExclusiveUser") == "YES",
         accounts=accounts,
-        qos=_admitted(fields, "Qos"),
+        qos=qos,
     )
 
 
@@ -306,7 +355,8 @@ def read_slurm_machine(
         raise ValueError("scontrol shows no nodes of the partitions in use")
     usual = tuple(names) or ((default,) if default else ())
     chosen = Partitions(tuple(part for part in each if part.name in usual))
-    return SlurmMachine(working, everything, free, chosen, NodeTable(groups, each, usual))
+    table = NodeTable(groups, each, usual, enforced=rules.enforced, indexed=NodeIndex.of(groups))
+    return SlurmMachine(working, everything, free, chosen, table)
 
 
 # --- what is promised ----------------------------------------------------------------------------

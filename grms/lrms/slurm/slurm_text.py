@@ -19,7 +19,7 @@ from grms.lrms.backfill_window import Taken
 from grms.lrms.base import LrmsEnd, LrmsPhase
 from grms.lrms.batch.queue_snapshot import Ending, JobRow
 from grms.lrms.job_names import tag_of
-from grms.lrms.nodes import Promised
+from grms.lrms.node_groups import Promised
 from grms.lrms.slurm.slurm_machine import node_names
 from grms.util.outcomes import Outcome
 

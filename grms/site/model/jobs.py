@@ -100,6 +100,9 @@ class Nodes(Protocol):
     def guarded_features(self) -> frozenset[str]:
         """Those that keep jobs away from what has them, unless a job names them."""
 
+    def named(self, needs: Needs, *, guest: bool) -> Needs:
+        """Returns a job with the account and QOS under which it is submitted, where these count for whether it runs."""
+
     def lacks(self, needs: Needs) -> str:
         """Returns why no node here could run such a job, whatever its state and limits; empty if some could."""
 
@@ -150,6 +153,21 @@ class Load:
         if self.asked is not None:
             return self.asked(request.processors, request.requested_time)
         return self.processors_waiting == 0 and request.processors <= self.processors_free
+
+    def named(self, request: Request, *, guest: bool) -> Request:
+        """Returns the request with the account and QOS under which it is submitted, where these count for whether it runs.
+
+        With `guest` it is a partner's. It is for questions to this load, not for records: the site's file may change.
+        """
+        if self.nodes is None:
+            return request
+        needs = self.nodes.named(request.asked, guest=guest)
+        return request if needs == request.asked else Request.of(needs)
+
+    def lacks(self, request: Request) -> str:
+        """Returns why no node here could run a job, whatever its state and limits; empty if some could, or nobody says it."""
+        shape = self._shape(request)
+        return "" if shape is None or self.nodes is None else self.nodes.lacks(shape)
 
     def refusal(self, request: Request) -> str:
         """Returns why a job would not start here, however much room there is; empty if it would.

@@ -454,6 +454,7 @@ class _Nodes:
     # What a poll has shown of the nodes, at a moment on the batch system's clock.
     def __init__(self, view: NodeView, now: float) -> None:
         self.guarded_features = view.guarded_features
+        self.named = view.named
         self.lacks = view.lacks
         self.why_not = view.why_not
         self.starts_now = partial(view.starts_now, now=now)

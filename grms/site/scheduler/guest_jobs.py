@@ -163,6 +163,8 @@ class GuestJobHandler(Owner[GuestJob]):
     ) -> bool:
         settings, load = self.memory.settings, self.memory.load(event.load)
         policy = settings.transfer.get(event.partner)
+        if load is not None:
+            request = load.named(request, guest=True)
         return (
             policy is not None
             and book.reachable  # or the job's end could not be reported

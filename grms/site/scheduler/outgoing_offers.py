@@ -143,8 +143,9 @@ class OfferHandler:
             del job.remaining[0]
             if policy is None or not self._askable(book, job, transaction.now):
                 continue
-            refused = unfit or load.refusal(job.request)
-            if not refused and wants(policy, self.memory, book, job.request, load, own=True):
+            request = load.named(job.request, guest=False)
+            refused = unfit or load.refusal(request)
+            if not refused and wants(policy, self.memory, book, request, load, own=True):
                 job.weighed = Weighed(load, name)
                 break
             if entrusts(policy, book, job.request, load, transaction):
@@ -219,14 +220,12 @@ class OfferHandler:
         """
         if sites and self.memory.settings.name not in sites:
             return f"its user wants it at {' or '.join(sites)}"
-        size, shape = self.memory.settings.processors, request.shape
+        size = self.memory.settings.processors
         if request.processors > size:
             return f"processors is {request.processors}; this site has {size}"
         if said:
             return f"the batch system of this site cannot run it: {said}"
-        if load is None or load.nodes is None or shape is None:
-            return ""
-        return load.nodes.lacks(shape)
+        return "" if load is None else load.lacks(load.named(request, guest=False))
 
     def partners(self) -> list[str]:
         """Returns the names of the partners with which jobs are exchanged."""

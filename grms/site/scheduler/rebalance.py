@@ -159,8 +159,9 @@ class RebalanceHandler:
         book, policy = self.memory.books[name], self.memory.settings.transfer.get(name)
         if policy is None or not self._askable(book, job, transaction.now):
             return False
-        if not (job.hindered or load.refusal(job.request)) and wants(
-            policy, self.memory, book, job.request, load, own=True, waits=True
+        request = load.named(job.request, guest=False)
+        if not (job.hindered or load.refusal(request)) and wants(
+            policy, self.memory, book, request, load, own=True, waits=True
         ):
             self._partners.clear()
             return False

@@ -1,14 +1,15 @@
 """Whether a job would start on nodes: against trying every way, and by what is promised to others."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.lrms.nodes import BEFORE_MAX, MARGIN_S, Licence, NodeGroup, NodeTable, Promised, grouped
-from grms.lrms.partitions import Admitted, Partition
+from grms.lrms.node_groups import NodeGroup, Promised, grouped
+from grms.lrms.nodes import BEFORE_MAX, MARGIN_S, Licence, NodeTable
+from grms.lrms.partitions import Admitted, Charged, Partition
 from lrms_sim.machine.node_kinds import NodeKind, NodeMachine
 from lrms_sim.workload.requests import Gpus, Memory, Request
 from tests.node_strategies import machines, requests
@@ -148,6 +149,42 @@ def test_a_partition_takes_jobs_of_its_accounts_and_qos() -> None:
         assert table.why_not(replace(request, partition="main,gpu")) == ""
 
 
+def test_jobs_that_name_no_account_are_of_the_one_that_they_are_submitted_under() -> None:
+    """Partners' and own ones, where a partition tells accounts or QOS apart; else they stay as they are."""
+    bio = Admitted(frozenset(["bio"]), barred=False)
+    low = Admitted(frozenset(["low"]))
+    usual = replace(TABLE, own=Charged("bio", "high"), guests=Charged("grid", "low"))
+    request = Request(wall_time=1.0)
+    for main, named in (
+        (MAIN, request),
+        (replace(MAIN, accounts=bio), replace(request, account="grid")),
+        (replace(MAIN, qos=low), replace(request, qos="low")),
+    ):
+        table = replace(usual, partitions=(main, GPU))
+        assert table.named(request, guest=True) == named
+        assert table.starts_now(named, 0.0) is (named == request)
+        assert table.starts_now(table.named(request, guest=False), 0.0)
+    table = replace(usual, partitions=(replace(MAIN, accounts=bio), GPU))
+    chem = replace(request, account="chem")
+    assert table.named(chem, guest=True) == chem
+
+
+def test_where_all_partitions_have_to_take_an_account_one_that_does_not_is_enough() -> None:
+    """Slurm refuses such a job at once with EnforcePartLimits=ALL, and an own user is told so before."""
+    main = replace(MAIN, accounts=Admitted(frozenset(["bio"]), barred=False))
+    both = Request(partition="main,gpu", account="chem", wall_time=1.0)
+    alone = replace(both, partition="main")
+    why = "main takes no jobs of account chem"
+    cases: tuple[tuple[Literal["", "any", "all"], str, str], ...]
+    cases = (("", "", ""), ("any", "", why), ("all", why, why))
+    for enforced, of_both, of_alone in cases:
+        table = replace(TABLE, partitions=(main, GPU), enforced=enforced)
+        assert (table.lacks(both), table.lacks(alone)) == (of_both, of_alone)
+        assert (table.why_not(both), table.why_not(alone)) == (of_both, why)
+        assert table.starts_now(both, 0.0) is (of_both == "")
+        assert not table.starts_now(alone, 0.0)
+
+
 def test_a_gpu_brings_its_memory() -> None:
     """Where nothing else is asked for, also beside a default of each core."""
     gpu = replace(GPU, default_gpu_memory=10_000, default_memory=Memory(1))
@@ -202,7 +239,7 @@ def test_behind_very_many_that_are_coming_nothing_starts() -> None:
     table, request = replace(TABLE, groups=groups), Request(1)
     assert table.starts_now(request, 0.0, [request] * BEFORE_MAX)
     assert not table.starts_now(request, 0.0, [request] * (BEFORE_MAX + 1))
-    assert not table.behind(request).starts_now(request, 0.0, [request] * BEFORE_MAX)
+    assert not table.behind([request]).starts_now(request, 0.0, [request] * BEFORE_MAX)
 
 
 def test_what_is_shut_starts_nothing_although_it_could() -> None:

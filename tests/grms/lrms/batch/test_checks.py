@@ -21,7 +21,8 @@ from grms.lrms.batch.checks import (
 )
 from grms.lrms.batch.launcher import KEY, Spool
 from grms.lrms.checks import Finding, FindingLevel
-from grms.lrms.nodes import NodeGroup, NodeTable
+from grms.lrms.node_groups import NodeGroup
+from grms.lrms.nodes import NodeTable
 from grms.lrms.partitions import Partition
 from grms.util.outcomes import Outcome
 

@@ -3,6 +3,7 @@
 GPUs are pretended, memory is counted. Each request is handed to sbatch in the words that the adapter has for it.
 """
 
+import contextlib
 import os
 import random
 import re
@@ -16,7 +17,9 @@ import pytest
 from grms.lrms.base import LrmsJob
 from grms.lrms.batch.subprocesses import Programs
 from grms.lrms.nodes import NodeTable
+from grms.lrms.partitions import Partitions
 from grms.lrms.slurm.slurm import Slurm, SlurmSettings
+from grms.lrms.slurm.slurm_machine import hindrance
 from lrms_sim.workload.requests import Gpus, Memory, Request, RequestError
 from tests.clusters.slurm import SlurmCluster, need_slurm, wait_for
 
@@ -31,6 +34,9 @@ PartitionName=main Nodes=n[1-3] Default=YES MaxTime=1-00:00:00 DefaultTime=60 St
 PartitionName=gpu Nodes=n[4-5] MaxTime=04:00:00 MaxNodes=1 DefMemPerCPU=500 State=UP
 PartitionName=acc Nodes=n[4-5] MaxTime=04:00:00 DefMemPerGPU=6000 DefCpuPerGPU=3 State=UP
 PartitionName=short Nodes=n[1-5] MaxTime=00:10:00 MaxMemPerNode=8000 State=UP
+PartitionName=bio Nodes=n[1-3] MaxTime=04:00:00 AllowAccounts=bio State=UP
+PartitionName=rest Nodes=n[1-3] MaxTime=04:00:00 DenyAccounts=chem DenyQos=low State=UP
+PartitionName=high Nodes=n[1-3] MaxTime=04:00:00 AllowQos=high State=UP
 DefMemPerCPU=100
 Licenses=matlab:4
 """
@@ -72,9 +78,14 @@ def hand_in(cluster: SlurmCluster, request: Request) -> str:
     """Hands in a job in the adapter's words, and returns its number; empty where Slurm refuses it."""
     wall_time = request.wall_time or 60.0
     job = LrmsJob("k", request.processors, wall_time, partner="p", request=request)
-    options = [*system(cluster).options(job), f"--time={wall_time / 60:.0f}", "--output=/dev/null"]
+    return submitted(cluster, system(cluster).options(job), wall_time)
+
+
+def submitted(cluster: SlurmCluster, options: Sequence[str], wall_time: float) -> str:
+    """Hands in a job with these options, and returns its number; empty where Slurm refuses it."""
+    words = [*options, f"--time={wall_time / 60:.0f}", "--output=/dev/null"]
     try:
-        answer = cluster.ask("sbatch", "--parsable", *options, str(cluster.folder / "job.sh"))
+        answer = cluster.ask("sbatch", "--parsable", *words, str(cluster.folder / "job.sh"))
     except subprocess.CalledProcessError:
         return ""
     return answer.strip()
@@ -118,9 +129,16 @@ def clear(cluster: SlurmCluster, numbers: Sequence[str] = ()) -> None:
 
 
 def resume(cluster: SlurmCluster, node: str) -> None:
-    """Returns a node to service, and returns when it answers: until then it starts nothing."""
-    cluster.ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
-    wait_for("*" not in cluster.ask("sinfo", "-h", "-N", "-o", "%t") for _ in iter(int, 1))
+    """Returns a node to service, and returns when it answers: until then it starts nothing.
+
+    Slurm refuses it where the node has come back by itself, as one that was down does when it registers.
+    """
+    with contextlib.suppress(subprocess.CalledProcessError):
+        cluster.ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
+    wait_for(
+        not re.search(r"[*]|down|drain|drng", cluster.ask("sinfo", "-h", "-N", "-o", "%t"))
+        for _ in iter(int, 1)
+    )
 
 
 def drawn(rng: random.Random) -> Request:
@@ -243,6 +261,25 @@ async def test_nodes_that_are_away_or_reserved_start_nothing(cluster: SlurmClust
         assert starts(cluster, hand_in(cluster, each)) is expected
     cluster.ask("scontrol", "delete", "ReservationName=service")
     clear(cluster)
+
+
+async def test_accounts_and_qos_count_as_far_as_slurm_knows_them(cluster: SlurmCluster) -> None:
+    """Without accounting it starts nobody where it allows accounts alone, and looks neither at whom it denies nor at QOS.
+
+    Whoever waits there is told so in Slurm's words.
+    """
+    clear(cluster)
+    nodes, at = await table(cluster)
+    for partition, starts_there in (("bio", False), ("rest", True), ("high", True)):
+        for account, qos in (("", ""), ("bio", ""), ("chem", "low"), ("", "high")):
+            request = Request(partition=partition, account=account, qos=qos, wall_time=600.0)
+            assert nodes.starts_now(request, at) is starts_there
+            assert (nodes.why_not(request) == "") is starts_there
+            mine = hand_in(cluster, request)
+            assert starts(cluster, mine) is starts_there
+            why = hindrance(state(cluster, mine)[1], Partitions(nodes.chosen(request)), request)
+            assert why.startswith("Slurm says: Job's account not known") is not starts_there
+            clear(cluster, [mine])
 
 
 async def test_the_machine_is_as_large_as_slurm_says(cluster: SlurmCluster) -> None:

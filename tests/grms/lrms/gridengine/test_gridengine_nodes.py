@@ -6,7 +6,7 @@ import pytest
 
 from grms.lrms.gridengine.gridengine_nodes import GridTable, read_grid_table, shown_resources
 from grms.lrms.gridengine.gridengine_request import Cell, Resource
-from grms.lrms.nodes import NodeGroup
+from grms.lrms.node_groups import NodeGroup
 from grms.lrms.partitions import Partition
 from lrms_sim.workload.requests import MEMORY_MAX, Gpus, Memory, Request
 

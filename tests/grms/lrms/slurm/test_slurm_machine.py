@@ -92,3 +92,15 @@ def test_what_a_job_waits_for(
 ) -> None:
     """One partition's word is believed where no other could run the job; an amount that passes is no hindrance."""
     assert hindrance(reason, Partitions(each), request_) == why
+
+
+def test_who_a_partition_does_not_take_is_told_in_slurms_words() -> None:
+    """As recorded; of several partitions another may run the job."""
+    main, gpu = Partition("main", "UP"), Partition("gpu", "UP")
+    for reason in (
+        "Job's account not known, so it can't use this partition (main allows bio)",
+        "Job's account not permitted to use this partition (main allows bio not chem)",
+        "Job's QOS not permitted to use this partition (main denies low including low)",
+    ):
+        assert hindrance(reason, Partitions((main,)), None) == f"Slurm says: {reason}"
+        assert hindrance(reason, Partitions((main, gpu)), None) == ""

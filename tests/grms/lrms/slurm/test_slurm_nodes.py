@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from grms.lrms.nodes import Licence, NodeGroup, Promised
+from grms.lrms.node_groups import NodeGroup, Promised
+from grms.lrms.nodes import Licence
 from grms.lrms.partitions import Admitted, Partition
 from grms.lrms.slurm.slurm_nodes import (
     SlurmRules,
@@ -182,8 +183,21 @@ def test_a_partition_for_accounts_takes_nothing_where_these_are_unknown() -> Non
     ((main,), _) = read_partitions(allowed, (), rules)
     said = "only for accounts, which this cluster does not know"
     assert (main.takes, main.state) == (False, said)
-    ((main,), _) = read_partitions(denied, (), rules)
-    assert (main.takes, main.state) == (True, "UP")
+    for line_ in (denied, line.replace("AllowGroups=ALL", "AllowQos=high")):
+        ((main,), _) = read_partitions(line_, (), rules)
+        assert (main.takes, main.state) == (True, "UP")
+        assert main.bars(Request(account="bio", qos="low")) == ""
+
+
+def test_whether_a_job_is_refused_that_a_partition_does_not_take_is_read() -> None:
+    """By default it waits."""
+    for said, enforced in (("NO", ""), ("ANY", "any"), ("ALL", "all"), ("new", "")):
+        rules = read_rules(f"{CONFIGURATION}EnforcePartLimits       = {said}\n")
+        assert rules is not None
+        assert rules.enforced == enforced
+        machine = read_slurm_machine(NODES, PARTITIONS, (), rules)
+        assert machine.nodes.enforced == enforced
+    assert RULES.enforced == ""
 
 
 def test_memory_of_a_gpu_is_that_of_the_cluster_where_a_partition_says_none() -> None:

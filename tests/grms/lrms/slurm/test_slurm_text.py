@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from grms.lrms.backfill_window import QueuePlan, Taken
 from grms.lrms.base import LrmsPhase
-from grms.lrms.nodes import Promised
+from grms.lrms.node_groups import Promised
 from grms.lrms.slurm.slurm_text import (
     PHASES,
     ending_of,

@@ -196,6 +196,10 @@ class OneGpu:
 
     guarded_features = frozenset[str]()
 
+    def named(self, needs: Needs, *, guest: bool) -> Needs:
+        """Charges partners' jobs that name no account to another."""
+        return Needs(wall_time=needs.wall_time, account="grid") if guest else needs
+
     def lacks(self, needs: Needs) -> str:
         """Says no to more, and to other accounts."""
         if needs.account not in {"", "proj"}:
@@ -249,3 +253,14 @@ def test_free_processors_count_where_the_job_could_have_them() -> None:
     assert Load(4, 3, 0, nodes=OneGpu(), coming=[GPU]).room_for(GPU) == 1
     assert Load(4, 1, 0, nodes=OneGpu()).room_for(GPU) == 1
     assert Load(4, 3, 9).room_for(Request(2, 1.0)) == 3
+
+
+def test_a_request_is_asked_about_under_the_account_that_it_would_have() -> None:
+    """It is another request only where that counts, and a batch system without nodes has none."""
+    request = Request(1, 60.0)
+    load = Load(8, 8, 0, nodes=OneGpu())
+    assert load.named(request, guest=False) is request
+    asked = load.named(request, guest=True)
+    assert load.refusal(asked) == load.lacks(asked) == "no jobs of grid"
+    assert load.lacks(request) == ""
+    assert Load(8, 8, 0).named(request, guest=True) is request

@@ -36,17 +36,30 @@ B1 = {"partner": "b", "offer": offer(1)}
 class Cluster:
     """What a batch system with one node of eight cores and some GPUs says of it."""
 
-    def __init__(self, gpus: int, free: int | None = None, shut: str = "") -> None:
+    def __init__(
+        self, gpus: int, free: int | None = None, shut: str = "", account: str = ""
+    ) -> None:
         self.gpus = gpus
+        self.account = account  # whose jobs it takes; empty for all
         self.free = gpus if free is None else free
         self.shut = shut
         self.asked: list[Needs] = []
 
     guarded_features = frozenset(["secret"])
 
+    def named(self, needs: Needs, *, guest: bool) -> Needs:
+        """Has partners' jobs that name no account charged to `grid`, where accounts count."""
+        return (
+            replace(needs, account="grid")
+            if guest and self.account and not needs.account
+            else needs
+        )
+
     def lacks(self, needs: Needs) -> str:
         """Counts GPUs."""
         self.asked.append(needs)
+        if self.account and needs.account not in {"", self.account}:
+            return f"main takes no jobs of account {needs.account}"
         wanted = 0 if needs.gpus is None else needs.gpus.count
         return f"{self.gpus} GPUs are all there are" if wanted > self.gpus else ""
 
@@ -307,3 +320,35 @@ def test_a_feature_that_keeps_others_away_is_not_a_partners() -> None:
 def test_a_gpu_job_is_accepted_where_a_gpu_would_start_it(load: Load, accepted: bool) -> None:
     """A batch system that says nothing of its nodes is not trusted to have one."""
     assert offered(Conversation(), load, GPU) is accepted
+
+
+def test_a_guest_is_judged_by_the_account_under_which_it_would_be_submitted() -> None:
+    """Also one of processors alone, and none that was accepted has that account in the journal: the file may change."""
+    for taken, accepted in (("grid", True), ("bio", False)):
+        load = replace(with_gpus(1), nodes=Cluster(1, account=taken))
+        for request in (GPU, Request(2, 100.0)):
+            site = Conversation()
+            assert offered(site, load, request) is accepted
+            assert all(
+                each.here is None for each in site.journal if isinstance(each, GuestAccepted)
+            )
+    named = Translation(accounts={"proj": "bio"})
+    request = Request.of(Needs(account="proj", wall_time=50.0))
+    load = replace(with_gpus(1), nodes=Cluster(1, account="bio"))
+    assert offered(Conversation(settings(translation=named)), load, request)
+    assert not offered(
+        Conversation(settings(translation=Translation(accounts={"*": ""}))), load, request
+    )
+
+
+def test_an_own_job_is_told_at_once_that_its_account_has_no_partition() -> None:
+    """Where the batch system would refuse it; partners that could run it are asked first."""
+    load = replace(with_gpus(1), nodes=Cluster(1, account="bio"))
+    request = Request.of(Needs(account="chem", wall_time=50.0))
+    site = Conversation()
+    assert kinds(site.submit(load=load, request=request)) == ["ReplyJob", "SendOffer"]
+    alone = Conversation(settings(partners=(), transfer={}), up="")
+    refused = one(alone.submit(load=load, request=request), Refuse)
+    assert refused.reason.startswith("main takes no jobs of account chem")
+    other = Request.of(Needs(account="bio", wall_time=50.0))
+    assert kinds(alone.submit(load=load, request=other)) == ["ReplyJob", "LrmsSubmit"]

@@ -30,6 +30,7 @@ class JobRow:
         can_start: it waits only for processors, if the site has enough of them.
         hindered: what it waits for other than room, for people.
         request: all that it asks for; `None` if this process has not submitted it.
+        partition: in which it is, or several joined by commas; empty if the batch system has none.
     """
 
     name: str
@@ -44,6 +45,7 @@ class JobRow:
     can_start: bool = False
     hindered: str = ""
     request: Request | None = None
+    partition: str = ""
 
     @property
     def live(self) -> bool:

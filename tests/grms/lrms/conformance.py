@@ -333,6 +333,21 @@ async def preempted(site: Site) -> None:
     assert site.kinds(job.key).count("Started") == 2
 
 
+async def preempted_for_good(strict: Site) -> None:
+    """A job that may not run anew ends when an urgent one takes its node, whatever its exit code, and says so."""
+    job = strict.job(33, "trap 'exit 0' TERM; sleep 300 & wait")
+    await strict.lrms.submit(job)
+    await strict.told(job.key, Started)
+    urgent = strict.world.preempt(await strict.number(job.key))
+    end = (await strict.ended(job.key)).end
+    strict.world.cancel(urgent)
+    assert (end.outcome, end.exit_code, end.signal) == (Outcome.PREEMPTED, None, None)
+    assert (strict.kinds(job.key), strict.runs(job.key)) == (LIFE, 1)
+    record = await strict.lrms.look_up(job.key)
+    assert record is not None
+    assert record.end == end
+
+
 async def node_fails(strict: Site) -> None:
     """A job that may not run anew ends when its node fails, and says so."""
     doomed = strict.job(32, "sleep 300")
@@ -477,6 +492,7 @@ async def play(world: World, other: World, folder: Path) -> dict[str, str]:
         )
         if world.preempts:
             await plays.followed(site("P", requeue=True, node=1), preempted)
+            await plays.followed(site("G", node=1), preempted_for_good)
         if world.nodes_fail:
             await plays.followed(site("F", node=2), node_fails)
     return plays.failures

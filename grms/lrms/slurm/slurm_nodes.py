@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 from grms.lrms.nodes import Licence, NodeGroup, NodeTable, Promised, grouped
 from grms.lrms.partitions import EVERY, Admitted, Partition, Partitions
 from grms.lrms.slurm.slurm_machine import node_names, read_limit
+from grms.lrms.slurm.slurm_preemption import PreemptionRules, read_preemption_rules
 from grms.lrms.slurm.slurm_request import read_memory
 from grms.lrms.slurm.slurm_text import read_job
 from lrms_sim.workload.requests import Memory
@@ -53,6 +54,7 @@ class SlurmRules:
         has_licences: some are counted.
         accounting: it is known whose account a job is of.
         requeue: whether a job may be run again that does not say it.
+        preemption: how jobs are ended for others.
     """
 
     scheduler: str = ""
@@ -64,6 +66,7 @@ class SlurmRules:
     has_licences: bool = False
     accounting: bool = True
     requeue: bool = True
+    preemption: PreemptionRules = field(default_factory=PreemptionRules)
 
 
 def read_rules(text: str) -> SlurmRules | None:
@@ -85,6 +88,7 @@ def read_rules(text: str) -> SlurmRules | None:
         has_licences=found.get("Licenses", "(null)") not in _UNLIMITED,
         accounting=found.get("AccountingStorageType") != "accounting_storage/none",
         requeue=found.get("JobRequeue", "1") != "0",
+        preemption=read_preemption_rules(found),
     )
 
 

@@ -241,6 +241,7 @@ def _row(fields: list[str], preemptible: Collection[str]) -> JobRow:
         reason="" if reason == "None" else reason,
         can_start=phase is LrmsPhase.WAITING and why in _CAN_START,
         partition=partition,
+        nodes=node_names(nodes) if start_time is not None and end is None else (),
     )
 
 
@@ -396,17 +397,17 @@ def logged_ending(
         ending = ending_of(line.fields, offset)
         if ending is not None:
             endings.add(ending)
-    # The line of a preemption is written when it begins; a controller that forgets it then writes that it has failed.
+    # The line of a preemption is written when it begins; a controller that forgets it then writes that the job has
+    # failed, or its node.
     begun = {each.start_time for each in endings if each.end.outcome is Outcome.PREEMPTED}
     endings = {
-        each
-        for each in endings
-        if each.end.outcome is not Outcome.FAILED or each.start_time not in begun
+        each for each in endings if each.end.outcome not in _UNDONE or each.start_time not in begun
     }
     return endings.pop() if len(endings) == 1 else None
 
 
 _SAME_MOMENT_S = 2.0
+_UNDONE = frozenset((Outcome.FAILED, Outcome.NODE_FAIL))
 
 
 def read_accounting(text: str, name: str, submit_time: float | None) -> Ending | None:

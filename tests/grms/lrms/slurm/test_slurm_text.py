@@ -437,6 +437,7 @@ def test_a_preemption_in_the_log() -> None:
 
     assert outcome(preempted) is Outcome.PREEMPTED
     assert outcome(preempted, LOGGED) is Outcome.PREEMPTED
+    assert outcome(preempted, LOGGED.replace("FAILED", "NODE_FAIL")) is Outcome.PREEMPTED
     assert outcome(preempted, LOGGED.replace("FAILED", "COMPLETED")) is None
     later = LOGGED.replace("StartTime=2026-11-22T12:20:48", "StartTime=2026-11-22T12:20:49")
     assert outcome(preempted, later) is None

@@ -59,7 +59,6 @@ PriorityType=priority/basic
 ReturnToService=2
 SlurmdParameters=config_overrides
 SlurmdTimeout=10
-KillWait=1
 MinJobAge=300
 MaxJobCount=50000
 """
@@ -72,6 +71,7 @@ PartitionName=urgent Nodes=ALL MaxTime=INFINITE DefaultTime=60 PriorityTier=9 St
 _PREEMPTION = """
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
+KillWait=1
 """
 
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random")
@@ -108,7 +108,7 @@ class SlurmCluster:
         parameters: what jobs share of a node.
         kinds: what slurm.conf says of each node, where they are not alike: of GPUs as `Gres=gpu:TYPE:NUMBER`.
         partitions: lines of the configuration.
-        preemption: lines of the configuration.
+        preemption: lines of the configuration about how jobs are ended.
         more: lines of the configuration.
     """
 

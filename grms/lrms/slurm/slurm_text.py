@@ -399,14 +399,19 @@ def logged_ending(
             endings.add(ending)
     # The line of a preemption is written when it begins; a controller that forgets it then writes that the job has
     # failed, or its node.
-    begun = {each.start_time for each in endings if each.end.outcome is Outcome.PREEMPTED}
+    preempted = {each for each in endings if each.end.outcome is Outcome.PREEMPTED}
+    begun = {each.start_time: each.end.end_time for each in preempted}
     endings = {
-        each for each in endings if each.end.outcome not in _UNDONE or each.start_time not in begun
+        each
+        for each in endings
+        if each.end.outcome not in _UNDONE
+        or not 0.0 <= each.end.end_time - begun.get(each.start_time, -math.inf) <= _KILLED_S
     }
     return endings.pop() if len(endings) == 1 else None
 
 
 _SAME_MOMENT_S = 2.0
+_KILLED_S = 300.0
 _UNDONE = frozenset((Outcome.FAILED, Outcome.NODE_FAIL))
 
 

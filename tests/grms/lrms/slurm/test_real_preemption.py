@@ -1,6 +1,7 @@
 """Guests above a real Slurm that are ended for jobs of others: by Slurm, or by this site where Slurm does not."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -23,13 +24,21 @@ from tests.clusters.slurm import SlurmCluster, need_slurm
 DEADLINE_S = 300.0
 LASTS = "#!/bin/sh\necho ran >>runs\nexec sleep 300\n"
 
+LINGERS = """#!/bin/sh
+echo ran >>runs
+trap 'touch told; (trap "" TERM; exec sleep 2); trap - TERM; kill -TERM $$' TERM
+sleep 300 &
+wait
+"""
+"""Takes some time to end."""
+
 PARTITIONS = """
 PartitionName=main Nodes=ALL Default=YES MaxTime=1-00:00:00 DefaultTime=60 PreemptMode=OFF State=UP
 PartitionName=guest Nodes=ALL PriorityTier=0 PreemptMode=CANCEL GraceTime=0 DefaultTime=60 MaxTime=12:00:00 State=UP
 PartitionName=guestp Nodes=ALL PriorityTier=0 PreemptMode=CANCEL GraceTime=0 DefaultTime=60 MaxTime=12:00:00 State=UP
 """
-ON = "PreemptType=preempt/partition_prio\nPreemptMode=CANCEL\n"
-OFF = "PreemptType=preempt/none\nPreemptMode=OFF\n"
+ON = "PreemptType=preempt/partition_prio\nPreemptMode=CANCEL\nKillWait=1\n"
+OFF = "PreemptType=preempt/none\nPreemptMode=OFF\nKillWait=1\n"
 BOTH = GuestPartitions("guest", "guestp")
 
 
@@ -95,7 +104,7 @@ class Guests:
             await self.lrms.submit(job)
         for job in jobs:
             await self.told(job.key, Started)
-            await self.until(lambda job=job: self.runs(job.key) == 1)  # type: ignore[misc]
+        await self.until(lambda: all(self.runs(job.key) == 1 for job in jobs))
 
     async def told(self, key: str, kind: type[LrmsEvent]) -> LrmsEvent:
         """Returns the first event of a kind about a job."""
@@ -122,9 +131,13 @@ class Guests:
         seen = sum(isinstance(event, LoadSeen) for event in self.events) + count
         await self.until(lambda: sum(isinstance(each, LoadSeen) for each in self.events) >= seen)
 
+    def folder(self, key: str) -> Path:
+        """Returns the folder of a job."""
+        return self.spool / key.replace("/", "+")
+
     def runs(self, key: str) -> int:
         """Returns how often a job's script was begun."""
-        path = self.spool / key.replace("/", "+") / "runs"
+        path = self.folder(key) / "runs"
         return len(path.read_text().splitlines()) if path.exists() else 0
 
     def own(self, *options: str) -> str:
@@ -189,6 +202,33 @@ async def test_slurm_ends_guests(tmp_path: Path) -> None:
             assert all(site.runs(job.key) == 1 for job in (*safe, *others))
 
     await above(tmp_path, ON, scene)
+
+
+async def test_a_controller_dies_while_it_ends_a_guest(tmp_path: Path) -> None:
+    """It comes back without that knowledge, and says that the guest has failed: it was ended for another job all the same."""
+
+    async def scene(site: Guests) -> None:
+        guest = site.guest(1, 8, program=Program(LINGERS))
+        async with site.followed():
+            await site.running(guest)
+            (number,) = site.cluster.ask("squeue", "-h", "-a", "-o", "%i").split()
+            saved, started = site.cluster.folder / "state/job_state", time.time()
+            await site.until(lambda: saved.stat().st_mtime > started + 1.0)
+        site.own("--ntasks=8")
+        await site.until((site.folder(guest.key) / "told").exists)
+        site.cluster.kill_controller()
+        await site.until(lambda: (site.folder(guest.key) / "begun.died").stat().st_size > 0)
+        site.cluster.start_controller()
+        site.again()
+        async with site.followed(), asyncio.timeout(DEADLINE_S):
+            record = await site.lrms.look_up(guest.key)
+            while record is None or record.end is None:
+                record = await site.lrms.look_up(guest.key)
+            assert site.state(number) in {"F", "PR"}
+            assert record.end.outcome is Outcome.PREEMPTED
+            assert site.runs(guest.key) == 1
+
+    await above(tmp_path, ON.replace("KillWait=1", "KillWait=30"), scene)
 
 
 @pytest.mark.parametrize("guests", [BOTH, GuestPartitions()], ids=["partitions", "none"])

@@ -439,5 +439,7 @@ def test_a_preemption_in_the_log() -> None:
     assert outcome(preempted, LOGGED) is Outcome.PREEMPTED
     assert outcome(preempted, LOGGED.replace("FAILED", "NODE_FAIL")) is Outcome.PREEMPTED
     assert outcome(preempted, LOGGED.replace("FAILED", "COMPLETED")) is None
+    much_later = LOGGED.replace("EndTime=2026-11-22T12:20:49", "EndTime=2026-11-22T12:40:49")
+    assert outcome(preempted, much_later) is None  # it has run on
     later = LOGGED.replace("StartTime=2026-11-22T12:20:48", "StartTime=2026-11-22T12:20:49")
     assert outcome(preempted, later) is None

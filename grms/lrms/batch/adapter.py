@@ -38,7 +38,7 @@ from grms.lrms.batch.system import BatchSystem, PreemptingSystem
 from grms.lrms.batch.tracked_job import TrackedJob, Want
 from grms.lrms.exit_status import as_evicted, is_fenced, true_end
 from grms.lrms.native_jobs import VARIABLE, Fate, Watched
-from grms.lrms.preemption import Preemption
+from grms.lrms.preemption import CANNOT, Preemption
 from grms.util.outcomes import Outcome
 
 _WAITS = frozenset((LrmsPhase.WAITING, LrmsPhase.HELD))
@@ -55,7 +55,8 @@ class BatchLrms:
     then are jobs released; records of a job's end are complete after `records_s`; an unknown job is waited for
     until `grace_s` after its limit (all in seconds). `own_user` is this process's user if local jobs run as their users,
     and empty if they run as this process. With `repeats`, a job that has begun may run again: if a node
-    fails, it is preempted, or the batch system has forgotten its run. With `preempting` guests may be ended for other jobs.
+    fails, it is preempted, or the batch system has forgotten its run. With `preempting` guests may be ended for other jobs;
+    `unpreempted` says why not without it.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class BatchLrms:
         watched: Watched | None = None,
         deputies: Deputies | None = None,
         preempting: PreemptingSystem | None = None,
+        unpreempted: Preemption = CANNOT,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._system = system
@@ -94,6 +96,7 @@ class BatchLrms:
         self._orders = Reconciler(
             system, spool, self._poller, repeats=repeats, clock=clock, deputies=deputies
         )
+        self._unpreempted = unpreempted
         self._guests: GuestPreemption | None = None
         if preempting is not None:
             self._guests = GuestPreemption(
@@ -119,9 +122,7 @@ class BatchLrms:
     @property
     def preemption(self) -> Preemption:
         """What happens to preemptible guests, by the last poll."""
-        if self._guests is None:
-            return Preemption(why="the site's file has no table lrms.preemption")
-        return self._guests.preemption
+        return self._unpreempted if self._guests is None else self._guests.preemption
 
     def protect(self, *, on: bool) -> None:
         """Protects the protected guests, or no longer; without preemption there are none."""

@@ -17,7 +17,7 @@ from grms.lrms.batch.settings import AbsolutePath, BatchSettings, Word, common_f
 from grms.lrms.batch.subprocesses import Programs
 from grms.lrms.checks import Finding, FindingLevel
 from grms.lrms.native_jobs import NativeJobNotes, Watched
-from grms.lrms.preemption import FileLines
+from grms.lrms.preemption import FileLines, Preemption
 from grms.lrms.privileges import gains_rights
 from grms.lrms.slurm.slurm import SETTLE_S, Slurm, SlurmSettings
 from grms.lrms.slurm.slurm_check import SlurmCheck
@@ -235,6 +235,7 @@ def _slurm(settings: SlurmTable, site: LrmsSite) -> BatchLrms:
         watched=settings.watched(site),
         deputies=deputies,
         preempting=None if settings.preemption is None else system,
+        unpreempted=Preemption(why="the site's file has no table lrms.preemption"),
     )
 
 

@@ -1,8 +1,11 @@
 """Guests above a real Slurm that are ended for jobs of others: by Slurm, or by this site where Slurm does not."""
 
 import asyncio
+import re
+import shutil
+import subprocess
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,13 +16,17 @@ from grms.lrms.account_mapping import own_name
 from grms.lrms.base import Ended, LoadSeen, LrmsEvent, LrmsJob, Program, Started
 from grms.lrms.batch.adapter import BatchLrms
 from grms.lrms.batch.launcher import Spool
+from grms.lrms.batch.reconciler import Reconciler
 from grms.lrms.batch.subprocesses import Programs
+from grms.lrms.checks import Finding, FindingLevel
 from grms.lrms.preemption import EndedBy, Preemption, WithPreemption, preemption_of
 from grms.lrms.slurm.slurm import Slurm, SlurmSettings
+from grms.lrms.slurm.slurm_check import SlurmCheck
 from grms.lrms.slurm.slurm_preemption import GuestPartitions
+from grms.lrms.slurm.slurm_preemption_lines import preemption_lines
 from grms.util.outcomes import Outcome
 from lrms_sim.workload.requests import Request
-from tests.clusters.slurm import SlurmCluster, need_slurm
+from tests.clusters.slurm import PATH, SlurmCluster, need_slurm
 
 DEADLINE_S = 300.0
 LASTS = "#!/bin/sh\necho ran >>runs\nexec sleep 300\n"
@@ -260,3 +267,98 @@ async def test_the_site_ends_guests(tmp_path: Path, guests: GuestPartitions) -> 
             assert site.state(wide) == "PD"
 
     await above(tmp_path, OFF, scene, guests=guests)
+
+
+async def test_the_printed_lines_do_it(tmp_path: Path) -> None:
+    """A Slurm that ends no guests is told so, with what the site does instead; with the lines it does."""
+    need_slurm()
+    plain = "PartitionName=main Nodes=ALL Default=YES MaxTime=1-00:00:00 DefaultTime=60 State=UP\n"
+    cluster = SlurmCluster(tmp_path / "slurm", nodes=1, cpus=4, partitions=plain, preemption=OFF)
+    spool = tmp_path / "jobs"
+    spool.mkdir()
+    bare = GuestPartitions()
+    try:
+        cluster.up()
+        programs = Programs(cluster.environment, timeout_s=20.0)
+
+        async def found(guests: GuestPartitions) -> dict[str, Finding]:
+            settings = SlurmSettings("A", own_name(), guests=guests, switch=("scontrol",))
+            check = SlurmCheck(programs, settings, 6.0, spool)
+            return {each.what: each for each in await check.findings()}
+
+        before = (await found(bare))["preemption"]
+        assert before.level is FindingLevel.DOUBT
+        for word in ("PreemptMode=OFF", "the daemon cancels guests", "as long as it lives"):
+            assert word in before.text
+        assert "grms lrms preemption" in before.cure
+        lines = await preemption_lines(programs, SlurmSettings("A", own_name(), guests=bare), ())
+        conf = cluster.folder / "slurm.conf"
+        for each in lines:
+            if each.file == "slurm.conf":
+                conf.write_text(applied(conf.read_text(), each.lines))
+        (sudo,) = [each for each in lines if "sudoers" in each.file]
+        if (visudo := shutil.which("visudo", path=PATH)) is not None:
+            written = tmp_path / "sudoers"
+            written.write_text("".join(f"{line}\n" for line in sudo.lines))
+            words = (visudo, "-c", "-f", str(written))
+            assert subprocess.run(words, capture_output=True, check=False).returncode == 0  # noqa: S603, ASYNC221  # of the test
+        cluster.ask("scontrol", "reconfigure")
+        after = await found(BOTH)
+        assert after["preemption"].text.startswith("Slurm ends guests in guest for own jobs")
+        names = ("preemption", "guests in guest", "guests in guestp", "protection")
+        assert [after[name].level for name in names] == [FindingLevel.GOOD] * 4
+        site = Guests(cluster, tmp_path / "spool")
+        async with site.followed():
+            guest = site.guest(1, 4)
+            await site.running(guest)
+            number = site.own("--ntasks=4")
+            await site.told(guest.key, Ended)
+            assert site.ended() == {guest.key: Outcome.PREEMPTED}
+            await site.until(lambda: site.state(number) == "R")
+    finally:
+        cluster.down()
+
+
+def applied(conf: str, lines: Sequence[str]) -> str:
+    """Returns a slurm.conf with lines, as an operator writes them: keys replaced, words added, partitions at the end."""
+    for line in lines:
+        key = line.partition("=")[0]
+        if line.startswith("#"):
+            _, name, _, word = line.split()
+            conf = re.sub(rf"^({name} .*)$", rf"\1 {word}", conf, flags=re.MULTILINE)
+        elif key == "PartitionName":
+            conf += f"{line}\n"
+        else:
+            conf = re.sub(rf"^{key}=.*$", line, conf, flags=re.MULTILINE)
+    return conf
+
+
+async def test_the_daemon_dies_before_it_has_ended_a_guest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has noted why: however the guest is cancelled then, its end is told as it was meant, and so it is afterwards."""
+
+    async def scene(site: Guests) -> None:
+        guest = site.guest(1, 8)
+        async with site.followed():
+            await site.running(guest)
+            noted = Spool(site.spool)
+
+            async def none(_orders: object, _rows: object) -> None:
+                return None
+
+            monkeypatch.setattr(Reconciler, "_end_again", none)
+            site.own("--ntasks=8")
+            await site.until(lambda: noted.evidence(guest.key).evicted)
+        monkeypatch.undo()
+        site.again()
+        async with site.followed():
+            await site.told(guest.key, Ended)
+            assert site.ended() == {guest.key: Outcome.PREEMPTED}
+        site.again()
+        record = await site.lrms.look_up(guest.key)
+        assert record is not None
+        assert record.end is not None
+        assert record.end.outcome is Outcome.PREEMPTED
+
+    await above(tmp_path, OFF, scene)

@@ -1,10 +1,14 @@
 """How a Slurm ends jobs for others, by what it prints; `test_real_preemption.py` asks real ones."""
 
+import re
+
 import pytest
+from pydantic import ValidationError
 
 from grms.lrms.checks import FindingLevel
 from grms.lrms.nodes import NodeGroup
 from grms.lrms.preemption import EndedBy
+from grms.lrms.slurm.slurm_adapter import SlurmTable
 from grms.lrms.slurm.slurm_check import ended_guests, unended
 from grms.lrms.slurm.slurm_nodes import SlurmRules, read_nodes, read_rules
 from grms.lrms.slurm.slurm_preemption import (
@@ -203,3 +207,44 @@ def test_lines_for_sudo_and_the_site() -> None:
     assert site_file(fields, BOTH, "/usr/bin/scontrol").lines[-1] == (
         'switch = ["sudo", "-n", "-u", "slurm", "/usr/bin/scontrol"]'
     )
+
+
+@pytest.mark.parametrize(
+    ("table", "text"),
+    [
+        ({"protected": "guestp"}, "need each other"),
+        ({"switch": ["scontrol"]}, "need each other"),
+        (
+            {"protected": "guestp", "switch": ["scontrol"]},
+            "needs another lrms.preemption.partition",
+        ),
+        (
+            {"partition": "guest", "protected": "guest", "switch": ["scontrol"]},
+            "needs another lrms.preemption.partition",
+        ),
+        (
+            {"partition": "guest", "protected": "guestp", "switch": ["sudo", ""]},
+            "words that are empty",
+        ),
+        ({"partition": "--all"}, "is no name"),
+        ({"allowance": "much"}, "allowance"),
+    ],
+)
+def test_a_table_that_says_too_little(table: dict[str, object], text: str) -> None:
+    """It is refused, with what it lacks."""
+    with pytest.raises(ValidationError, match=re.escape(text)):
+        SlurmTable.model_validate({"kind": "slurm", "preemption": table})
+
+
+def test_a_table() -> None:
+    """An empty one has the daemon end guests; switching by sudo is something that needs it."""
+    empty = SlurmTable.model_validate({"kind": "slurm", "preemption": {}})
+    assert empty.of_site("A").guests == GuestPartitions()
+    assert SlurmTable.model_validate({"kind": "slurm"}).of_site("A").guests is None
+    whole = {"partition": "guest", "protected": "guestp", "switch": ["/usr/bin/sudo", "scontrol"]}
+    table = SlurmTable.model_validate({"kind": "slurm", "preemption": whole})
+    assert table.of_site("A").guests == BOTH
+    assert table.needs_sudo == ["lrms.own_jobs", "lrms.preemption.switch"]
+    whole["switch"] = ["scontrol"]
+    table = SlurmTable.model_validate({"kind": "slurm", "preemption": whole})
+    assert table.needs_sudo == ["lrms.own_jobs"]

@@ -342,6 +342,7 @@ WORDS_THAT_CROSS = {
         "OUT_OF_MEMORY",
         "LOST",
         "UNKNOWN",
+        "PREEMPTED",
     },
     "FileProblem": {"UNSPECIFIED", "MISSING", "NO_FILE", "TOO_LARGE"},
     "MemoryScope": {"UNSPECIFIED", "NODE", "CORE", "GPU"},

@@ -29,7 +29,15 @@ URLS: Final = ("https://", "http://")
 
 RUNS_MAX: Final = 100
 
-RERUN_OUTCOMES: Final = ("node_fail", "timeout", "out_of_memory", "lost", "unknown", "cancelled")
+RERUN_OUTCOMES: Final = (
+    "node_fail",
+    "timeout",
+    "out_of_memory",
+    "lost",
+    "unknown",
+    "cancelled",
+    "preempted",
+)
 """Ends, beside exit codes, after which a program can be asked to be run again."""
 
 SHA256_BYTES: Final = 32
@@ -265,6 +273,7 @@ def ending_words(outcome: Outcome, exit_code: int | None, signal: int | None, li
         Outcome.OUT_OF_MEMORY: "it was ended as it needed more memory than it had",
         Outcome.LOST: "its batch system has forgotten it before it started",
         Outcome.UNKNOWN: "it is over, and nobody can say how",
+        Outcome.PREEMPTED: "its batch system has ended it for another job",
     }
     if outcome is not Outcome.FAILED:
         return words.get(outcome, "")

@@ -15,6 +15,7 @@ from lrms_sim.util.messages import WIDTH, printable
 
 if TYPE_CHECKING:
     from grms.lrms.checks import Finding
+    from grms.lrms.preemption import FileLines
 
 
 DEPUTIES_S = 5.0
@@ -104,6 +105,57 @@ def check(
         click.echo("no job was run; --run runs one, and sees whether nodes see lrms.spool")
     if any(finding.level is FindingLevel.MISSING for finding in found):
         click.get_current_context().exit(1)
+
+
+@lrms.command(short_help="Print what lets own jobs end guests.")
+@click.argument("config", type=click.Path(path_type=Path))
+@json_option("grms-lrms-preemption", "grms.cli.output_models:PreemptionOutput")
+def preemption(config: Path, *, as_json: bool) -> None:
+    """Print the lines that an operator adds so that the batch system ends guests for own jobs.
+
+    CONFIG is the site's configuration. Run it as the daemon's user, on the daemon's host. It asks the batch
+    system what there is, and changes nothing.
+    """
+    from grms.site.config.load import load_config  # noqa: PLC0415  # see the module's docstring
+
+    settings = load_config(config)
+
+    import asyncio  # noqa: PLC0415  # as above
+
+    from grms.daemon.clock import WallClock  # noqa: PLC0415  # same
+    from grms.lrms.adapter import LrmsSite  # noqa: PLC0415  # same
+    from grms.lrms.batch_systems import adapter_of  # noqa: PLC0415  # same
+    from grms.site.peers.accounts import guest_accounts  # noqa: PLC0415  # same
+
+    kind = settings.lrms.kind
+    ask = adapter_of(kind).preemption
+    site = LrmsSite(
+        settings.name,
+        settings.processors,
+        WallClock(),
+        Path(settings.journal.path).parent,
+        accounts=guest_accounts(settings).accounts,
+    )
+    found = [] if ask is None else asyncio.run(ask(settings.lrms, site))
+    if as_json:
+        print_json("grms-lrms-preemption", {"kind": kind, "files": found})
+    elif ask is None:
+        click.echo(f"lrms.kind = {kind!r}: it ends no guests for own jobs, whatever is added")
+    else:
+        click.echo("\n\n".join("\n".join(_of_file(each)) for each in found))
+
+
+def _of_file(found: "FileLines") -> Iterator[str]:
+    yield from textwrap.wrap(
+        printable(f"{found.file}: {found.what}"),
+        WIDTH,
+        initial_indent="# ",
+        subsequent_indent="# ",
+        break_on_hyphens=False,
+    )
+    yield from map(printable, found.lines)
+    if found.then:
+        yield printable(f"# then: {found.then}")
 
 
 def _reaching(partners: "Sequence[str]") -> "list[Finding]":

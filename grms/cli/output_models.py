@@ -408,6 +408,22 @@ class CheckOutput(OutputModel):
     findings: Sequence[FindingOutput]
 
 
+class FileLinesOutput(OutputModel):
+    """Lines that an operator adds to a file."""
+
+    file: str
+    what: str = Field(description="Where in the file, or what for.")
+    lines: Sequence[str]
+    then: str = Field(description="What makes them count; empty where more follows for the file.")
+
+
+class PreemptionOutput(OutputModel):
+    """`grms lrms preemption`: what has to be added so that the batch system ends guests for own jobs."""
+
+    kind: str
+    files: Sequence[FileLinesOutput] = Field(description="None if no lines would do it.")
+
+
 class JudgedOutput(OutputModel):
     """A policy on the jobs of a log; figures by objective, null where there is none."""
 

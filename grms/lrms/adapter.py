@@ -14,6 +14,7 @@ from grms.daemon.config_base import Count, Model, Seconds
 from grms.daemon.shared_folders import SharedFolders
 from grms.lrms.base import Lrms, LrmsJob
 from grms.lrms.checks import Finding
+from grms.lrms.preemption import FileLines
 
 
 class Timekeeper(Protocol):
@@ -97,11 +98,13 @@ class Adapter(Generic[S]):
             if jobs of the journal cannot continue.
         check: checks for `grms lrms check` whether everything a site needs is there; the last argument is the
             time limit of a test job in seconds, `None` for no job. `None` if there is nothing to check.
+        preemption: lines that an operator adds so that the batch system ends guests for own jobs; `None` if none would do.
     """
 
     settings: type[S]
     make: Callable[[S, LrmsSite], Lrms]
     check: Callable[[S, LrmsSite, float | None], Coroutine[Any, Any, list[Finding]]] | None = None
+    preemption: Callable[[S, LrmsSite], Coroutine[Any, Any, list[FileLines]]] | None = None
 
     def made(self, settings: Any, site: LrmsSite) -> Lrms:
         """Returns the batch system of a site; `settings` is an instance of the model.

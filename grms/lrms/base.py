@@ -192,11 +192,15 @@ class LrmsJob:
         simulated: behaviour on a simulated machine; `None`: as long as requested.
         account: local account as which it runs; empty for the site's own. An adapter that does not
             support this refuses the job.
+        protected: of a preemptible guest: it is not ended as long as the site protects its guests. An adapter that
+            cannot protect any ends it as the others.
         name: of the job for its script, in a variable of the batch system; may be empty.
         home: settings of a local job at its own site, if given. An adapter that does not support them
             runs it in a folder of its own.
         request: all that it asks for, in the names of this site and with its wall time; `None`:
             processors alone. What its `home` says in options of its own goes first.
+        preemptible: a guest that may be ended for another job (PREEMPTED), as its home site runs it again. An adapter
+            that cannot have that runs it as any other; of a job without it no adapter has the LRMS do that.
     """
 
     key: str
@@ -207,9 +211,11 @@ class LrmsJob:
     program: Program | None = None
     simulated: SimulatedRun | None = None
     account: str = ""
+    protected: bool = False
     name: str = ""
     home: HomeRun | None = None
     request: Request | None = None
+    preemptible: bool = False
 
     @property
     def once(self) -> bool:

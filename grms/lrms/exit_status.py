@@ -247,6 +247,13 @@ def true_end(
     )
 
 
+def as_evicted(end: LrmsEnd) -> LrmsEnd:
+    """Returns the end of a job that its site has cancelled for another one."""
+    if end.outcome is not Outcome.CANCELLED:
+        return end
+    return replace(end, outcome=Outcome.PREEMPTED, reason="this site has ended it for another job")
+
+
 def ended_itself(script: ScriptEnd, at: float) -> LrmsEnd:
     """Returns the end of a job known only by its folder, no later than `at` (seconds)."""
     outcome = Outcome.FAILED if script.code else Outcome.COMPLETED

@@ -37,6 +37,8 @@ class Marks:
         number: the batch system's id at that time.
         begun: it had begun to run when its folder was cleared.
         limit_s: its requested time; 0 if an older site has submitted it.
+        preemptible: it may be ended for another job.
+        evicted: the site has ended it for another job, or was about to.
     """
 
     run: bool
@@ -44,6 +46,11 @@ class Marks:
     number: str = ""
     begun: bool = False
     limit_s: float = 0.0
+    preemptible: bool = False
+    evicted: bool = False
+
+
+_EVER: Final = frozenset(("run", "released", "number", "begun", "limit_s"))
 
 
 class JobNotes:
@@ -151,7 +158,9 @@ class JobNotes:
         self.check_there()
         path = self._place(name)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_durable(path, asdict(marks))
+        # An older version, which may read it again, knows no others than it has had.
+        said = {name: value for name, value in asdict(marks).items() if value or name in _EVER}
+        write_durable(path, said)
 
     def given(self, name: str) -> Given:
         """Returns the files in a job's folder before it began; empty if unknown."""

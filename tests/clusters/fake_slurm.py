@@ -25,13 +25,14 @@ from typing import Any
 SAVED_AFTER_S = 5.0
 """So old a change is before it is saved."""
 
-ENDED = ("CD", "F", "CA", "TO", "NF")
+ENDED = ("CD", "F", "CA", "TO", "NF", "PR")
 LONG_STATES = {
     "CD": "COMPLETED",
     "F": "FAILED",
     "CA": "CANCELLED",
     "TO": "TIMEOUT",
     "NF": "NODE_FAIL",
+    "PR": "PREEMPTED",
     "PD": "PENDING",
     "R": "RUNNING",
     "S": "SUSPENDED",
@@ -348,7 +349,7 @@ class Machine:
             ordinary = other["state"] == "R" and other["partition"] != "urgent"
             if ordinary and job["node"] in other["nodes"]:
                 self._kill(other)
-                self._requeue_or(other, "CA", "Preempted")
+                self._requeue_or(other, "PR", "")
 
     def _placed(self, job: Job) -> bool:
         nodes: dict[str, int] = {}

@@ -54,13 +54,11 @@ SchedulerType=sched/{scheduler}
 SelectType=select/cons_tres
 SelectTypeParameters={parameters}
 SchedulerParameters=batch_sched_delay=0,bf_interval=1,sched_interval=1,requeue_delay=0
-PreemptType=preempt/partition_prio
-PreemptMode=REQUEUE
+{preemption}
 PriorityType=priority/basic
 ReturnToService=2
 SlurmdParameters=config_overrides
 SlurmdTimeout=10
-KillWait=1
 MinJobAge=300
 MaxJobCount=50000
 """
@@ -68,6 +66,12 @@ MaxJobCount=50000
 _PARTITIONS = """
 PartitionName=main Nodes=ALL Default=YES MaxTime=1-00:00:00 DefaultTime=60 PriorityTier=1 State=UP
 PartitionName=urgent Nodes=ALL MaxTime=INFINITE DefaultTime=60 PriorityTier=9 State=UP
+"""
+
+_PREEMPTION = """
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+KillWait=1
 """
 
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random")
@@ -104,6 +108,7 @@ class SlurmCluster:
         parameters: what jobs share of a node.
         kinds: what slurm.conf says of each node, where they are not alike: of GPUs as `Gres=gpu:TYPE:NUMBER`.
         partitions: lines of the configuration.
+        preemption: lines of the configuration about how jobs are ended.
         more: lines of the configuration.
     """
 
@@ -114,6 +119,7 @@ class SlurmCluster:
     parameters: str = "CR_Core"
     kinds: tuple[str, ...] = ()
     partitions: str = _PARTITIONS
+    preemption: str = _PREEMPTION
     more: str = ""
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     # Sockets stand in a folder with a short name: their paths may have 107 characters, and a job
@@ -161,6 +167,7 @@ class SlurmCluster:
             ports=ports,
             scheduler=self.scheduler,
             parameters=self.parameters,
+            preemption=self.preemption,
         )
         nodes = self._node_lines(ports[2:])
         (self.folder / "slurm.conf").write_text(text + nodes + self.partitions + self.more)

@@ -14,6 +14,7 @@ import pytest
 from broker.cli.main import run_command as gorba
 from broker.io.jobshop import parse_flexible_job_shop
 from grms.cli.main import run_command as grms
+from grms.lrms.slurm.slurm_adapter import SlurmTable
 from grms.site.config.load import load_config
 from grms.v1 import job_pb2, request_pb2
 from lrms_sim.cli.main import run_command as lrms_sim
@@ -81,6 +82,18 @@ def test_pieces_of_a_sites_file_are_taken(name: str, tmp_path: Path) -> None:
         path.write_text(text + piece, encoding="utf-8")
     path.write_text(re.sub(r"login\.\w+\.example", "127.0.0.1", path.read_text("utf-8")), "utf-8")
     load_config(path)
+
+
+def test_the_table_for_preemption_is_taken(tmp_path: Path) -> None:
+    """As the page has it, and as the command prints it there."""
+    (piece,) = blocks(page("preemption.md"), "toml")
+    assert piece.strip() in page("preemption.md").partition("## 2.")[0]
+    path = tmp_path / "north.toml"
+    path.write_text(f'{LEAST}[lrms]\nkind = "slurm"\n{piece}', encoding="utf-8")
+    lrms = load_config(path).lrms
+    assert isinstance(lrms, SlurmTable)
+    assert lrms.preemption is not None
+    assert lrms.preemption.needs_sudo
 
 
 def test_from_a_log_to_a_policy_that_is_judged(

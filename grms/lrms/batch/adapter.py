@@ -7,7 +7,7 @@ to be repeated later is an order of `job_tracker`, carried out by `reconciler`.
 import asyncio
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,15 +28,17 @@ from grms.lrms.base import (
     Unseen,
 )
 from grms.lrms.batch.deputies import Deputies
+from grms.lrms.batch.guest_preemption import GuestPreemption
 from grms.lrms.batch.job_tracker import GRACE_S, MISSING_LOOKS, Act, JobTracker, Order
 from grms.lrms.batch.launcher import Spool, check_home, check_key, check_program, usable
 from grms.lrms.batch.poller import Poller
 from grms.lrms.batch.queue_snapshot import Evidence, JobRow, Question, QueueSnapshot
 from grms.lrms.batch.reconciler import Reconciler
-from grms.lrms.batch.system import BatchSystem
+from grms.lrms.batch.system import BatchSystem, PreemptingSystem
 from grms.lrms.batch.tracked_job import TrackedJob, Want
-from grms.lrms.exit_status import is_fenced, true_end
+from grms.lrms.exit_status import as_evicted, is_fenced, true_end
 from grms.lrms.native_jobs import VARIABLE, Fate, Watched
+from grms.lrms.preemption import CANNOT, Preemption
 from grms.util.outcomes import Outcome
 from lrms_sim.workload.requests import Request
 
@@ -54,7 +56,8 @@ class BatchLrms:
     then are jobs released; records of a job's end are complete after `records_s`; an unknown job is waited for
     until `grace_s` after its limit (all in seconds). `own_user` is this process's user if local jobs run as their users,
     and empty if they run as this process. With `repeats`, a job that has begun may run again: if a node
-    fails, it is preempted, or the batch system has forgotten its run.
+    fails, it is preempted, or the batch system has forgotten its run. With `preempting` guests may be ended for other jobs;
+    `unpreempted` says why not without it.
     """
 
     def __init__(
@@ -70,6 +73,8 @@ class BatchLrms:
         own_user: str = "",
         watched: Watched | None = None,
         deputies: Deputies | None = None,
+        preempting: PreemptingSystem | None = None,
+        unpreempted: Preemption = CANNOT,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._system = system
@@ -83,6 +88,7 @@ class BatchLrms:
             grace_s=grace_s,
             forgets=system.forgets,
             fences=not repeats,
+            evicts=preempting is not None,
         )
         self._repeats = repeats
         self._own_user = own_user
@@ -91,6 +97,12 @@ class BatchLrms:
         self._orders = Reconciler(
             system, spool, self._poller, repeats=repeats, clock=clock, deputies=deputies
         )
+        self._unpreempted = unpreempted
+        self._guests: GuestPreemption | None = None
+        if preempting is not None:
+            self._guests = GuestPreemption(
+                preempting, spool, self._poller, self._orders, decode=system.decode, clock=clock
+            )
         self._settle_s = settle_s
         self.watched = watched
         self.deputies = deputies
@@ -107,6 +119,16 @@ class BatchLrms:
         """Why no job can be submitted: nothing can be written; empty otherwise."""
         problem = self._disk.problem
         return f"nothing can be written to the jobs' folders: {problem}" if problem else ""
+
+    @property
+    def preemption(self) -> Preemption:
+        """What happens to preemptible guests, by the last poll."""
+        return self._unpreempted if self._guests is None else self._guests.preemption
+
+    def protect(self, *, on: bool) -> None:
+        """Protects the protected guests, or no longer; without preemption there are none."""
+        if self._guests is not None:
+            self._guests.protect(on=on)
 
     @property
     def folders(self) -> Spool:
@@ -133,7 +155,12 @@ class BatchLrms:
         """Polls the batch system until cancelled."""
         async with asyncio.TaskGroup() as group:
             self._orders.group = group
-            await self._poller.follow(self._orders.carry_out)
+            await self._poller.follow(self._after_poll)
+
+    async def _after_poll(self, orders: Iterable[Order]) -> None:
+        if self._guests is not None:
+            await self._guests.look((await self._poller.last()).table)
+        await self._orders.carry_out(orders)
 
     async def close(self) -> None:
         """Does nothing."""
@@ -154,7 +181,13 @@ class BatchLrms:
         if await self._came(key, want) or await self._had_before(key):
             return
         try:
-            _check_taken(job, (await self._poller.last()).table)
+            table = (await self._poller.last()).table
+            job = (
+                replace(job, preemptible=False)
+                if self._guests is None
+                else self._guests.placed(job)
+            )
+            _check_taken(job, table)
             job = await self._placed(job)
             self._check_deputy(job.account)  # before anything is written
             folder = await self._prepared(job, program, run=not held)
@@ -211,9 +244,10 @@ class BatchLrms:
                 user=job.user,
                 name=job.name,
                 home=job.home,
-                repeats=self._repeats and not job.once,
+                repeats=self._repeats and not job.once and not job.preemptible,
                 signal="" if job.request is None else job.request.signal,
                 modules=() if job.request is None else job.request.modules,
+                preemptible=job.preemptible,
             )
         except LrmsDiskError as error:
             raise LrmsDiskError(error.reason, unbegun=True) from error
@@ -417,6 +451,7 @@ class BatchLrms:
         if end is not None:
             limit_s, begun = evidence.limit_s, evidence.begun
             end = true_end(end, evidence.script, limit_s, begun=begun, once=once)
+            end = as_evicted(end) if evidence.evicted else end
         return replace(known, end=end)
 
     async def _recorded(self, key: str) -> LrmsRecord | None:

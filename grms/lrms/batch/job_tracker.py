@@ -44,7 +44,14 @@ from grms.lrms.base import (
 )
 from grms.lrms.batch.queue_snapshot import Ending, Evidence, JobRow, Question, QueueSnapshot
 from grms.lrms.batch.tracked_job import TrackedJob, Want
-from grms.lrms.exit_status import ended_itself, is_fenced, is_stillborn, is_unstarted, true_end
+from grms.lrms.exit_status import (
+    as_evicted,
+    ended_itself,
+    is_fenced,
+    is_stillborn,
+    is_unstarted,
+    true_end,
+)
 from grms.util.outcomes import Outcome
 from lrms_sim.workload.requests import Request
 
@@ -126,6 +133,7 @@ class JobTracker:
         grace_s: how long after its limit an unknown job is waited for, seconds.
         forgets: whether the batch system may forget what it has acknowledged.
         fences: whether a second run of a job skips its script.
+        evicts: whether this site ends jobs for others, of which their notes say so.
     """
 
     def __init__(
@@ -138,6 +146,7 @@ class JobTracker:
         grace_s: float = GRACE_S,
         forgets: bool = True,
         fences: bool = False,
+        evicts: bool = False,
     ) -> None:
         self._encode = encode
         self._decode = decode
@@ -146,6 +155,7 @@ class JobTracker:
         self._grace_s = grace_s
         self._forgets = forgets
         self._fences = fences
+        self._evicts = evicts
         self._jobs: dict[str, TrackedJob] = {}
         self._over: OrderedDict[str, TrackedJob] = OrderedDict()
         self._lost: OrderedDict[str, None] = OrderedDict()
@@ -261,6 +271,8 @@ class JobTracker:
 
     def says_all(self, row: JobRow) -> bool:
         """Returns whether nothing but its row is to be looked at for how a job has ended."""
+        if self._evicts and row.end is not None and row.end.outcome is Outcome.CANCELLED:
+            return False
         if not (self._fences and row.exact and row.end is not None):
             return row.exact
         # One whose start was forgotten may have run: its folder says so.
@@ -334,6 +346,7 @@ class JobTracker:
             # Not every batch system distinguishes a cancelled job from one that died of itself.
             end = replace(ending.end, outcome=Outcome.CANCELLED, signal=None)
             ending = replace(ending, end=end)
+        job.evicted |= evidence.evicted
         return self._ended(job, ending)
 
     def _concluded_unseen(self, job: TrackedJob, evidence: Evidence, at: float) -> list[LrmsEvent]:
@@ -598,8 +611,8 @@ class JobTracker:
         events: list[LrmsEvent] = []
         if ending.start_time is not None:
             events.extend(self._started(job, ending.start_time))
-        job.end = ending.end
-        events.append(Ended(job.key, ending.end))
+        job.end = as_evicted(ending.end) if job.evicted else ending.end
+        events.append(Ended(job.key, job.end))
         self._jobs.pop(job.key, None)
         self._remember(job)
         return events

@@ -369,6 +369,7 @@ class Spool:
         repeats: bool = False,
         signal: str = "",
         modules: Sequence[str] = (),
+        preemptible: bool = False,
     ) -> Path:
         """Creates a job's folder anew and returns it.
 
@@ -384,6 +385,7 @@ class Spool:
             home: settings at home, from `usable`; `None` for guests, or if not given.
             repeats: it may run again once it has begun; else `launch` does not run the script twice.
             modules: of software that it needs.
+            preemptible: it may be ended for another job.
             signal: sent by the batch system, as `USR1`; after `B:` to `launch` alone, which then passes it on.
 
         Raises:
@@ -424,7 +426,7 @@ class Spool:
             given = {name: word_of((place / name).lstat()) for name in names}
             self._notes.keep_given(place.name, given)
             with _changes:
-                self._keep(key, Marks(run, limit_s=limit_s))
+                self._keep(key, Marks(run, limit_s=limit_s, preemptible=preemptible))
         except BaseException:
             if not known:  # else it may be there, and about to run
                 with suppress(OSError):
@@ -533,6 +535,7 @@ class Spool:
             begun_at=read_begun_at(last),
             released=marks is not None and marks.released,
             limit_s=0.0 if marks is None else marks.limit_s,
+            evicted=marks is not None and marks.evicted,
         )
 
     def _last_begun(self, key: str) -> str:
@@ -549,6 +552,16 @@ class Spool:
         with _changes:
             marks = self.marks(key) or Marks(run=True)
             self._keep(key, replace(marks, run=True, released=True, number=number))
+
+    def evicting(self, key: str) -> bool:
+        """Records durably that a job is about to be ended for another one; returns whether it may be."""
+        with _changes:
+            marks = self.marks(key)
+            if marks is None or not marks.preemptible:
+                return False
+            if not marks.evicted:
+                self._keep(key, replace(marks, evicted=True))
+            return True
 
     def _keep(self, key: str, marks: Marks) -> None:
         self._notes.keep(self.place(key).name, marks)

@@ -30,6 +30,8 @@ class JobRow:
         can_start: it waits only for processors, if the site has enough of them.
         hindered: what it waits for other than room, for people.
         request: all that it asks for; `None` if this process has not submitted it.
+        partition: in which it is, or several joined by commas; empty if the batch system has none.
+        nodes: on which it runs, as far as the batch system says.
     """
 
     name: str
@@ -44,6 +46,8 @@ class JobRow:
     can_start: bool = False
     hindered: str = ""
     request: Request | None = None
+    partition: str = ""
+    nodes: tuple[str, ...] = ()
 
     @property
     def live(self) -> bool:
@@ -99,6 +103,7 @@ class Evidence:
         begun_at: when, by its node's clock, seconds; `None` if unknown.
         released: its hold was lifted, or was about to be.
         limit_s: its requested time; 0 if unknown.
+        evicted: the site has ended it for another job, or was about to.
     """
 
     ending: Ending | None = None
@@ -108,6 +113,7 @@ class Evidence:
     begun_at: float | None = None
     released: bool = False
     limit_s: float = 0.0
+    evicted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

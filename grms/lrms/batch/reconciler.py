@@ -171,6 +171,25 @@ class Reconciler:
             raise answer
         return answer
 
+    async def evict(self, keys: Iterable[str]) -> None:
+        """Ends jobs for others; each is noted first, so that its end is told as PREEMPTED.
+
+        Raises:
+            LrmsError: some were unanswered, or the disk is away; the next polls end those that were noted.
+        """
+        rows = {}
+        for key in keys:
+            job = self._tracker.job(key)
+            if job is None or job.end is not None or job.row is None or key in self._under_way:
+                continue
+            if await self._disk.do(self._spool.evicting, key):
+                job.evicted, rows[key] = True, job.row
+        self._not_wanted(rows)
+        away = await self._end_again(rows)
+        self._poller.want()
+        if away is not None:
+            raise away
+
     async def _end_some(self, account: str) -> None:
         await asyncio.sleep(0)  # others that ask at this moment come along
         waiting = (key for key, whose in self._to_end.items() if whose == account)

@@ -186,6 +186,8 @@ class Programs:
 
     def place(self, program: str) -> str:
         """Returns the path of a program; `LrmsUnavailableError` if it is missing."""
+        if program.startswith("/") and os.access(program, os.X_OK):
+            return program
         path = self._environment["PATH"]
         found = _which(program, path)
         if found is None:

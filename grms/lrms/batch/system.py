@@ -1,11 +1,13 @@
 """The interface of one kind of batch system for the adapter."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from grms.lrms.base import LrmsJob
+from grms.lrms.batch.evictions import WaitingJob
 from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question, QueueSnapshot
+from grms.lrms.preemption import Preemption
 
 
 class BatchSystem(Protocol):
@@ -81,3 +83,29 @@ class BatchSystem(Protocol):
         Returns:
             Whether it has it, or how it has ended; `None` if it does not say.
         """
+
+
+class PreemptingSystem(Protocol):
+    """What a kind of batch system adds that can have guests ended for other jobs."""
+
+    @property
+    def preemption(self) -> Preemption:
+        """What happens to them, by the last poll."""
+
+    def placed(self, job: LrmsJob) -> LrmsJob:
+        """Returns a preemptible guest as it is to be submitted."""
+
+    def is_spared(self, row: JobRow) -> bool:
+        """Returns whether a job is where protected guests are."""
+
+    async def keep_protection(self, *, on: bool) -> bool:
+        """Has the batch system protect the protected guests or not, if by the last poll it is otherwise.
+
+        Returns whether something was changed. It raises `LrmsError` as everything that accesses the batch system.
+        """
+
+    async def waiting(self) -> list[WaitingJob]:
+        """Returns the jobs that wait for room and for which it ends no guests, first those that are to start first."""
+
+    def free(self) -> Mapping[str, int]:
+        """Returns the processors that no job had at the last poll, by node."""

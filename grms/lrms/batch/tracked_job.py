@@ -55,6 +55,7 @@ class TrackedJob:
         ran_again: recorded runs that were not ordered.
         came_back: it was recorded that it reappeared after its end.
         hindered: what it waits for other than room, as emitted.
+        evicted: this site has ended it for another job, or was about to.
     """
 
     key: str
@@ -85,3 +86,4 @@ class TrackedJob:
     ran_again: int = 0
     came_back: bool = False
     hindered: str = ""
+    evicted: bool = False

@@ -13,7 +13,7 @@ import re
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -30,13 +30,16 @@ from grms.lrms.base import (
     Program,
     UserAwayError,
 )
+from grms.lrms.batch.evictions import WaitingJob
 from grms.lrms.batch.launcher import ENVIRONMENT, KEY
 from grms.lrms.batch.log_file import FollowedRecords
 from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question, QueueSnapshot
 from grms.lrms.batch.subprocesses import ERROR_CHARACTERS_MAX, Answer, Programs, SilentError
 from grms.lrms.job_names import shown_name, tag_of
+from grms.lrms.node_groups import NodeGroup
 from grms.lrms.nodes import NodeTable
 from grms.lrms.partitions import Charged, Partitions
+from grms.lrms.preemption import Preemption
 from grms.lrms.slurm.sbatch_text import options_at_home
 from grms.lrms.slurm.slurm_machine import hindrance, whole_minutes
 from grms.lrms.slurm.slurm_nodes import (
@@ -46,6 +49,15 @@ from grms.lrms.slurm.slurm_nodes import (
     read_reservations,
     read_rules,
     read_slurm_machine,
+)
+from grms.lrms.slurm.slurm_preemption import (
+    OFF,
+    WAITING_FORMAT,
+    GuestPartitions,
+    SlurmPreemption,
+    find_preemption,
+    read_preempted_partitions,
+    read_waiting,
 )
 from grms.lrms.slurm.slurm_request import shape_options
 from grms.lrms.slurm.slurm_text import (
@@ -79,6 +91,9 @@ WANTED_MAX: Final = 50_000
 
 RULES_AGE_S: Final = 600.0
 """How long Slurm's configuration is cached, real seconds."""
+
+PREEMPTION_AGE_S: Final = 60.0
+"""The same where it says what happens to guests."""
 
 SHAPE: Final = ("--ntasks={processors}",)
 """Default options that request processors."""
@@ -167,7 +182,8 @@ class SlurmSettings:
     """Slurm as a site configures it.
 
     `account` submits, and owns the site's jobs except those lent to others; the other values are those of
-    the table `[lrms]`, with `slurm_account` being its `account`, and `watched_…` those of `[lrms.watch]`.
+    the table `[lrms]`, with `slurm_account` being its `account`, and `watched_…` those of `[lrms.watch]`. `guests` are
+    the partitions of `[lrms.preemption]`, `None` without that table, and `switch` its words before those of scontrol.
     """
 
     site: str
@@ -184,6 +200,8 @@ class SlurmSettings:
     sacct: bool = False
     watched_comment: str = ""
     watched_partition: str = ""
+    guests: GuestPartitions | None = None
+    switch: tuple[str, ...] = ()
 
 
 class Slurm:
@@ -210,6 +228,9 @@ class Slurm:
         self._numbers: dict[str, int] = {}
         self._rules: SlurmRules | None = None
         self._rules_asked_at = -RULES_AGE_S
+        self._preemption = SlurmPreemption(Preemption())
+        self._groups: tuple[NodeGroup, ...] = ()
+        self._guest_numbers: set[str] = set()
         self._log: FollowedRecords[Logged] | None = None
         if settings.completion_log:
             self._log = FollowedRecords(settings.completion_log, self._logged, most=LOGGED_MAX)
@@ -250,6 +271,7 @@ class Slurm:
         except ValueError as error:
             raise LrmsUnavailableError(f"Slurm's answer cannot be read: {error}") from error
         taken_at = self._clock()
+        self._guest_numbers = {row.number for row in queue.rows if not self._is_own(row.name)}
         plan = None
         if queue.planned and rules is not None and rules.scheduler == "backfill":
             plan = QueuePlan(taken_at, free, queue.running, queue.planned, step_s=60.0)
@@ -302,6 +324,13 @@ class Slurm:
             )
             promised = read_reservations(answers[2])
             licences = read_licences(answers[3]) if len(answers) > 3 else {}
+            self._groups = machine.nodes.groups
+            if self._settings.guests is not None:
+                kinds = (rules or SlurmRules()).preemption
+                parts = read_preempted_partitions(answers[1])
+                self._preemption = find_preemption(
+                    kinds, parts, self._groups, self._settings.guests
+                )
         except ValueError as error:
             raise LrmsUnavailableError(f"Slurm's answer cannot be read: {error}") from error
         return replace(machine, nodes=replace(machine.nodes, promised=promised, licences=licences))
@@ -312,7 +341,8 @@ class Slurm:
 
     async def _known_rules(self) -> SlurmRules | None:
         # `None` if it does not say, for which no rules are assumed.
-        if time.monotonic() - self._rules_asked_at >= RULES_AGE_S:
+        most = RULES_AGE_S if self._settings.guests is None else PREEMPTION_AGE_S
+        if time.monotonic() - self._rules_asked_at >= most:
             self._rules = None
             with contextlib.suppress(LrmsRefusedError):
                 answer = await self._ask("scontrol", "show", "config")
@@ -342,8 +372,71 @@ class Slurm:
             is_owner=self._is_owner,
             prefix=self._prefix,
             processors=processors,
-            partitions=self._settings.partitions,
+            partitions=self._used,
+            preemptible=self._guest_partitions,
         )
+
+    @property
+    def _guest_partitions(self) -> tuple[str, ...]:
+        return () if self._settings.guests is None else self._settings.guests.names
+
+    @property
+    def _used(self) -> tuple[str, ...]:
+        # Partitions whose jobs count: guests take processors of the others'.
+        used = self._settings.partitions
+        return (*used, *self._guest_partitions) if used else ()
+
+    # --- guests that may be ended ------------------------------------------------------------------
+
+    @property
+    def preemption(self) -> Preemption:
+        """What happens to preemptible guests, by the last poll."""
+        return self._preemption.preemption
+
+    def placed(self, job: LrmsJob) -> LrmsJob:
+        """Returns a preemptible guest with its partition."""
+        guests = self._settings.guests
+        if guests is None or not guests.partition:
+            return job
+        partition = guests.protected if job.protected else guests.partition
+        request = job.request or Request.of_processors(job.processors, job.requested_time)
+        return replace(job, request=replace(request, partition=partition))
+
+    def is_spared(self, row: JobRow) -> bool:
+        """Returns whether a job is in the partition of protected guests."""
+        guests = self._settings.guests
+        return guests is not None and bool(row.partition) and row.partition == guests.protected
+
+    async def keep_protection(self, *, on: bool) -> bool:
+        """Switches the partition of protected guests as a whole."""
+        guests, mode = self._settings.guests, self._preemption.mode
+        if guests is None or not mode or (mode == OFF) == on:
+            return False
+        words = ("update", f"partitionname={guests.protected}")
+        word = "off" if on else "cancel"
+        program, *first = self._settings.switch
+        await asked(self._programs, program, *first, *words, f"preemptmode={word}")
+        return True
+
+    async def waiting(self) -> list[WaitingJob]:
+        """Returns the jobs that wait for room and take none from guests, but for guests themselves."""
+        words = ("-h", "-r", "-a", "-t", "PD", "-S", "-p,i", "-o", WAITING_FORMAT)
+        answer = await self._ask("squeue", *words)
+        try:
+            found = read_waiting(_text(answer.output), self._groups)
+        except ValueError as error:
+            raise LrmsUnavailableError(f"Slurm's answer cannot be read: {error}") from error
+        unserved = self._preemption.unserved
+        return [
+            job
+            for job in found
+            if job.partitions & unserved and job.number not in self._guest_numbers
+        ]
+
+    def free(self) -> Mapping[str, int]:
+        """Returns the processors that no job had at the last poll, by node."""
+        groups = (group for group in self._groups if not group.away)
+        return {name: group.free_cores for group in groups for name in group.names}
 
     async def submit(self, name: str, job: LrmsJob, folder: Path) -> str:
         """Submits a job held."""
@@ -365,7 +458,7 @@ class Slurm:
                 output = OUTPUT if array is None else f"slurm-{array[0]}_{array[1]}.out"
                 streams = list(said.streams) or [f"--output={begin}/{output}"]
         arguments += [f"--chdir={begin}", *streams, f"--time={minutes}"]
-        again = self._settings.requeue and not job.once
+        again = self._settings.requeue and not job.once and not job.preemptible
         arguments.append("--requeue" if again else "--no-requeue")
         arguments += self.options(job, arguments)
         try:
@@ -505,7 +598,7 @@ class Slurm:
         ending = self._of_log(question)
         if ending is None and question.row is not None:
             fields = await self._said(question.number, question.name)
-            ending = None if fields is None else ending_of(fields, self._zone())
+            ending = None if fields is None else self._ending_of(fields)
         if ending is None and self._settings.sacct and question.number:
             ending = await self._of_accounting(question)
         return ending
@@ -521,7 +614,10 @@ class Slurm:
                 fields = await self._shown(question.number, question.name, account=account)
         except (LrmsRefusedError, UserAwayError, TimeoutError):
             return None
-        return False if fields is None else ending_of(fields, self._zone()) or True
+        return False if fields is None else self._ending_of(fields) or True
+
+    def _ending_of(self, fields: dict[str, str]) -> Ending | None:
+        return ending_of(fields, self._zone(), self._guest_partitions)
 
     def _of_log(self, question: Question) -> Ending | None:
         lines = () if self._log is None else self._log.of(self._tag(question.name))

@@ -17,10 +17,13 @@ from grms.lrms.batch.settings import AbsolutePath, BatchSettings, Word, common_f
 from grms.lrms.batch.subprocesses import Programs
 from grms.lrms.checks import Finding, FindingLevel
 from grms.lrms.native_jobs import NativeJobNotes, Watched
+from grms.lrms.preemption import FileLines, Preemption
 from grms.lrms.privileges import gains_rights
 from grms.lrms.slurm.slurm import SETTLE_S, Slurm, SlurmSettings
 from grms.lrms.slurm.slurm_check import SlurmCheck
 from grms.lrms.slurm.slurm_native_jobs import SlurmNativeJobs
+from grms.lrms.slurm.slurm_preemption import GuestPartitions
+from grms.lrms.slurm.slurm_preemption_lines import preemption_lines
 
 _SHAPE = "{processors}"
 
@@ -61,6 +64,38 @@ class WatchTable(Model):
         return self
 
 
+class PreemptionTable(Model):
+    """Guests that may be ended for other jobs.
+
+    Attributes:
+        partition: in which they run, of a lower `PriorityTier` than own jobs'; default: that of all jobs, and the daemon alone
+            ends them.
+        protected: in which those run that are protected at times; default: none is protected.
+        switch: words before `update partitionname=… preemptmode=…` that run `scontrol` with the right to do it.
+    """
+
+    partition: Word | None = None
+    protected: Word | None = None
+    switch: list[str] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _check_protected(self) -> Self:
+        if (self.protected is None) != (not self.switch):
+            raise wrong("lrms.preemption.protected and lrms.preemption.switch need each other")
+        if self.protected is not None and self.partition in {None, self.protected}:
+            raise wrong(
+                "lrms.preemption.protected needs another lrms.preemption.partition beside it"
+            )
+        if any(not word or "\0" in word for word in self.switch):
+            raise wrong("lrms.preemption.switch has words that are empty, or have a NUL character")
+        return self
+
+    @property
+    def needs_sudo(self) -> bool:
+        """Whether protection is switched through sudo."""
+        return any(Path(word).name == "sudo" for word in self.switch[:1])
+
+
 class SlurmTable(BatchSettings):
     """The table of a Slurm.
 
@@ -82,6 +117,7 @@ class SlurmTable(BatchSettings):
         completion_log: file of jobcomp/filetxt, if this host can read it.
         sacct: use `sacct` for the ends of jobs that the controller has forgotten.
         watch: jobs that users submit to Slurm itself; default: they are never touched.
+        preemption: guests that may be ended for other jobs; default: none is.
     """
 
     kind: Literal["slurm"]
@@ -100,6 +136,7 @@ class SlurmTable(BatchSettings):
     completion_log: AbsolutePath | None = None
     sacct: bool = False
     watch: WatchTable | None = None
+    preemption: PreemptionTable | None = None
 
     @property
     def slurm_programs(self) -> Programs:
@@ -132,6 +169,7 @@ class SlurmTable(BatchSettings):
         return [
             *found,
             *(["lrms.watch.programs"] if programs and gains_rights(Path(programs)) else []),
+            *(["lrms.preemption.switch"] if self.preemption and self.preemption.needs_sudo else []),
         ]
 
     def watched(self, site: LrmsSite) -> Watched | None:
@@ -147,6 +185,7 @@ class SlurmTable(BatchSettings):
 
     def of_site(self, site: str) -> SlurmSettings:
         """Returns what a site of this name says of its Slurm."""
+        guests = self.preemption
         return SlurmSettings(
             site,
             own_name(),
@@ -162,6 +201,10 @@ class SlurmTable(BatchSettings):
             sacct=self.sacct,
             watched_comment=(self.watch and self.watch.comment) or "",
             watched_partition=(self.watch and self.watch.partition) or "",
+            guests=None
+            if guests is None
+            else GuestPartitions(guests.partition or "", guests.protected or ""),
+            switch=() if guests is None else tuple(guests.switch),
         )
 
     def system(
@@ -180,8 +223,9 @@ class SlurmTable(BatchSettings):
 
 def _slurm(settings: SlurmTable, site: LrmsSite) -> BatchLrms:
     spool, deputies = settings.spool_of(site), settings.new_deputies()
+    system = settings.system(site.name, spool.account, deputies)
     return BatchLrms(
-        settings.system(site.name, spool.account, deputies),
+        system,
         spool,
         poll_s=settings.poll_s,
         settle_s=settings.settle_s,
@@ -190,6 +234,8 @@ def _slurm(settings: SlurmTable, site: LrmsSite) -> BatchLrms:
         own_user="" if settings.own_jobs == "as-daemon" else own_name(),
         watched=settings.watched(site),
         deputies=deputies,
+        preempting=None if settings.preemption is None else system,
+        unpreempted=Preemption(why="the site's file has no table lrms.preemption"),
     )
 
 
@@ -213,4 +259,10 @@ async def _check_slurm(settings: SlurmTable, site: LrmsSite, run_s: float | None
     return await common_findings(settings, site, run_s, found, _slurm)
 
 
-ADAPTER = Adapter(SlurmTable, _slurm, _check_slurm)
+async def _preemption_lines(settings: SlurmTable, site: LrmsSite) -> list[FileLines]:
+    return await preemption_lines(
+        settings.slurm_programs, settings.of_site(site.name), site.accounts, settings.configuration
+    )
+
+
+ADAPTER = Adapter(SlurmTable, _slurm, _check_slurm, _preemption_lines)

@@ -4,7 +4,8 @@
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -18,9 +19,22 @@ from grms.lrms.base import LrmsJob, LrmsRefusedError, LrmsUnavailableError
 from grms.lrms.batch.checks import shared_account
 from grms.lrms.batch.subprocesses import Answer, Programs
 from grms.lrms.checks import Finding, FindingLevel, doubt, good, missing, named_partitions
+from grms.lrms.preemption import EndedBy
 from grms.lrms.slurm.slurm import Slurm, SlurmSettings
 from grms.lrms.slurm.slurm_machine import read_limit
 from grms.lrms.slurm.slurm_native_jobs import check_rights
+from grms.lrms.slurm.slurm_nodes import SlurmRules, read_nodes
+from grms.lrms.slurm.slurm_preemption import (
+    BY_PARTITION,
+    OFF,
+    GuestPartitions,
+    PreemptedPartition,
+    PreemptionRules,
+    SlurmPreemption,
+    find_preemption,
+    read_preempted_partitions,
+    read_preemption_rules,
+)
 from grms.lrms.slurm.slurm_text import read_job
 
 PROGRAMS: Final = ("squeue", "sbatch", "scontrol", "scancel")
@@ -39,6 +53,9 @@ ACCOUNTS_TRIED: Final = 10
 """Most accounts tested; a map may have thousands."""
 
 _AS_USER: Final = 'lrms.own_jobs = "as-user", unless its users are one person'
+
+PRINTS: Final = "grms lrms preemption"
+"""Prints the lines for preemption."""
 
 CLOCK_S: Final = 3.0
 """Larger differences of clocks are reported, seconds."""
@@ -87,6 +104,7 @@ class SlurmCheck:
         found.append(clock(configuration, time.time()))
         found += await self._partitions()
         found += await self._options()
+        found += await self._preemption(configuration)
         found += await self._own()
         found += await self._lent()
         found += hidden(configuration, own=self._users is not None)
@@ -130,6 +148,43 @@ class SlurmCheck:
             options = slurm.options(LrmsJob("", 1, 60.0, partner="guest" if guest else ""))
             found.append(options_taken(what, options, await self._tested(options)))
         return found
+
+    async def _preemption(self, configuration: dict[str, str]) -> list[Finding]:
+        # Whether guests are ended for others' jobs, and by whom.
+        words = ("scontrol", "--all", "--oneliner", "show")
+        shown = [await self._asked(*words, what) for what in ("partition", "node")]
+        parts = read_preempted_partitions(_text(shown[0].output))
+        rules, guests = read_preemption_rules(configuration), self._settings.guests
+        if guests is None:
+            return [unended(rules, parts, self._settings.partitions)]
+        try:
+            groups = read_nodes(_text(shown[1].output), SlurmRules())
+        except ValueError as error:
+            return [doubt("preemption", str(error), "look at scontrol show node")]
+        found = ended_guests(rules, parts, find_preemption(rules, parts, groups, guests), guests)
+        if any(finding.level is FindingLevel.MISSING for finding in found):
+            return found
+        slurm = Slurm(self._programs, self._settings)
+        for name in guests.names:
+            guest = LrmsJob("", 1, 60.0, partner="guest", preemptible=True)
+            guest = slurm.placed(replace(guest, protected=name == guests.protected))
+            options = slurm.options(guest)
+            found.append(options_taken(f"guests in {name}", options, await self._tested(options)))
+        if guests.protected and rules.kind == BY_PARTITION:
+            found.append(await self._switched(parts[guests.protected]))
+        return found
+
+    async def _switched(self, part: PreemptedPartition) -> Finding:
+        # Sets what is there already, which changes nothing.
+        program, *first = self._settings.switch
+        mode = f"preemptmode={part.mode.lower()}"
+        words = (program, *first, "update", f"partitionname={part.name}", mode)
+        answer = await self._asked(*words)
+        if answer.code != 0:
+            text = f"guests in {part.name} cannot be protected: {_last(answer.error)}"
+            cure = f"{PRINTS} has the line for sudoers; without it leave protected and switch out"
+            return missing("protection", text, cure)
+        return good("protection", f"{part.name} can be switched; it is {part.mode} now")
 
     async def _tested(self, options: Sequence[str], account: str = "") -> Answer:
         # Only sbatch reads this script.
@@ -300,6 +355,60 @@ def options_taken(what: str, options: Sequence[str], answer: Answer) -> Finding:
         return good(what, f"would be taken with {words}")
     cure = "the options come of [lrms]: partitions, account, qos, shape, and the guests' own"
     return missing(what, f"{_last(answer.error)}; with {words}", cure)
+
+
+def unended(
+    rules: PreemptionRules, parts: Mapping[str, PreemptedPartition], own: Sequence[str]
+) -> Finding:
+    """Returns what happens to guests where the site's file says nothing: as to own jobs in these partitions."""
+    text = f"guests run to their ends, as lrms.preemption is not set ({PRINTS} has what to add)"
+    threatened = [
+        part
+        for name, part in parts.items()
+        if name in own and rules.kind == BY_PARTITION and part.mode != OFF
+    ]
+    above = sorted(
+        name for name, part in parts.items() if any(part.tier > other.tier for other in threatened)
+    )
+    if above:
+        modes = "/".join(sorted({part.mode for part in threatened}))
+        text += f"; for jobs in {', '.join(above)} Slurm ends them as it ends own jobs ({modes})"
+    return good("preemption", text)
+
+
+def ended_guests(
+    rules: PreemptionRules,
+    parts: Mapping[str, PreemptedPartition],
+    found: SlurmPreemption,
+    guests: GuestPartitions,
+) -> list[Finding]:
+    """Returns who ends guests for other jobs, and what own jobs wait for meanwhile."""
+    what, by = "preemption", found.preemption
+    lost = [name for name in guests.names if name not in parts]
+    if lost:
+        text = f"there is no partition {' nor '.join(lost)}; guests that may be ended are refused"
+        return [missing(what, text, f"{PRINTS} has the lines for slurm.conf")]
+    if by.ended_by is not EndedBy.BATCH_SYSTEM:
+        text = (
+            f"Slurm ends no guests for own jobs (PreemptMode={rules.mode}): {by.why}; the daemon cancels guests when "
+            "an own job waits for room, as long as it lives"
+        )
+        if found.unserved and guests.partition and rules.kind == BY_PARTITION:
+            text = f"{by.why}; for these the daemon cancels guests when one waits for room, as long as it lives"
+        return [doubt(what, text, f"{PRINTS} has the lines for slurm.conf")]
+    part = parts[guests.partition]
+    text = (
+        f"Slurm ends guests in {part.name} for own jobs (PreemptMode={part.mode}, PriorityTier={part.tier}): "
+        f"SIGTERM, {by.kill_s:g} s later SIGKILL"
+    )
+    findings = [good(what, text)]
+    if by.grace_s:
+        text = f"GraceTime of {part.name} is {by.grace_s:g} s: own jobs wait for it, and up to 30 s more"
+        findings.append(doubt(what, text, "GraceTime=0 in slurm.conf"))
+    if rules.exempt_s:
+        text = f"PreemptExemptTime is {rules.exempt_s:g} s: own jobs wait that long for guests that have just begun"
+        findings.append(doubt(what, text, "leave it out of slurm.conf"))
+    return findings
 
 
 def untried(line: str) -> Finding:

@@ -19,6 +19,7 @@ from grms.lrms.node_rows import NodeIndex
 from grms.lrms.nodes import Licence, NodeTable
 from grms.lrms.partitions import EVERY, Admitted, Partition, Partitions
 from grms.lrms.slurm.slurm_machine import node_names, read_limit
+from grms.lrms.slurm.slurm_preemption import PreemptionRules, read_preemption_rules
 from grms.lrms.slurm.slurm_request import read_memory
 from grms.lrms.slurm.slurm_text import read_job
 from lrms_sim.workload.requests import Memory
@@ -60,6 +61,7 @@ class SlurmRules:
         requeue: whether a job may be run again that does not say it.
         enforced: whether a job is refused that a partition does not take: `any` of its partitions has to, or `all`; else
             it waits.
+        preemption: how jobs are ended for others.
     """
 
     scheduler: str = ""
@@ -72,6 +74,7 @@ class SlurmRules:
     accounting: bool = True
     requeue: bool = True
     enforced: Literal["", "any", "all"] = ""
+    preemption: PreemptionRules = field(default_factory=PreemptionRules)
 
 
 def read_rules(text: str) -> SlurmRules | None:
@@ -94,6 +97,7 @@ def read_rules(text: str) -> SlurmRules | None:
         accounting=found.get("AccountingStorageType") != "accounting_storage/none",
         requeue=found.get("JobRequeue", "1") != "0",
         enforced=_ENFORCED.get(found.get("EnforcePartLimits", "NO"), ""),
+        preemption=read_preemption_rules(found),
     )
 
 

@@ -10,7 +10,7 @@ controller's host.
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -68,8 +68,8 @@ _OUTCOMES: Final = {
     "DEADLINE": Outcome.TIMEOUT,
     "CA": Outcome.CANCELLED,
     "CANCELLED": Outcome.CANCELLED,
-    "PR": Outcome.CANCELLED,
-    "PREEMPTED": Outcome.CANCELLED,
+    "PR": Outcome.PREEMPTED,
+    "PREEMPTED": Outcome.PREEMPTED,
     "RV": Outcome.CANCELLED,
     "REVOKED": Outcome.CANCELLED,
     "NF": Outcome.NODE_FAIL,
@@ -92,6 +92,9 @@ _TAKES_NOTHING: Final = frozenset(("ReqNodeNotAvail", "NodeDown", "PartitionDown
 """Reasons of waiting jobs that none of the nodes that work now will do for."""
 
 _HELD_REASONS: Final = frozenset(("JobHeldUser", "JobHeldAdmin"))
+
+_FORGOTTEN_KILL: Final = "JobLaunchFailure"
+"""Reason of a failure after a crash of the controller that has forgotten how it ended a job: its node has it no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +128,13 @@ def read_queue(
     prefix: str,
     processors: int,
     partitions: Sequence[str] = (),
+    preemptible: Collection[str] = (),
 ) -> Queue:
     """Parses the queue printed by squeue, rows in `TABLE_FORMAT` after the token of this call and a bar.
 
     `is_owner` says whether a job of this site, by its name, which begins with `prefix`, is its owner's; jobs
     wider than `processors` cannot start. The site's own jobs count in all partitions; others only in
-    `partitions`, if given.
+    `partitions`, if given. `preemptible` are partitions whose jobs are ended for others.
     """
     used = set(partitions)
     rows: list[JobRow] = []
@@ -147,7 +151,7 @@ def read_queue(
         elsewhere = bool(used) and used.isdisjoint(parts)
         waits = fields[2] == "PD" and _reason(fields[7]) in _CAN_START
         if ours:
-            row = _row(fields)
+            row = _row(fields, preemptible)
             rows.append(replace(row, can_start=False) if elsewhere else row)
         if waits:
             expected.append((ours, fields))
@@ -211,8 +215,9 @@ def _reason(text: str) -> str:
     return "ReqNodeNotAvail" if word.startswith("Nodes_required_for_job") else word
 
 
-def _row(fields: list[str]) -> JobRow:
+def _row(fields: list[str], preemptible: Collection[str]) -> JobRow:
     _, number, state, processors, submitted, started, ended, reason, _, nodes, *_, name = fields
+    partition = fields[11]
     phase = PHASES.get(state, LrmsPhase.UNKNOWN)
     why = _reason(reason)
     if phase is LrmsPhase.WAITING and why in _HELD_REASONS:
@@ -222,6 +227,7 @@ def _row(fields: list[str]) -> JobRow:
     end = None
     if phase is LrmsPhase.ENDED:
         end_time = _seconds(ended) or 0.0
+        state = _preempted(state, why, partition, preemptible)
         end = _end(state, start_time, end_time, reason)
     return JobRow(
         name,
@@ -234,7 +240,15 @@ def _row(fields: list[str]) -> JobRow:
         exact=end is None or end.outcome not in _INEXACT,
         reason="" if reason == "None" else reason,
         can_start=phase is LrmsPhase.WAITING and why in _CAN_START,
+        partition=partition,
+        nodes=node_names(nodes) if start_time is not None and end is None else (),
     )
+
+
+def _preempted(state: str, reason: str, partition: str, preemptible: Collection[str]) -> str:
+    # The state of an ended job, with what a controller has forgotten that died while it ended the job for another one.
+    forgotten = state in {"F", "FAILED"} and reason == _FORGOTTEN_KILL
+    return "PR" if forgotten and partition in preemptible else state
 
 
 # The queue lacks the exit code of a failure. The others may be wrong: the job's folder knows better.
@@ -278,12 +292,17 @@ def read_job(text: str) -> dict[str, str]:
     return fields
 
 
-def ending_of(fields: dict[str, str], offset: float = 0.0) -> Ending | None:
+def ending_of(
+    fields: dict[str, str], offset: float = 0.0, preemptible: Collection[str] = ()
+) -> Ending | None:
     """Returns how a job ended, from fields of `scontrol show job` or the completion log.
 
     `offset` is added, in seconds, to moments in local time. Returns `None` if the job has not ended for good.
+    `preemptible` are partitions whose jobs are ended for others.
     """
     state = fields.get("JobState", "").split(" ")[0]
+    partition = fields.get("Partition", "")
+    state = _preempted(state, fields.get("Reason", ""), partition, preemptible)
     if state not in _OUTCOMES:
         return None
     started, ended = (_moment(fields.get(name, ""), offset) for name in ("StartTime", "EndTime"))
@@ -378,10 +397,22 @@ def logged_ending(
         ending = ending_of(line.fields, offset)
         if ending is not None:
             endings.add(ending)
+    # The line of a preemption is written when it begins; a controller that forgets it then writes that the job has
+    # failed, or its node.
+    preempted = {each for each in endings if each.end.outcome is Outcome.PREEMPTED}
+    begun = {each.start_time: each.end.end_time for each in preempted}
+    endings = {
+        each
+        for each in endings
+        if each.end.outcome not in _UNDONE
+        or not 0.0 <= each.end.end_time - begun.get(each.start_time, -math.inf) <= _KILLED_S
+    }
     return endings.pop() if len(endings) == 1 else None
 
 
 _SAME_MOMENT_S = 2.0
+_KILLED_S = 300.0
+_UNDONE = frozenset((Outcome.FAILED, Outcome.NODE_FAIL))
 
 
 def read_accounting(text: str, name: str, submit_time: float | None) -> Ending | None:

@@ -8,6 +8,7 @@ import pytest
 from grms.cli.main import run_command
 from grms.lrms.adapter import Adapter
 from grms.lrms.checks import Finding, doubt, good, missing
+from grms.lrms.preemption import FileLines
 from grms.lrms.simulated.simulated import ADAPTER
 from grms.lrms.slurm.slurm_adapter import ADAPTER as SLURM
 from grms.v1 import deputy_pb2
@@ -169,3 +170,33 @@ def test_what_was_found_is_printed(
     run_command(["lrms", "check", str(path), "--run", "--timeout", "7"])
     assert "no job was run" not in capsys.readouterr().out
     assert asked == [("home", 4, None), ("home", 4, 7.0)]
+
+
+def test_lines_for_preemption(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each behind its file, with what makes it count; a batch system that ends no guests has none."""
+    path = tmp_path / "site.toml"
+    path.write_text(to_toml(document(tmp_path)))
+    assert run_command(["lrms", "preemption", str(path)]) == 0
+    assert "it ends no guests for own jobs" in capsys.readouterr().out
+    assert run_command(["lrms", "preemption", str(path), "--json"]) == 0
+    assert printed("grms-lrms-preemption", capsys.readouterr().out)["files"] == []
+
+    async def lines(_settings: Any, site: Any) -> list[FileLines]:
+        return [
+            FileLines("slurm.conf", f"for {site.name}", ("A=1", "B=2")),
+            FileLines("slurm.conf", "more", ("C=3",), "scontrol reconfigure"),
+        ]
+
+    other = Adapter(SLURM.settings, SLURM.make, None, lines)
+    monkeypatch.setattr("grms.lrms.batch_systems.KINDS", {"slurm": other})
+    path.write_text(to_toml(document(tmp_path, lrms={"kind": "slurm", "spool": str(tmp_path)})))
+    assert run_command(["lrms", "preemption", str(path)]) == 0
+    first, second = capsys.readouterr().out.split("\n\n")
+    assert first.startswith("# slurm.conf: for ")
+    assert first.endswith("\nA=1\nB=2")
+    assert second == "# slurm.conf: more\nC=3\n# then: scontrol reconfigure\n"
+    assert run_command(["lrms", "preemption", str(path), "--json"]) == 0
+    files = printed("grms-lrms-preemption", capsys.readouterr().out)["files"]
+    assert [each["then"] for each in files] == ["", "scontrol reconfigure"]

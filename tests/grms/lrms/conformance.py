@@ -11,6 +11,7 @@ import re
 import time
 import traceback
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,7 @@ from grms.lrms.base import (
     Requeued,
     Started,
 )
+from grms.lrms.preemption import EndedBy, preemption_of
 from grms.util.outcomes import Outcome
 from tests.grms.lrms.worlds import NAME, Site, World
 
@@ -265,6 +267,18 @@ async def lost_answer(site: Site) -> None:
     assert site.system.submissions == before + 1
 
 
+async def not_set_up_for_preemption(site: Site) -> None:
+    """It says that it ends no guests, and one that may be ended runs as any other; protection changes nothing."""
+    found = preemption_of(site.lrms)
+    assert (found.ended_by, found.protects) == (EndedBy.NOBODY, False)
+    assert found.why
+    site.lrms.protect(on=True)
+    job = replace(site.job(18, "true"), partner="H", preemptible=True, protected=True)
+    await site.lrms.submit(job)
+    assert (await site.ended(job.key)).end.outcome is Outcome.COMPLETED
+    assert (site.kinds(job.key), site.runs(job.key)) == (LIFE, 1)
+
+
 async def nobody_is_named(site: Site) -> None:
     """A job that was never there is none."""
     assert await site.lrms.look_up(f"{site.name}/1/998") is None
@@ -286,6 +300,7 @@ PEACEFUL = (
     cancelled_only_if_it_waits,
     held_and_released,
     requeued,
+    not_set_up_for_preemption,
     nobody_is_named,
 )
 """Scenes on one adapter at one time."""
@@ -331,6 +346,21 @@ async def preempted(site: Site) -> None:
     await asyncio.to_thread(site.world.hasten, number)
     await site.ended(job.key)
     assert site.kinds(job.key).count("Started") == 2
+
+
+async def preempted_for_good(strict: Site) -> None:
+    """A job that may not run anew ends when an urgent one takes its node, whatever its exit code, and says so."""
+    job = strict.job(33, "trap 'exit 0' TERM; sleep 300 & wait")
+    await strict.lrms.submit(job)
+    await strict.told(job.key, Started)
+    urgent = strict.world.preempt(await strict.number(job.key))
+    end = (await strict.ended(job.key)).end
+    strict.world.cancel(urgent)
+    assert (end.outcome, end.exit_code, end.signal) == (Outcome.PREEMPTED, None, None)
+    assert (strict.kinds(job.key), strict.runs(job.key)) == (LIFE, 1)
+    record = await strict.lrms.look_up(job.key)
+    assert record is not None
+    assert record.end == end
 
 
 async def node_fails(strict: Site) -> None:
@@ -477,6 +507,7 @@ async def play(world: World, other: World, folder: Path) -> dict[str, str]:
         )
         if world.preempts:
             await plays.followed(site("P", requeue=True, node=1), preempted)
+            await plays.followed(site("G", node=1), preempted_for_good)
         if world.nodes_fail:
             await plays.followed(site("F", node=2), node_fails)
     return plays.failures

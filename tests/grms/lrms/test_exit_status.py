@@ -13,6 +13,7 @@ from grms.lrms.exit_status import (
     LAUNCH,
     LAUNCH_ONCE,
     ScriptEnd,
+    as_evicted,
     ended_itself,
     is_fenced,
     read_begun_at,
@@ -330,3 +331,12 @@ def test_a_limit_that_was_reached_is_believed_where_nothing_speaks_against_it(
     end = LrmsEnd(Outcome.TIMEOUT, 100.0, 60.0)
     assert true_end(end, None, 60.0, begun=begun) == end
     assert true_end(end, None, 60.0, begun=False).outcome is Outcome.NODE_FAIL
+
+
+def test_an_end_that_its_site_has_brought_about() -> None:
+    """Cancelled for another job is preempted; what had ended before that is what it was."""
+    end = LrmsEnd(Outcome.CANCELLED, 50.0, 10.0)
+    assert as_evicted(end).outcome is Outcome.PREEMPTED
+    assert (as_evicted(end).end_time, as_evicted(end).run_time) == (50.0, 10.0)
+    done = LrmsEnd(Outcome.COMPLETED, 50.0, 10.0, 0)
+    assert as_evicted(done) is done

@@ -152,6 +152,7 @@ async def test_all_is_asked(tmp_path: Path) -> None:
         "partition": GOOD,
         "own jobs": GOOD,
         "partners' jobs": MISSING,
+        "preemption": GOOD,
         "own users": DOUBT,
         "records": DOUBT,
         "hold": GOOD,

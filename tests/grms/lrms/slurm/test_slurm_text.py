@@ -250,6 +250,7 @@ def test_one_job_is_read() -> None:
         ("NODE_FAIL", "0:0", Outcome.NODE_FAIL, None, None),
         ("OUT_OF_MEMORY", "0:125", Outcome.OUT_OF_MEMORY, None, None),
         ("CANCELLED", "0:15", Outcome.CANCELLED, None, None),
+        ("PREEMPTED", "0:0", Outcome.PREEMPTED, None, None),
     ],
 )
 def test_outcomes(
@@ -267,6 +268,43 @@ def test_outcomes(
 def test_a_requeued_job_has_not_ended(state: str) -> None:
     """The log has a line of each requeue; that is no end."""
     assert ending_of({"JobState": state, "EndTime": "100", "StartTime": "90"}) is None
+
+
+@pytest.mark.parametrize(
+    ("partition", "state", "reason", "outcome"),
+    [
+        ("guest", "F", "JobLaunchFailure", Outcome.PREEMPTED),
+        ("guest", "F", "NonZeroExitCode", Outcome.FAILED),
+        ("main", "F", "JobLaunchFailure", Outcome.FAILED),
+        ("guest", "PR", "None", Outcome.PREEMPTED),
+        ("guest", "CD", "None", Outcome.COMPLETED),
+        ("guest", "CA", "None", Outcome.CANCELLED),
+    ],
+)
+def test_guests_that_were_sent_off(
+    partition: str, state: str, reason: str, outcome: Outcome
+) -> None:
+    """Slurm says so, or has forgotten it in a crash and finds the job on no node; the queue says all of the former."""
+    row = f"{TOKEN}|9|{state}|2|1|1|9|{reason}|grid|n1|(null)|{partition}|{PREFIX}A/1/2"
+    queue = read_queue(
+        row,
+        token=TOKEN,
+        is_owner=owned,
+        prefix=PREFIX,
+        processors=16,
+        preemptible=["guest", "guestp"],
+    )
+    (found,) = queue.rows
+    assert found.end is not None
+    assert found.partition == partition
+    assert (found.end.outcome, found.end.run_time) == (outcome, 8.0)
+    assert found.exact == (outcome is not Outcome.FAILED)
+    names = {"F": "FAILED", "PR": "PREEMPTED", "CD": "COMPLETED", "CA": "CANCELLED"}
+    fields = {"JobState": names[state], "Reason": reason, "Partition": partition}
+    moments = {"StartTime": "1", "EndTime": "9", "NodeList": "n1", "ExitCode": "0:0"}
+    ending = ending_of(fields | moments, preemptible=["guest", "guestp"])
+    assert ending is not None
+    assert ending.end.outcome is outcome
 
 
 LOGGED = (
@@ -386,3 +424,22 @@ def test_every_state_has_its_phase() -> None:
 def test_a_line_without_fields_has_none() -> None:
     """As when Slurm prints something else, or nothing."""
     assert read_job("") == read_job("slurm_load_jobs error\n") == {}
+
+
+def test_a_preemption_in_the_log() -> None:
+    """It is written as it begins; a failure of the same run is how a crash has left it, another end is not."""
+    preempted = LOGGED.replace("FAILED", "PREEMPTED").replace("ExitCode=0:11", "ExitCode=0:0")
+
+    def outcome(*lines: str) -> Outcome | None:
+        found = read_log(lines, is_owner=owned, prefix=PREFIX)
+        ending = logged_ending(found, "12", SUBMITTED, 0.0)
+        return None if ending is None else ending.end.outcome
+
+    assert outcome(preempted) is Outcome.PREEMPTED
+    assert outcome(preempted, LOGGED) is Outcome.PREEMPTED
+    assert outcome(preempted, LOGGED.replace("FAILED", "NODE_FAIL")) is Outcome.PREEMPTED
+    assert outcome(preempted, LOGGED.replace("FAILED", "COMPLETED")) is None
+    much_later = LOGGED.replace("EndTime=2026-11-22T12:20:49", "EndTime=2026-11-22T12:40:49")
+    assert outcome(preempted, much_later) is None  # it has run on
+    later = LOGGED.replace("StartTime=2026-11-22T12:20:48", "StartTime=2026-11-22T12:20:49")
+    assert outcome(preempted, later) is None

@@ -13,7 +13,6 @@ from typing import Final
 from broker.model.plan import Placement
 from broker.model.workflow import Alternative
 from broker.scheduler.free_time import TOLERANCE, FreeTime, Need, View
-from broker.scheduler.lifecycle import DONE
 from broker.scheduler.records import Place
 from broker.scheduler.settings import BrokerSettings
 from broker.scheduler.state_tables import LiveTask, LiveWorkflow, StateTables
@@ -170,6 +169,6 @@ def _spent(workflow: LiveWorkflow, but: LiveTask, share: float) -> float:
             continue
         if task.placement is not None:
             spent.append(task.placement.cost)
-        elif task.state not in DONE:
+        elif not task.has_ended:
             spent.append(share * task.task.work)
     return math.fsum(spent)

@@ -33,6 +33,7 @@ from broker.scheduler.events import (
     Open,
     Register,
     Submit,
+    Update,
 )
 from broker.scheduler.invariants import check
 from broker.scheduler.lifecycle import TaskState, WorkflowState
@@ -580,3 +581,42 @@ def test_a_broker_that_is_killed_after_any_write_goes_on() -> None:
         last += 1
     assert count > 20
     assert expected["after"] == "cancelled"
+
+
+@FEW
+@given(drawn(), drawn(), st.integers(0, 2**32))
+def test_nothing_that_was_added_is_lost_whatever_happens(one: Drawn, two: Drawn, seed: int) -> None:
+    """Two workflows grow under refusals, failures, breakdowns and kills; all of both is done once, in order.
+
+    The world checks at every launch that the predecessors have ended and that no task runs twice.
+    """
+    chance = random.Random(seed)  # noqa: S311  # a test's own chance
+    made = world(seed, settings=replace(SETTINGS, runs_max=1000))
+    made.faults, made.late = chance.choice([0.0, 0.2]), chance.choice([0.0, 0.1])
+    calls: list[Event] = []
+    for name, pieces in (("one", one.pieces), ("two", two.pieces)):
+        calls.append(Open(len(calls) + 1, name, OpenWorkflow(name, (), on_failure="continue")))
+        calls += [Add(len(calls) + 1 + at, name, piece) for at, piece in enumerate(pieces)]
+    for call in calls:
+        for _ in range(chance.randint(0, 20)):
+            made.step()
+            if chance.random() < 0.03:
+                made.restart()
+            if chance.random() < 0.03:
+                name = chance.choice(["alpha", "beta"])
+                made.tell(Update(0, made.supply(name, broken=chance.random() < 0.5)))
+        made.tell(call)
+    made.faults = 0.0
+    for name in ("alpha", "beta"):
+        made.tell(Update(0, made.supply(name)))
+    for name in ("one", "two"):
+        made.tell(Close(99, name))
+    made.run()
+    flows = made.state.memory.workflows.values()
+    assert {each.state for each in flows} == {WorkflowState.COMPLETED}
+    expected = {
+        f"{name}/{task.name}" for name, flow in (("one", one), ("two", two)) for task in flow.tasks
+    }
+    assert sorted(made.completed) == sorted(expected)
+    again = StateTables(made.journal)
+    assert [shape(each) for each in again.workflows.values()] == [shape(each) for each in flows]

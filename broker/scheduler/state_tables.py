@@ -1,6 +1,7 @@
 """What the broker knows and must not forget, changed by journal records alone."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
@@ -63,6 +64,7 @@ class Booking:
         moving: begin and end of the window to which its reservations are being moved, seconds;
             `None` where they are not.
         job: what its site calls its run; empty while that is not known.
+        units: how many units it holds at each place.
     """
 
     booking: str
@@ -73,6 +75,12 @@ class Booking:
     extended: float = 0.0
     moving: tuple[float, float] | None = None
     job: str = ""
+    units: dict[Place, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self.units = {}
+        for hold in self.holds:
+            self.units[hold.place] = self.units.get(hold.place, 0) + hold.units
 
     @property
     def begin(self) -> float:
@@ -152,6 +160,9 @@ class LiveTask:
     successors: list["LiveTask"] = field(default_factory=list)
     predecessors: list["LiveTask"] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self.owner.counts[self.state] += 1
+
     @property
     def program(self) -> Program | None:
         """What it runs; `None` for nothing."""
@@ -201,7 +212,10 @@ class LiveTask:
 
     def move(self, state: TaskState) -> None:
         """Changes the state; `IllegalMove` if the table does not allow it."""
-        self.state = legal(TASK_MOVES, f"task {self.name}", self.state, state)
+        after = legal(TASK_MOVES, f"task {self.name}", self.state, state)
+        self.owner.counts[self.state] -= 1
+        self.owner.counts[after] += 1
+        self.state = after
 
 
 @dataclass(slots=True)
@@ -218,6 +232,8 @@ class LiveWorkflow:
         closed: no more tasks are added.
         additions: what was added, by name.
         arrays: the names of their elements.
+        counts: how many of its tasks are in each state.
+        launched: a task has been.
         end_time: seconds; `None` before.
         earliest_start: seconds; one that says none has its submission, as the time allowed until its due date
             counts from there.
@@ -237,6 +253,8 @@ class LiveWorkflow:
     closed: bool = True
     additions: dict[str, Addition] = field(default_factory=dict)
     arrays: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    counts: Counter[TaskState] = field(default_factory=Counter)
+    launched: bool = False
     end_time: float | None = None
     revision: int = 1
     earliest_start: float = field(init=False)
@@ -262,6 +280,12 @@ class LiveWorkflow:
     def closing(self) -> bool:
         """Whether no more of its tasks are begun."""
         return self.cancelled or self.stopped
+
+    @property
+    def wants_places(self) -> bool:
+        """Whether the next plan gives tasks of it their places."""
+        waiting = self.counts[TaskState.WAITING] + self.counts[TaskState.ENDING]
+        return waiting > 0 and not self.closing
 
     @property
     def is_open(self) -> bool:
@@ -300,7 +324,7 @@ class LiveWorkflow:
                 self.end_time = now
 
     def _state(self) -> WorkflowState:
-        states = {task.state for task in self.tasks.values()}
+        states = {state for state, count in self.counts.items() if count}
         if self.closed and states <= DONE:
             simulated = TaskState.SIMULATED in states
             return WorkflowState.SIMULATED if simulated else WorkflowState.COMPLETED
@@ -310,8 +334,7 @@ class LiveWorkflow:
             return WorkflowState.CANCELLING
         if self.failed:
             return WorkflowState.FAILING
-        launched = self.state is WorkflowState.RUNNING or any(t.runs for t in self.tasks.values())
-        return WorkflowState.RUNNING if launched else WorkflowState.ACCEPTED
+        return WorkflowState.RUNNING if self.launched else WorkflowState.ACCEPTED
 
 
 def _add_behind(task: LiveTask) -> None:
@@ -544,6 +567,7 @@ class StateTables:
         assert booking is not None
         task.move(TaskState.LAUNCHED)
         task.runs += 1
+        task.owner.launched = True
         if task.program is not None:
             task.run = Run(booking.holds[0].site, booking.reservations[0])
         task.outcome = task.exit_code = task.signal = None

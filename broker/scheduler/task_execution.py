@@ -202,6 +202,8 @@ class TaskExecution:
             freed.clear()
             return
         self._fresh, self._freed = set(), set()
+        # A booked task gains nothing by time that has become free where all of it is taken again.
+        room, known_at = self._free_time.any_room(freed), self._memory.changes
         order = sorted(
             self._ready.items(),
             key=lambda one: one[1].placement.start if one[1].placement else transaction.now,
@@ -215,8 +217,10 @@ class TaskExecution:
                 if where is not None:
                     self._fix_at(task, where, transaction)
                     del self._ready[key]
-            elif self.moves.can_move(task):
+            elif (key in fresh or room) and self.moves.can_move(task):
                 self._earlier(task, transaction, None if key in fresh else freed)
+            if known_at != self._memory.changes:
+                room, known_at = self._free_time.any_room(freed), self._memory.changes
 
     def _earlier(
         self, task: LiveTask, transaction: Transaction, freed: Collection[Place] | None

@@ -6,6 +6,12 @@ so that one whose answer got lost is repeated without becoming a second workflow
     with BrokerClient("broker.sock") as broker:
         taken = broker.submit(workflow)
         ended = broker.wait(taken.workflow_id)
+
+A workflow of which not all is known yet is opened, tasks are added to it while others run, and it is closed:
+
+    opened = broker.open(OpenWorkflow("sweep"))
+    broker.add(opened.workflow_id, [Addition(task, program)])
+    broker.close(opened.workflow_id)
 """
 
 import hashlib
@@ -24,8 +30,9 @@ from typing import Any, Final, Self
 
 import grpc
 
+from broker.model.additions import Addition, in_order
 from broker.model.program import URLS, Input, Program, check_programs
-from broker.model.workflow import Workflow
+from broker.model.workflow import OpenWorkflow, Workflow
 from broker.scheduler.records import Supply
 from broker.util.errors import CallError, InputError, unreached
 from broker.v1 import (
@@ -36,7 +43,13 @@ from broker.v1 import (
     workflow_pb2,
     workflow_pb2_grpc,
 )
-from broker.wire.convert import read_supply, write_supply, write_workflow
+from broker.wire.convert import (
+    read_supply,
+    write_additions,
+    write_open_workflow,
+    write_supply,
+    write_workflow,
+)
 from grms.client import Results
 from grms.client.answers import read_results
 from grms.daemon.backoff import Backoff, BackoffSettings, is_absent
@@ -117,6 +130,58 @@ class BrokerClient:
         )
         taken: workflow_pb2.Workflow = self._call(self._workflows.Submit, request)
         return taken
+
+    def open(self, workflow: OpenWorkflow, *, key: str | None = None) -> workflow_pb2.Workflow:
+        """Opens a workflow, to which tasks are added until it is closed.
+
+        The same `key` gives the same workflow; by default the key is new.
+
+        Raises:
+            CallError: the broker has refused, or cannot be reached in time.
+        """
+        request = workflow_pb2.OpenRequest(
+            idempotency_key=key or str(uuid.uuid4()), workflow=write_open_workflow(workflow)
+        )
+        opened: workflow_pb2.Workflow = self._call(self._workflows.Open, request)
+        return opened
+
+    def add(self, workflow_id: str, additions: Iterable[Addition]) -> workflow_pb2.AddResponse:
+        """Adds tasks, or arrays of them, to an open workflow: all, or none.
+
+        Each waits for tasks that are there already or are among these, in any order. What has been added before
+        with the same content is nothing, so that a program that was killed simply adds once more. Files here that
+        programs are given are handed over before.
+
+        Raises:
+            CallError: the broker has refused, or cannot be reached in time.
+            InputError: an alternative has times of its own, or the tasks wait for each other in a circle.
+            OSError: a file cannot be read, or a URL not be fetched.
+        """
+        known: dict[str, Input] = {}
+        given = [
+            each
+            if each.program is None
+            else replace(each, program=self._with_contents(each.program, known))
+            for each in in_order(additions)
+        ]
+        try:
+            request = workflow_pb2.AddRequest(workflow_id=workflow_id, tasks=write_additions(given))
+        except WireError as error:
+            raise InputError(str(error)) from None
+        added: workflow_pb2.AddResponse = self._call(self._workflows.Add, request)
+        return added
+
+    def close(self, workflow_id: str) -> workflow_pb2.Workflow:
+        """Ends the adding of tasks: the workflow ends with its last task. Closing once more is nothing."""
+        request = workflow_pb2.CloseRequest(workflow_id=workflow_id)
+        closed: workflow_pb2.Workflow = self._call(self._workflows.Close, request)
+        return closed
+
+    def describe(self, workflow_id: str) -> workflow_pb2.WorkflowSpec:
+        """Returns what was handed in of a workflow, with the tasks added so far, without alternatives."""
+        request = workflow_pb2.DescribeRequest(workflow_id=workflow_id)
+        spec: workflow_pb2.WorkflowSpec = self._call(self._workflows.Describe, request)
+        return spec
 
     def _with_contents(self, program: Program, known: dict[str, Input]) -> Program:
         # Each file once, however many programs are given it.

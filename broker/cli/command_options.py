@@ -12,7 +12,7 @@ from broker.cli.command_types import duration
 if TYPE_CHECKING:
     from broker.model.pool import Pool
     from broker.model.program import Program
-    from broker.model.workflow import Alternative, Workflow
+    from broker.model.workflow import Alternative, Task, Workflow
 
 TASK: Final = "command"
 """Name of the one task."""
@@ -54,7 +54,9 @@ def command_options(command: F) -> F:
                 "least ten minutes]",
             ),
             click.option(
-                "--name", help="Of the workflow.  [default: of the program, and a number]"
+                "--name",
+                help="Of the workflow; with gorba add of the task, which has to have one.  [default: of the "
+                "program, and a number]",
             ),
             click.option("-p", "--processors", type=click.IntRange(1), help="[default: 1]"),
             click.option(
@@ -111,34 +113,83 @@ def one_command(
     Raises:
         click.UsageError: an option cannot be read, or nothing of the broker could run it.
     """
-    from broker.model.program import Program  # noqa: PLC0415  # help should come at once
-    from broker.model.workflow import Task, Workflow  # noqa: PLC0415  # same
-    from lrms_sim.workload.request_words import gpus_of, memory_of  # noqa: PLC0415  # same
-    from lrms_sim.workload.requests import Request  # noqa: PLC0415  # same
+    from broker.model.workflow import Workflow  # noqa: PLC0415  # help should come at once
 
-    work, processors = float(values["work_s"]), values["processors"] or 1
     name = values["name"] or _name(words[0], values["key"])
     try:
-        request = Request(
-            tasks=processors,
-            memory=memory_of(values["memory"]) if values["memory"] else None,
-            gpus=gpus_of(values["gpus"]) if values["gpus"] else None,
-            image=values["image"] or "",
-            wall_time=values["limit_s"],
-        )
-        program = Program.of_command(
-            TASK,
-            words,
-            environment=dict(map(_variable, values["variables"])),
-            request=request,
-            inputs=dict(_file(each) for each in values["inputs"]),
-            outputs=values["results"],
-        ).limited(work)
-        alternatives = _alternatives(values["targets"], processors, pool)
-        workflow = Workflow(name, (Task(TASK, work, alternatives),))
+        program = command_program(TASK, words, values, inputs_of(values["inputs"]))
+        task = command_task(program, pool, values)
+        workflow = Workflow(name, (task,))
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     return workflow, (program,)
+
+
+def command_program(
+    task: str, words: Sequence[str], values: Mapping[str, Any], inputs: "Mapping[str, Any]"
+) -> "Program":
+    """Returns a command as the program of a task of that name; `values` are options, `inputs` those of `of_command`.
+
+    Raises:
+        ValueError: an option cannot be read, or it could run nowhere.
+    """
+    from broker.model.program import Program  # noqa: PLC0415  # see `one_command`
+    from lrms_sim.workload.request_words import gpus_of, memory_of  # noqa: PLC0415  # same
+    from lrms_sim.workload.requests import Request  # noqa: PLC0415  # same
+
+    request = Request(
+        tasks=values["processors"] or 1,
+        memory=memory_of(values["memory"]) if values["memory"] else None,
+        gpus=gpus_of(values["gpus"]) if values["gpus"] else None,
+        image=values["image"] or "",
+        wall_time=values["limit_s"],
+    )
+    return Program.of_command(
+        task,
+        words,
+        environment=dict(map(_variable, values["variables"])),
+        request=request,
+        inputs=inputs,
+        outputs=values["results"],
+    ).limited(float(values["work_s"]))
+
+
+def command_task(
+    program: "Program", pool: "Pool", values: Mapping[str, Any], before: Sequence[str] = ()
+) -> "Task":
+    """Returns the task of a command's program, which waits for those `before` and for what it is given of others.
+
+    Raises:
+        ValueError: nothing of the broker could run it.
+    """
+    from broker.model.workflow import Task  # noqa: PLC0415  # see `one_command`
+
+    given = (each.task for each in program.inputs if each.task)
+    names = tuple(dict.fromkeys([*before, *given]))
+    alternatives = _alternatives(values["targets"], values["processors"] or 1, pool)
+    return Task(program.task, float(values["work_s"]), alternatives, names)
+
+
+def inputs_of(words: Sequence[str], tasks: Sequence[str] = ()) -> dict[str, str | tuple[str, str]]:
+    """Returns the files that options name, by their names in the folder.
+
+    With the names of `tasks`, `TASK/OUTPUT` is a file that a task leaves.
+
+    Raises:
+        ValueError: one is not there.
+    """
+    found: dict[str, str | tuple[str, str]] = {}
+    for word in words:
+        name, sign, source = word.partition("=")
+        source = source if sign else word
+        makers = [task for task in tasks if source.startswith(f"{task}/")]
+        if makers:
+            task = max(makers, key=len)
+            output = source[len(task) + 1 :]
+            found[name if sign else output] = (task, output)
+        else:
+            found |= [_file(word)]
+    return found
 
 
 def _alternatives(

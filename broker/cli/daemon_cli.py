@@ -22,7 +22,7 @@ from lrms_sim.util.messages import count
 if TYPE_CHECKING:
     from broker.client import BrokerClient
     from broker.model.program import Program
-    from broker.model.workflow import Workflow
+    from broker.model.workflow import OnFailure, Workflow
     from broker.scheduler.records import Record
     from broker.v1 import plan_pb2, workflow_pb2
     from grms.daemon.journal import JournalKind
@@ -120,6 +120,12 @@ dashboard = link_command(
     help="fast, cheap, or a number from 0, fast, to 1, cheap.",
 )
 @click.option(
+    "--on-failure",
+    type=click.Choice(["finish", "terminate", "continue"]),
+    help="When a task has failed for good: finish what runs, terminate it, or continue with all that does "
+    "not wait for it.  [default: what the files say, else finish]",
+)
+@click.option(
     "--run-commands",
     "run",
     is_flag=True,
@@ -136,6 +142,7 @@ def submit(
     due_in: float | None,
     budget: float | None,
     preferred: float | None,
+    on_failure: "OnFailure | None",
     run: bool,
     **command: Any,
 ) -> None:
@@ -144,7 +151,7 @@ def submit(
     FILEs are in WfFormat (.json, .json.gz) or in Hanse's own format (.toml, .json). What resources
     they name is looked up at the broker. When the ids are printed the broker will not lose them, and has the
     files that their programs are given.
-    Due date, budget and preference hold for all of them, whatever the files say. With --key say
+    Due date, budget, preference and --on-failure hold for all of them, whatever the files say. With --key say
     the due date with --due: the same key has to be the same workflow.
 
     \b
@@ -173,6 +180,7 @@ def submit(
                 due_date=each.due_date if due is None else due,
                 budget=each.budget if budget is None else budget,
                 preference=each.preference if preferred is None else preferred,
+                on_failure=on_failure or each.on_failure,
             ),
             programs,
         )
@@ -184,10 +192,14 @@ def submit(
     for workflow, programs in submissions:
         taken.append(broker.submit(workflow, programs, key=key).workflow_id)
         click.echo(taken[-1])
-    if not wait:
-        return
+    if wait:
+        await_ends(broker, taken)
+
+
+def await_ends(broker: "BrokerClient", workflow_ids: Sequence[str]) -> None:
+    """Waits until workflows have ended, shows how, and ends the command with a status that says it."""
     status = 0
-    for workflow_id in taken:
+    for workflow_id in workflow_ids:
         ended = broker.wait(workflow_id)
         click.echo(workflow_line(ended), err=True)
         for line in failed_lines(ended):
@@ -422,7 +434,7 @@ def workflow_line(message: "workflow_pb2.Workflow") -> str:
     return (
         f"{message.workflow_id:<6} {message.name:<20} {_state(message):<10} "
         f"{message.tasks_completed + message.tasks_simulated}/{message.tasks_total} tasks, cost {message.cost:.2f}{due}"
-        f"{_because(message.reason)}"
+        f"{', open' if message.open else ''}{_because(message.reason)}"
     )
 
 

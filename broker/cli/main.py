@@ -14,6 +14,7 @@ from broker.cli.command_types import duration, moment, preference
 from broker.cli.daemon_cli import COMMANDS, show_plan
 from broker.cli.files_cli import COMMANDS as FILE_COMMANDS
 from broker.cli.generate_cli import generate
+from broker.cli.open_cli import COMMANDS as OPEN_COMMANDS
 from broker.cli.search_options import Wanted
 from broker.cli.status_cli import status
 from broker.io.import_options import ImportOptions
@@ -292,7 +293,7 @@ def validate(
         click.echo(f"valid: {count_of(count, 'workflow')}; without resources that is all to check")
 
 
-for _command in (*COMMANDS, *FILE_COMMANDS, generate, status):
+for _command in (*COMMANDS, *OPEN_COMMANDS, *FILE_COMMANDS, generate, status):
     cli.add_command(_command)
 cli.add_two_words("plan", show_plan)
 cli.set_sections(
@@ -302,10 +303,15 @@ cli.set_sections(
             "serve",
             "status",
             "submit",
+            "open",
+            "add",
+            "close",
+            "wait",
             "list",
             "watch",
             "logs",
             "fetch",
+            "record",
             "cancel",
             "plan show",
             "replan",

@@ -65,6 +65,7 @@ class WorkflowOutput(OutputModel):
     tasks: Sequence[TaskOutput]
     reason: str
     revision: int
+    open: bool = Field(description="Tasks can be added, and it does not end before it is closed.")
 
 
 class WorkflowsOutput(OutputModel):

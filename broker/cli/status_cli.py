@@ -54,7 +54,7 @@ def _show(broker: "BrokerClient", workflow: str, *, as_json: bool) -> None:
         print_json("gorba-status", of_message(message))
         return
     click.echo(workflow_line(message))
-    width = max(len(task.name) for task in message.tasks)
+    width = max((len(task.name) for task in message.tasks), default=0)
     for task in message.tasks:
         click.echo(f"  {printable(task.name):<{width}}  {task_line(task)}".rstrip())
 

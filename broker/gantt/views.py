@@ -90,6 +90,7 @@ def _workflow(live: LiveWorkflow) -> Document:
         "workflow_id": live.workflow_id,
         "name": workflow.name,
         "state": live.state.value,
+        "open": live.is_open,
         "tasks": len(live.tasks),
         "tasks_ended": sum(task.has_ended for task in live.tasks.values()),
         "submit_time_s": live.submit_time,

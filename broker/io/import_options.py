@@ -51,7 +51,8 @@ class ImportOptions:
         cores: "units": the task takes a unit of its primary resource per core used, and smaller
             resources are no alternatives; "ignore": it takes one.
         reference_mhz: clock of a machine of performance 1. Work is then run time times the recorded
-            machine's clock over this; with `None`, or an unknown clock, the run time.
+            machine's clock over this; with `None`, or an unknown clock, times its performance, which
+            is 1 where a recording has none.
         time_factor: factor on all run times; more than 0.
         work_min: least work in seconds. Recorders round, some of them to nothing, and a task
             without work cannot be planned.
@@ -93,7 +94,7 @@ class ImportOptions:
 
     def work(self, task: "RecordedTask") -> float:
         """Returns the seconds a task takes at performance 1."""
-        speed = 1.0
+        speed = task.performance
         if self.reference_mhz is not None and task.speed_mhz is not None:
             speed = task.speed_mhz / self.reference_mhz
         return max(task.run_time * speed * self.time_factor, self.work_min)

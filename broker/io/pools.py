@@ -5,7 +5,7 @@ files are read, so that workflows can be written before the pool is known.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from broker.io import moments
 from broker.io.documents import read_document
 from broker.io.task_programs import ProgramTable, program_of
+from broker.model.additions import ELEMENTS_MAX, Addition
 from broker.model.pool import KIND_DEFAULT, Pool
 from broker.model.program import Program, check_programs
 from broker.model.resources import (
@@ -26,7 +27,14 @@ from broker.model.resources import (
     Resource,
     WeeklyWindow,
 )
-from broker.model.workflow import WORK_MAX, Alternative, Demand, Task, Workflow
+from broker.model.workflow import (
+    WORK_MAX,
+    Alternative,
+    Demand,
+    OnFailure,
+    Task,
+    Workflow,
+)
 from broker.util.errors import FileError
 from grms.daemon.config_base import Model, wrong
 from grms.daemon.config_errors import mistakes_of, path_of
@@ -211,6 +219,7 @@ class _PlannedTask(Model):
     ) = None
     kind: Name | None = None
     units: Units | None = None
+    on_failure: OnFailure | None = None
 
 
 class _Task(ProgramTable, _PlannedTask):
@@ -239,12 +248,32 @@ class _Task(ProgramTable, _PlannedTask):
         return self.work or min(each or math.inf for each in self.times())
 
 
+def _elements(value: object) -> object:
+    # How many, or the arguments of each: one, or a list.
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= ELEMENTS_MAX:
+        return ((),) * value
+    if isinstance(value, list) and value:
+        found = [(each,) if isinstance(each, str) else each for each in value]
+        if all(
+            isinstance(each, list | tuple) and all(isinstance(word, str) for word in each)
+            for each in found
+        ):
+            return tuple(tuple(each) for each in found)
+    what = f"a number up to {ELEMENTS_MAX}, or a list with the arguments of each element"
+    raise wrong(f"is {shown(value)}; it must be {what}")
+
+
+class _AddedTask(_Task):
+    elements: Annotated[tuple[tuple[str, ...], ...], BeforeValidator(_elements)] = ()
+
+
 class _Workflow(Model):
     name: Name
     earliest_start: Moment = -math.inf
     due_date: Moment = math.inf
     budget: NotNegative = math.inf
     preference: Annotated[float, Field(ge=0, le=1)] = 0.5
+    on_failure: OnFailure = "finish"
     tasks: Annotated[list[_Task], Field(min_length=1)]
 
 
@@ -253,6 +282,7 @@ class _Document(Model):
     now: Moment | None = None
     resources: list[_Resource] = Field(default_factory=list)
     workflows: list[_Workflow] = Field(default_factory=list)
+    tasks: list[_AddedTask] = Field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +306,35 @@ class Document:
             FileError: a resource is unknown, a task can run nowhere, or a workflow is no DAG.
         """
         return tuple(workflow for workflow, _ in self.submissions(pool))
+
+    @property
+    def tasks_count(self) -> int:
+        """How many tasks and arrays there are that belong to no workflow here, and are added to an open one."""
+        return len(self._content.tasks)
+
+    def additions(self, pool: Pool, known: Iterable[str]) -> tuple[Addition, ...]:
+        """Returns the tasks that are added to an open workflow, which has those `known` already.
+
+        A task that is given what another leaves waits for that. Relative paths are relative to this file.
+
+        Raises:
+            FileError: a resource is unknown, a program could run nowhere, or a file of it is not there.
+        """
+        names = {resource.name for resource in pool.resources}
+        members = [*known]
+        for task in self._content.tasks:
+            numbers = range(1, len(task.elements) + 1)
+            members += [f"{task.name}/{number}" for number in numbers] or [task.name]
+        made, mistakes = [], []
+        for task in self._content.tasks:
+            try:
+                program = task.program(members, Path(self.file).parent)
+                made.append(Addition(_task(task, program, pool, names), program, task.elements))
+            except ValueError as error:
+                mistakes.append(Mistake(f"tasks.{task.name}", str(error)))
+        if mistakes:
+            raise FileError(self.file, mistakes)
+        return tuple(made)
 
     def submissions(self, pool: Pool) -> tuple[tuple[Workflow, tuple[Program, ...]], ...]:
         """Returns the workflows as `workflows` does, each with what its tasks run.
@@ -335,6 +394,7 @@ def parse_file(document: Mapping[str, Any], *, file: str) -> Document:
         raise FileError(file, found) from None
     mistakes = list(_name_mistakes(document, "resources", [r.name for r in content.resources]))
     mistakes += _name_mistakes(document, "workflows", [w.name for w in content.workflows])
+    mistakes += _name_mistakes(document, "tasks", [task.name for task in content.tasks])
     requires = {}
     for index, each in enumerate(content.resources):
         if each.name in (demand.resource for demand in each.requires):
@@ -383,7 +443,8 @@ def _task(task: _Task, program: Program | None, pool: Pool, names: set[str]) -> 
         if missing := next((name for name in each.resources if name not in names), None):
             raise ValueError(f"alternatives: {unknown('resource', missing, names)}")
     more = [each for each in _given_by(program) if each not in task.predecessors]
-    return Task(task.name, task.effort, alternatives, (*task.predecessors, *more))
+    before = (*task.predecessors, *more)
+    return Task(task.name, task.effort, alternatives, before, task.on_failure)
 
 
 def _given_by(program: Program | None) -> list[str]:
@@ -404,4 +465,5 @@ def _workflow(workflow: _Workflow, tasks: Sequence[Task]) -> Workflow:
         workflow.due_date,
         workflow.budget,
         workflow.preference,
+        workflow.on_failure,
     )

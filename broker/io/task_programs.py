@@ -192,13 +192,18 @@ def _inputs(
 ) -> Iterator[Input]:
     if isinstance(said, Mapping):
         for name, source in said.items():
-            yield _input(name, source, tasks, folder)
+            yield input_of(name, source, tasks, folder)
         return
     for source in said:
-        yield _input("", source, tasks, folder)
+        yield input_of("", source, tasks, folder)
 
 
-def _input(name: str, source: str | InputTable, tasks: Sequence[str], folder: Path) -> Input:
+def input_of(name: str, source: str | InputTable, tasks: Sequence[str], folder: Path) -> Input:
+    """Returns a file that a program is given, from what is written of it; `name` may be empty.
+
+    Raises:
+        ValueError: it is none; the text says why.
+    """
     if isinstance(source, InputTable):
         if source.file is not None:
             return _file(name, source.file, folder)

@@ -42,6 +42,7 @@ class RecordedTask:
         cores: at least 1; 1 if not recorded.
         speed_mhz: clock of its machine; `None` if unknown.
         predecessors: ids of the tasks it waits for, in the file's order.
+        performance: of its machine: work done in a second; 1 if not recorded.
     """
 
     id: str
@@ -54,6 +55,7 @@ class RecordedTask:
     arguments: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
+    performance: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,7 @@ class _Cpu(_Table):
 class _Machine(_Table):
     nodeName: _Name  # noqa: N815  # the key in the file
     cpu: _Cpu = _Cpu()
+    performance: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0  # of our own recordings
 
 
 class _Execution(_Table):
@@ -221,6 +224,7 @@ def _recorded(
 ) -> Iterator[RecordedTask]:
     runs = {run.id: run for run in execution.tasks}
     speeds = {machine.nodeName: machine.cpu.speedInMHz for machine in execution.machines}
+    performances = {machine.nodeName: machine.performance for machine in execution.machines}
     for task in specified:
         run = runs[task.id]
         machines = [*run.machines, *([run.machine] if run.machine else [])]
@@ -235,4 +239,7 @@ def _recorded(
             arguments=tuple(map(str, run.command.arguments)),
             inputs=tuple(dict.fromkeys(task.inputFiles)),
             outputs=tuple(dict.fromkeys(task.outputFiles)),
+            performance=next(
+                (performances[name] for name in machines if name in performances), 1.0
+            ),
         )

@@ -160,6 +160,8 @@ def _workflow(workflow: Workflow) -> dict[str, Any]:
         table["budget"] = workflow.budget
     if workflow.preference != 0.5:
         table["preference"] = workflow.preference
+    if workflow.on_failure != "finish":
+        table["on_failure"] = workflow.on_failure
     table["tasks"] = [_task(task) for task in workflow.tasks]
     return table
 
@@ -168,6 +170,8 @@ def _task(task: Task) -> dict[str, Any]:
     table: dict[str, Any] = {"name": task.name, "work": task.work}
     if task.predecessors:
         table["predecessors"] = list(task.predecessors)
+    if task.on_failure is not None:
+        table["on_failure"] = task.on_failure
     table["alternatives"] = [_alternative(each) for each in task.alternatives]
     return table
 

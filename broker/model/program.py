@@ -304,11 +304,12 @@ def check_programs(workflow: Workflow, programs: Sequence[Program]) -> None:
             raise ValueError(f"task {program.task!r} has two programs")
         known[program.task] = program
     for program in programs:
-        for problem in _problems(program, tasks[program.task], known):
+        for problem in problems_of(program, tasks[program.task], known):
             raise ValueError(f"task {program.task!r}: {problem}")
 
 
-def _problems(program: Program, task: Task, known: Mapping[str, Program]) -> Iterator[str]:
+def problems_of(program: Program, task: Task, known: Mapping[str, Program]) -> Iterator[str]:
+    """Yields why a task's program cannot be given what it asks for; `known` are the programs of all tasks, by name."""
     for each in program.inputs:
         if not each.task:
             continue

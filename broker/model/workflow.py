@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, get_args
 
 from broker.model.names import check_name
 
@@ -16,6 +16,13 @@ MOMENT_MAX: Final = 1e12
 
 WORK_MAX: Final = 1e10
 """Seconds: three centuries; more is a mistake, and sums lose their seconds."""
+
+OnFailure = Literal["finish", "terminate", "continue"]
+"""What becomes of a workflow when a task of it has failed for good.
+
+`finish` begins nothing more of it and waits for what runs; `terminate` ends what runs, too; `continue` gives up
+only the tasks that wait for the failed one, directly or not, and goes on with the others.
+"""
 
 CYCLE_SHOWN_MAX: Final = 20
 """Most names of a circle in an error."""
@@ -100,20 +107,24 @@ class Task:
             may say otherwise.
         alternatives: at least one; their order breaks ties.
         predecessors: names of tasks of the same workflow that end before it starts.
+        on_failure: what becomes of the workflow when it fails for good; `None` for what the workflow says.
 
     Raises:
         ValueError: the work is out of bounds, there is no alternative, two of them with times of their own
             have the same resources, a predecessor is the task itself or
-            named twice, or the name is invalid (`check_name`).
+            named twice, or the name or `on_failure` is invalid (`check_name`).
     """
 
     name: str
     work: float
     alternatives: tuple[Alternative, ...]
     predecessors: tuple[str, ...] = ()
+    on_failure: OnFailure | None = None
 
     def __post_init__(self) -> None:
         check_name("task", self.name)
+        if self.on_failure is not None:
+            _check_on_failure(f"task {self.name!r}", self.on_failure)
         self._check_work()
         if not self.alternatives:
             raise ValueError(f"task {self.name!r} has no alternative to run on")
@@ -170,6 +181,7 @@ class Workflow:
         due_date: seconds; when the last task should have ended. A soft limit (equation 2.4).
         budget: what all tasks together should cost at most. A soft limit (equation 2.3).
         preference: from 0, fast, to 1, cheap; below ½ RAS-3 takes fast resources.
+        on_failure: what becomes of it when a task that says nothing of its own has failed for good.
 
     Raises:
         ValueError: a name is not unique or invalid (`check_name`), a predecessor is missing, the
@@ -182,12 +194,13 @@ class Workflow:
     due_date: float = math.inf
     budget: float = math.inf
     preference: float = 0.5
+    on_failure: OnFailure = "finish"
 
     def __post_init__(self) -> None:
         check_name("workflow", self.name)
         where = f"workflow {self.name!r}"
-        if not self.tasks:
-            raise ValueError(f"{where} has no task")
+        self._check_count(where)
+        _check_on_failure(where, self.on_failure)
         names = [task.name for task in self.tasks]
         if len(set(names)) < len(names):
             twice = sorted(name for name, times in Counter(names).items() if times > 1)
@@ -203,6 +216,10 @@ class Workflow:
         if cycle:
             raise ValueError(f"{where}: tasks wait for each other: {cycle_words(cycle)}")
         self._check_limits(where)
+
+    def _check_count(self, where: str) -> None:
+        if not self.tasks:
+            raise ValueError(f"{where} has no task")
 
     def _check_limits(self, where: str) -> None:
         for word, value in (("earliest start", self.earliest_start), ("due date", self.due_date)):
@@ -227,6 +244,20 @@ class Workflow:
     def work(self) -> float:
         """Seconds that all tasks take, one after another, at performance 1."""
         return math.fsum(task.work for task in self.tasks)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWorkflow(Workflow):
+    """A workflow that was opened for tasks to be added, and may have none yet."""
+
+    def _check_count(self, where: str) -> None:
+        """Any number will do."""
+
+
+def _check_on_failure(where: str, word: str) -> None:
+    if word not in get_args(OnFailure):
+        said = ", ".join(get_args(OnFailure))
+        raise ValueError(f"{where}: on_failure is {word!r}; it must be one of {said}")
 
 
 def cycle_words(cycle: Sequence[str], joint: str = " → ") -> str:

@@ -9,11 +9,22 @@ from broker.rpc.frontend import Frontend, write_progress
 from broker.rpc.task_files import TaskFiles
 from broker.runtime.replanner import Searching
 from broker.scheduler.commands import (
+    ReplyAdded,
     ReplyPlan,
     ReplyResource,
     ReplyWorkflow,
 )
-from broker.scheduler.events import Cancel, Register, Remove, Replan, Submit, Update
+from broker.scheduler.events import (
+    Add,
+    Cancel,
+    Close,
+    Open,
+    Register,
+    Remove,
+    Replan,
+    Submit,
+    Update,
+)
 from broker.scheduler.lifecycle import WorkflowState
 from broker.scheduler.state import BrokerState
 from broker.scheduler.state_tables import LiveWorkflow
@@ -26,9 +37,12 @@ from broker.v1 import (
     workflow_pb2_grpc,
 )
 from broker.wire.convert import (
+    read_additions,
+    read_open_workflow,
     read_supply,
     read_workflow,
     read_workflow_state,
+    write_description,
     write_live,
     write_plan,
     write_supply,
@@ -84,6 +98,51 @@ class WorkflowService(workflow_pb2_grpc.WorkflowServiceServicer):
         event = Submit(number, request.idempotency_key, workflow, programs)
         return await self._find(context, await self._frontend.ask(context, event, _name))
 
+    async def Open(  # noqa: N802  # gRPC's name
+        self, request: workflow_pb2.OpenRequest, context: Context
+    ) -> workflow_pb2.Workflow:
+        """Takes a workflow that tasks are added to."""
+        try:
+            workflow = read_open_workflow(request.workflow)
+        except WireError as error:
+            await self._frontend.invalid(context, error)
+        event = Open(self._frontend.engine.new_id(), request.idempotency_key, workflow)
+        return await self._find(context, await self._frontend.ask(context, event, _name))
+
+    async def Add(  # noqa: N802  # gRPC's name
+        self, request: workflow_pb2.AddRequest, context: Context
+    ) -> workflow_pb2.AddResponse:
+        """Adds tasks to an open workflow."""
+        try:
+            additions = read_additions(request.tasks)
+        except WireError as error:
+            await self._frontend.invalid(context, error)
+        programs = (each.program for each in additions if each.program is not None)
+        await self._files.check(tuple(programs), context)
+        event = Add(self._frontend.engine.new_id(), request.workflow_id, additions)
+        return await self._frontend.ask(context, event, self._added)
+
+    def _added(self, answer: ReplyAdded) -> workflow_pb2.AddResponse:
+        workflow = self._frontend.engine.state.memory.workflows[answer.workflow_id]
+        return workflow_pb2.AddResponse(
+            workflow_id=answer.workflow_id,
+            tasks_new=answer.new,
+            tasks_total=len(workflow.tasks),
+        )
+
+    async def Close(  # noqa: N802  # gRPC's name
+        self, request: workflow_pb2.CloseRequest, context: Context
+    ) -> workflow_pb2.Workflow:
+        """Ends the adding of tasks."""
+        event = Close(self._frontend.engine.new_id(), request.workflow_id)
+        return await self._find(context, await self._frontend.ask(context, event, _name))
+
+    async def Describe(  # noqa: N802  # gRPC's name
+        self, request: workflow_pb2.DescribeRequest, context: Context
+    ) -> workflow_pb2.WorkflowSpec:
+        """Returns what was handed in of a workflow."""
+        return await self._seen(context, request.workflow_id, write_description)
+
     async def Get(  # noqa: N802  # gRPC's name
         self, request: workflow_pb2.GetRequest, context: Context
     ) -> workflow_pb2.Workflow:
@@ -138,9 +197,12 @@ class WorkflowService(workflow_pb2_grpc.WorkflowServiceServicer):
             self._frontend.unwatch(changed)
 
     async def _find(self, context: Context, name: str) -> workflow_pb2.Workflow:
-        def at(state: BrokerState) -> workflow_pb2.Workflow | None:
+        return await self._seen(context, name, write_live)
+
+    async def _seen(self, context: Context, name: str, write: Callable[[LiveWorkflow], T]) -> T:
+        def at(state: BrokerState) -> T | None:
             found: LiveWorkflow | None = state.find(name)
-            return None if found is None else write_live(found)
+            return None if found is None else write(found)
 
         message = await self._frontend.look(context, at)
         if message is None:

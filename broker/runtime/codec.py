@@ -7,9 +7,25 @@ are kept exactly.
 import msgspec
 from google.protobuf.message import DecodeError
 
-from broker.scheduler.records import KINDS, Record, ResourceSet, WorkflowSubmitted
+from broker.scheduler.records import (
+    KINDS,
+    Record,
+    ResourceSet,
+    TasksAdded,
+    WorkflowOpened,
+    WorkflowSubmitted,
+)
 from broker.v1 import resource_pb2, workflow_pb2
-from broker.wire.convert import read_supply, read_workflow, write_supply, write_workflow
+from broker.wire.convert import (
+    read_additions,
+    read_open_workflow,
+    read_supply,
+    read_workflow,
+    write_additions,
+    write_open_workflow,
+    write_supply,
+    write_workflow,
+)
 from grms.daemon.journal import RecordCodec
 
 
@@ -23,7 +39,23 @@ class _Set(Record, frozen=True, tag=ResourceSet.__name__):
     supply: bytes
 
 
-_STORED: dict[type[Record], type[Record]] = {WorkflowSubmitted: _Submitted, ResourceSet: _Set}
+class _Opened(Record, frozen=True, tag=WorkflowOpened.__name__):
+    workflow_id: str
+    key: str
+    workflow: bytes
+
+
+class _Added(Record, frozen=True, tag=TasksAdded.__name__):
+    workflow_id: str
+    tasks: bytes
+
+
+_STORED: dict[type[Record], type[Record]] = {
+    WorkflowSubmitted: _Submitted,
+    ResourceSet: _Set,
+    WorkflowOpened: _Opened,
+    TasksAdded: _Added,
+}
 
 
 class BrokerCodec:
@@ -52,6 +84,13 @@ def _stored(record: Record) -> Record:
     if isinstance(record, ResourceSet):
         supply = write_supply(record.supply).SerializeToString(deterministic=True)
         return _Set(record.time, supply)
+    if isinstance(record, WorkflowOpened):
+        opened = write_open_workflow(record.workflow).SerializeToString(deterministic=True)
+        return _Opened(record.time, record.workflow_id, record.key, opened)
+    if isinstance(record, TasksAdded):
+        request = workflow_pb2.AddRequest(tasks=write_additions(record.additions))
+        tasks = request.SerializeToString(deterministic=True)
+        return _Added(record.time, record.workflow_id, tasks)
     return record
 
 
@@ -63,4 +102,11 @@ def _read(record: Record) -> Record:
         return ResourceSet(
             record.time, read_supply(resource_pb2.Resource.FromString(record.supply))
         )
+    if isinstance(record, _Opened):
+        opened = workflow_pb2.WorkflowSpec.FromString(record.workflow)
+        workflow = read_open_workflow(opened)
+        return WorkflowOpened(record.time, record.workflow_id, record.key, workflow)
+    if isinstance(record, _Added):
+        added = workflow_pb2.AddRequest.FromString(record.tasks)
+        return TasksAdded(record.time, record.workflow_id, read_additions(added.tasks))
     return record

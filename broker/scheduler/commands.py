@@ -53,6 +53,14 @@ class ReplyWorkflow(Answer):
 
 
 @dataclass(frozen=True, slots=True)
+class ReplyAdded(Answer):
+    """Answers `Add`: so many of its tasks were new."""
+
+    workflow_id: str
+    new: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReplyPlan(Answer):
     """Answers `Replan` with the number of the plan to come."""
 

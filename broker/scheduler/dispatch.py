@@ -13,7 +13,6 @@ from typing import Final
 from broker.model.plan import Placement
 from broker.model.workflow import Alternative
 from broker.scheduler.free_time import TOLERANCE, FreeTime, Need, View
-from broker.scheduler.lifecycle import DONE
 from broker.scheduler.records import Place
 from broker.scheduler.settings import BrokerSettings
 from broker.scheduler.state_tables import LiveTask, LiveWorkflow, StateTables
@@ -55,15 +54,13 @@ class Dispatch:
         """
         latest = sooner_than
         unplanned = task.placement is None
-        fastest = self._fastest(task)
+        fastest = self._fastest(task) if unplanned else 1.0
         due = task.owner.workflow.due_date
         view = View(task=task)
         best: _Best | None = None
         for alternative in task.task.alternatives:
-            needs = self._free_time.needs(alternative.demands, down)
-            if needs is None or not (
-                places is None or any(need.supply.place in places for need in needs)
-            ):
+            needs = self._needs_at(places, alternative, down)
+            if needs is None:
                 continue
             run_time = needs[0].supply.resource.duration(task.task.work)
             end = now + run_time + self._settings.margin
@@ -89,6 +86,16 @@ class Dispatch:
             if ahead is not None:
                 return ahead
         return None if best is None else best[4]
+
+    def _needs_at(
+        self, places: Collection[Place] | None, alternative: Alternative, down: Collection[str]
+    ) -> list[Need] | None:
+        # With `places` only of what is at one of them, which is seen soonest.
+        if places is not None:
+            supplies = (self._memory.supplies.get(name) for name in alternative.resources)
+            if not any(each is not None and each.place in places for each in supplies):
+                return None
+        return self._free_time.needs(alternative.demands, down)
 
     def _fastest(self, task: LiveTask) -> float:
         found = 0.0
@@ -170,6 +177,6 @@ def _spent(workflow: LiveWorkflow, but: LiveTask, share: float) -> float:
             continue
         if task.placement is not None:
             spent.append(task.placement.cost)
-        elif task.state not in DONE:
+        elif not task.has_ended:
             spent.append(share * task.task.work)
     return math.fsum(spent)

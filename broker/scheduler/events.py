@@ -7,9 +7,10 @@ question gets the same answer.
 
 from dataclasses import dataclass
 
+from broker.model.additions import Addition
 from broker.model.plan import Plan
 from broker.model.program import Output, Program
-from broker.model.workflow import Workflow
+from broker.model.workflow import OpenWorkflow, Workflow
 from broker.scheduler.offers import ResourceOffer
 from broker.scheduler.records import Supply
 from grms.util.outcomes import Outcome
@@ -42,6 +43,29 @@ class Submit(Event):
     key: str
     workflow: Workflow
     programs: tuple[Program, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Open(Event):
+    """A workflow that tasks are added to. Answered by `ReplyWorkflow` or `Refuse`."""
+
+    key: str
+    workflow: OpenWorkflow
+
+
+@dataclass(frozen=True, slots=True)
+class Add(Event):
+    """Tasks for an open workflow, each after those that it waits for. Answered by `ReplyAdded` or `Refuse`."""
+
+    workflow_id: str
+    additions: tuple[Addition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Close(Event):
+    """No more tasks are added to a workflow. Answered by `ReplyWorkflow` or `Refuse`."""
+
+    workflow_id: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,11 +211,22 @@ class FreeTime:
                     name,
                     booking.begin,
                     self._until(booking),
-                    sum(hold.units for hold in booking.holds if hold.place == place),
+                    booking.units.get(place, 0),
                 )
                 for name, booking in self._memory.holding.get(place, {}).items()
             ]
         return found
+
+    def any_room(self, places: Collection[Place]) -> bool:
+        """Returns whether a unit of one of these places is free at this moment."""
+        if not places:
+            return False
+        capacities: dict[Place, int] = {}
+        for supply in self._memory.supplies.values():
+            place = supply.place
+            if place in places:
+                capacities[place] = max(capacities.get(place, 0), supply.resource.capacity)
+        return any(self._busy_now(place) < most for place, most in capacities.items())
 
     def _busy_now(self, place: Place) -> int:
         holding = self._holding(place)

@@ -1,5 +1,7 @@
 """What must always hold of what the broker knows."""
 
+from collections import Counter
+
 from broker.scheduler.lifecycle import AT_SITE, DONE, HELD
 from broker.scheduler.state_tables import StateTables
 
@@ -8,6 +10,8 @@ def check(memory: StateTables) -> None:
     """Checks everything, for tests and after a restart; `AssertionError` if it does not hold."""
     for workflow in memory.workflows.values():
         assert (memory.live.get(workflow.workflow.name) is workflow) != workflow.has_ended
+        states = Counter(task.state for task in workflow.tasks.values())
+        assert +workflow.counts == states, workflow.workflow.name
         for task in workflow.tasks.values():
             bound = task.state in HELD | AT_SITE
             assert bound == (task.booking is not None), task.name

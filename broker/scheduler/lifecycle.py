@@ -6,7 +6,7 @@ transition that is not listed is an error of this program.
 A task may return to its beginning any number of times (a reservation is refused, a resource breaks,
 a site vanishes): it is planned again and never lost. It ends COMPLETED, its program was run;
 SIMULATED, its time was kept and nothing was run; FAILED, after as many failures as configured; or
-CANCELLED, with its workflow.
+CANCELLED, with its workflow or with a predecessor that has failed.
 """
 
 from collections.abc import Mapping
@@ -49,9 +49,10 @@ WORKFLOW_MOVES: Mapping[WorkflowState, Mapping[WorkflowState, str]] = {
         WorkflowState.RUNNING: "a task is launched",
         WorkflowState.CANCELLING: "cancelled while reservations are held",
         WorkflowState.CANCELLED: "cancelled",
+        WorkflowState.COMPLETED: "closed, and no task was added",
     },
     WorkflowState.RUNNING: {
-        WorkflowState.FAILING: "a task has failed for good, others run",
+        WorkflowState.FAILING: "a task has failed for good, others run or may still begin",
         WorkflowState.CANCELLING: "cancelled while tasks run",
         WorkflowState.COMPLETED: "its last task has ended",
         WorkflowState.SIMULATED: "its last task has ended, and not every program was run",
@@ -60,7 +61,8 @@ WORKFLOW_MOVES: Mapping[WorkflowState, Mapping[WorkflowState, str]] = {
     },
     WorkflowState.FAILING: {
         WorkflowState.CANCELLING: "cancelled while tasks run",
-        WorkflowState.FAILED: "what ran has ended",
+        WorkflowState.CANCELLED: "cancelled while no task runs",
+        WorkflowState.FAILED: "its last task has ended",
     },
     WorkflowState.CANCELLING: {
         WorkflowState.CANCELLED: "what ran has ended",
@@ -75,17 +77,17 @@ WORKFLOW_MOVES: Mapping[WorkflowState, Mapping[WorkflowState, str]] = {
 TASK_MOVES: Mapping[TaskState, Mapping[TaskState, str]] = {
     TaskState.WAITING: {
         TaskState.BOOKING: "its start lies within the planning slot",
-        TaskState.CANCELLED: "its workflow is cancelled or has failed",
+        TaskState.CANCELLED: "its workflow is cancelled or has failed, or a predecessor has",
     },
     TaskState.BOOKING: {
         TaskState.BOOKED: "every resource is reserved",
         TaskState.WAITING: "refused, too late, its resource or site is gone, or a predecessor's is",
-        TaskState.CANCELLED: "its workflow is cancelled or has failed",
+        TaskState.CANCELLED: "its workflow is cancelled or has failed, or a predecessor has",
     },
     TaskState.BOOKED: {
         TaskState.LAUNCHED: "its time has come and its predecessors have ended",
         TaskState.WAITING: "too late, its resource or site is gone, or a predecessor's is",
-        TaskState.CANCELLED: "its workflow is cancelled or has failed",
+        TaskState.CANCELLED: "its workflow is cancelled or has failed, or a predecessor has",
     },
     TaskState.LAUNCHED: {
         TaskState.RUNNING: "started",

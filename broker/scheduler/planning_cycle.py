@@ -36,7 +36,6 @@ class PlanningCycle:
         self._wanted = ""
         self._wanted_since = math.inf
         self._urgent = ""
-        self._witness: LiveTask | None = None
         self._stop_sent = False
         self._planning = 0
         self._come = 0
@@ -74,12 +73,7 @@ class PlanningCycle:
 
     @property
     def _anything(self) -> bool:
-        # Mostly the task that wanted a place the last time still does.
-        known = self._witness
-        if known is None or known.owner.has_ended or not self._wants_place(known):
-            tasks = (task for task in self._memory.tasks() if self._wants_place(task))
-            known = self._witness = next(tasks, None)
-        return known is not None
+        return any(workflow.wants_places for workflow in self._memory.live.values())
 
     @staticmethod
     def _wants_place(task: LiveTask) -> bool:
@@ -163,7 +157,7 @@ class PlanningCycle:
                 left_out.add((task.owner.workflow.name, task.task.name))
         return PlanningInput(
             now=self._until,
-            workflows=tuple(each.planned for each in self._memory.live.values()),
+            workflows=tuple(each.planned for each in self._memory.live.values() if each.tasks),
             resources=tuple(
                 supply.resource
                 for supply in self._memory.supplies.values()

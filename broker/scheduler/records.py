@@ -8,10 +8,11 @@ from typing import Final
 
 import msgspec
 
+from broker.model.additions import Addition
 from broker.model.plan import Placement
 from broker.model.program import Output, Program
 from broker.model.resources import Resource
-from broker.model.workflow import Demand, Workflow
+from broker.model.workflow import Demand, OpenWorkflow, Workflow
 from broker.scheduler.lifecycle import TaskState
 from grms.util.outcomes import Outcome
 
@@ -75,6 +76,27 @@ class WorkflowSubmitted(Record, frozen=True):
     key: str
     workflow: Workflow
     programs: tuple[Program, ...]
+
+
+class WorkflowOpened(Record, frozen=True):
+    """A workflow to which tasks are added was taken; `workflow` has none."""
+
+    workflow_id: str
+    key: str
+    workflow: OpenWorkflow
+
+
+class TasksAdded(Record, frozen=True):
+    """Tasks were added to it, each after those that it waits for."""
+
+    workflow_id: str
+    additions: tuple[Addition, ...]
+
+
+class WorkflowClosed(Record, frozen=True):
+    """No more tasks are added to it."""
+
+    workflow_id: str
 
 
 class WorkflowCancelled(Record, frozen=True):

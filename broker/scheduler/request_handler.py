@@ -1,9 +1,9 @@
 """What people ask: workflows come and are cancelled, resources come, change and go."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from broker.model.workflow import Task, Workflow
+from broker.model.workflow import Task
 from broker.scheduler.commands import Refusal, Refuse, ReplyPlan, ReplyResource, ReplyWorkflow
 from broker.scheduler.events import Cancel, Offered, Register, Remove, Replan, Submit, Update
 from broker.scheduler.offers import Held, ResourceOffer, held_by_others, learned
@@ -28,6 +28,11 @@ KEY_MAX = 128
 
 SHOWN_MAX = 10
 """Most tasks named in an error."""
+
+
+def no_workflow(cause: int, word: str) -> Refuse:
+    """Returns the answer where there is no such workflow."""
+    return Refuse(cause, Refusal.NOT_FOUND, f"there is no workflow {word!r}", "workflow_id")
 
 
 class RequestHandler:
@@ -61,8 +66,7 @@ class RequestHandler:
         if refusal is not None:
             transaction.do(refusal)
             return
-        self._forget(transaction)
-        workflow_id = f"w{self._memory.workflows_count + 1}"
+        workflow_id = self.next_id(transaction)
         transaction.note(
             WorkflowSubmitted(
                 transaction.now, workflow_id, event.key, event.workflow, event.programs
@@ -76,29 +80,41 @@ class RequestHandler:
 
     def _refusal(self, event: Submit) -> Refuse | None:
         workflow = event.workflow
-        if not 1 <= len(event.key) <= KEY_MAX:
-            reason = f"the key has {len(event.key)} characters; from 1 to {KEY_MAX}"
-            return Refuse(event.id, Refusal.INVALID, reason, "idempotency_key")
-        if workflow.name in self._memory.live:
-            other = self._memory.live[workflow.name].workflow_id
-            reason = f"workflow {other} has the name {workflow.name!r} and has not ended"
-            return Refuse(event.id, Refusal.PRECONDITION, reason, "workflow.name")
-        free = self._settings.tasks_max - self._memory.tasks_open
+        refusal = self.name_refusal(event.id, event.key, workflow.name)
+        if refusal is not None:
+            return refusal
+        free = self.free
         if len(workflow.tasks) > free:
             reason = (
                 f"workflow {workflow.name!r} has {len(workflow.tasks)} tasks; {free} more can be "
                 f"taken until others have ended"
             )
             return Refuse(event.id, Refusal.EXHAUSTED, reason)
-        wrong = [at for at, task in enumerate(workflow.tasks) if not self._can_run(task)]
+        wrong = [at for at, task in enumerate(workflow.tasks) if not self.can_run(task)]
         if wrong:
-            names = [workflow.tasks[at].name for at in wrong]
+            found = [workflow.tasks[at] for at in wrong]
             field = f"workflow.tasks[{wrong[0]}]"
-            return Refuse(event.id, Refusal.INVALID, self._nowhere(workflow, names), field)
+            return Refuse(event.id, Refusal.INVALID, self.nowhere(workflow.name, found), field)
         return None
 
-    def _can_run(self, task: Task) -> bool:
-        # On a resource that is broken now, too: it may be in order again when its time comes.
+    @property
+    def free(self) -> int:
+        """How many more tasks can be taken."""
+        return self._settings.tasks_max - self._memory.tasks_open
+
+    def name_refusal(self, cause: int, key: str, name: str) -> Refuse | None:
+        """Returns why a new workflow cannot be taken under a key and a name, if it cannot."""
+        if not 1 <= len(key) <= KEY_MAX:
+            reason = f"the key has {len(key)} characters; from 1 to {KEY_MAX}"
+            return Refuse(cause, Refusal.INVALID, reason, "idempotency_key")
+        if name in self._memory.live:
+            other = self._memory.live[name].workflow_id
+            reason = f"workflow {other} has the name {name!r} and has not ended"
+            return Refuse(cause, Refusal.PRECONDITION, reason, "workflow.name")
+        return None
+
+    def can_run(self, task: Task) -> bool:
+        """Returns whether a task can run somewhere, be it on what is broken now and may be in order again then."""
         supplies = self._memory.supplies
         return any(
             all(
@@ -109,23 +125,29 @@ class RequestHandler:
             for alternative in task.alternatives
         )
 
-    def _nowhere(self, workflow: Workflow, wrong: list[str]) -> str:
-        shown = ", ".join(wrong[:SHOWN_MAX]) + (" …" if len(wrong) > SHOWN_MAX else "")
+    def nowhere(self, name: str, wrong: Sequence[Task]) -> str:
+        """Returns why tasks of a workflow of that name can run nowhere."""
+        names = [task.name for task in wrong]
+        shown = ", ".join(names[:SHOWN_MAX]) + (" …" if len(names) > SHOWN_MAX else "")
         known = list(self._memory.supplies)
         there = ", ".join(known[:SHOWN_MAX]) + (" …" if len(known) > SHOWN_MAX else "")
         wanted = {
             name
-            for task in workflow.tasks
-            if task.name in wrong
+            for task in wrong
             for alternative in task.alternatives
             for name in alternative.resources
         }
         named = sorted(wanted - set(known))[:SHOWN_MAX]
         unknown = f" (unknown: {', '.join(named)})" if named else ""
         return (
-            f"workflow {workflow.name!r}: {len(wrong)} tasks have no alternative on resources that "
+            f"workflow {name!r}: {len(wrong)} tasks have no alternative on resources that "
             f"are there and large enough{unknown}: {shown}; there are: {there or 'none'}"
         )
+
+    def next_id(self, transaction: Transaction) -> str:
+        """Makes room for one more workflow, and returns its id."""
+        self._forget(transaction)
+        return f"w{self._memory.workflows_count + 1}"
 
     def _forget(self, transaction: Transaction) -> None:
         memory = self._memory
@@ -151,8 +173,7 @@ class RequestHandler:
         """Gives up a workflow."""
         workflow = self.find(event.workflow_id)
         if workflow is None:
-            reason = f"there is no workflow {event.workflow_id!r}"
-            transaction.do(Refuse(event.id, Refusal.NOT_FOUND, reason, "workflow_id"))
+            transaction.do(no_workflow(event.id, event.workflow_id))
             return
         if not workflow.has_ended and not workflow.cancelled:
             transaction.note(WorkflowCancelled(transaction.now, workflow.workflow_id))

@@ -4,7 +4,7 @@
 nothing. The parts:
 
 - `memory`: what survives a restart, changed by journal records alone;
-- `requests`: what people ask;
+- `requests`: what people ask; with `open_workflows`: workflows that tasks are added to;
 - `execution`: the lives of tasks, from their fixed places to their ends; with `dispatch`: where what can
   begin begins now; `moves`: what is moved as something is late or takes longer than was thought; and
   `free_time`: which time of resources is free;
@@ -17,15 +17,18 @@ from typing import Any
 
 from broker.scheduler.commands import Command
 from broker.scheduler.events import (
+    Add,
     Booked,
     BookingLost,
     Cancel,
+    Close,
     Ended,
     Event,
     HandedOver,
     Moved,
     MoveRefused,
     Offered,
+    Open,
     PlanFailed,
     PlanFound,
     Refused,
@@ -42,6 +45,7 @@ from broker.scheduler.events import (
     Tick,
     Update,
 )
+from broker.scheduler.open_workflows import OpenWorkflows
 from broker.scheduler.planning_cycle import PlanningCycle
 from broker.scheduler.records import Record
 from broker.scheduler.request_handler import RequestHandler
@@ -77,10 +81,14 @@ class BrokerState:
             self.memory, settings, self.cycle, self._execution
         )
         execution, cycle = self._execution, self.cycle
+        growing = OpenWorkflows(self.memory, cycle, requests)
         self._handlers: dict[type[Event], Callable[[Any, Transaction], None]] = {
             Restarted: execution.take_up,
             Tick: lambda _event, _transaction: None,
             Submit: requests.submit,
+            Open: growing.open,
+            Add: growing.add,
+            Close: growing.close,
             Cancel: requests.cancel,
             Replan: requests.replan,
             Register: requests.register,

@@ -1,12 +1,14 @@
 """What the broker knows and must not forget, changed by journal records alone."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from broker.model.additions import Addition
 from broker.model.plan import Placement
 from broker.model.program import Output, Program
-from broker.model.workflow import Task, Workflow
+from broker.model.workflow import OnFailure, Task, Workflow
 from broker.scheduler.lifecycle import (
     DONE,
     TASK_ENDS,
@@ -38,9 +40,12 @@ from broker.scheduler.records import (
     TaskMoved,
     TaskMoving,
     TaskRefused,
+    TasksAdded,
     TaskStarted,
     WorkflowCancelled,
+    WorkflowClosed,
     WorkflowForgotten,
+    WorkflowOpened,
     WorkflowSubmitted,
 )
 from grms.util.outcomes import Outcome
@@ -59,6 +64,7 @@ class Booking:
         moving: begin and end of the window to which its reservations are being moved, seconds;
             `None` where they are not.
         job: what its site calls its run; empty while that is not known.
+        units: how many units it holds at each place.
     """
 
     booking: str
@@ -69,6 +75,12 @@ class Booking:
     extended: float = 0.0
     moving: tuple[float, float] | None = None
     job: str = ""
+    units: dict[Place, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self.units = {}
+        for hold in self.holds:
+            self.units[hold.place] = self.units.get(hold.place, 0) + hold.units
 
     @property
     def begin(self) -> float:
@@ -125,6 +137,7 @@ class LiveTask:
         exit_code: of its program in that; `None` for none or unknown.
         signal: that ended that; `None` for none or unknown.
         outputs: that its program has left.
+        failed_before: a task that it waits for, directly or not, and that has failed for good; `None` for none.
     """
 
     owner: "LiveWorkflow"
@@ -143,8 +156,12 @@ class LiveTask:
     exit_code: int | None = None
     signal: int | None = None
     outputs: tuple[Output, ...] = ()
+    failed_before: "LiveTask | None" = None
     successors: list["LiveTask"] = field(default_factory=list)
     predecessors: list["LiveTask"] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.owner.counts[self.state] += 1
 
     @property
     def program(self) -> Program | None:
@@ -162,6 +179,32 @@ class LiveTask:
         return self.state in TASK_ENDS
 
     @property
+    def on_failure(self) -> OnFailure:
+        """What becomes of its workflow when it has failed for good."""
+        return self.task.on_failure or self.owner.workflow.on_failure
+
+    def waiting_for_it(self) -> "list[LiveTask]":
+        """Returns all tasks that wait for it, directly or not, each once."""
+        found: dict[int, LiveTask] = {}
+        open_ones = [*self.successors]
+        while open_ones:
+            task = open_ones.pop()
+            if id(task) not in found:
+                found[id(task)] = task
+                open_ones += task.successors
+        return list(found.values())
+
+    def give_up(self, failed: "LiveTask | None") -> None:
+        """Cancels it, as soon as it holds nothing, for the failure of a task that it waits for; `None` for none."""
+        if failed is None:
+            return
+        self.failed_before = failed
+        if self.state is TaskState.WAITING:
+            self.reason = f"waits for {failed.task.name!r}, which has failed"
+            self.placement = None
+            self.move(TaskState.CANCELLED)
+
+    @property
     def plannable(self) -> bool:
         """Whether the next plan gives it its place."""
         ending = self.state is TaskState.ENDING and not self.owner.closing
@@ -169,7 +212,10 @@ class LiveTask:
 
     def move(self, state: TaskState) -> None:
         """Changes the state; `IllegalMove` if the table does not allow it."""
-        self.state = legal(TASK_MOVES, f"task {self.name}", self.state, state)
+        after = legal(TASK_MOVES, f"task {self.name}", self.state, state)
+        self.owner.counts[self.state] -= 1
+        self.owner.counts[after] += 1
+        self.state = after
 
 
 @dataclass(slots=True)
@@ -181,9 +227,16 @@ class LiveWorkflow:
         tasks: by name, in their order.
         cancelled: its end was asked for.
         failed: a task has failed for good.
+        stopped: no more of its tasks are begun, as one has failed.
+        growing: it was opened for tasks to be added.
+        closed: no more tasks are added.
+        additions: what was added, by name.
+        arrays: the names of their elements.
+        counts: how many of its tasks are in each state.
+        launched: a task has been.
         end_time: seconds; `None` before.
-        planned: the workflow as planners see it: one that says no earliest start has that of its
-            submission, as the time allowed until its due date counts from there.
+        earliest_start: seconds; one that says none has its submission, as the time allowed until its due date
+            counts from there.
     """
 
     workflow_id: str
@@ -195,20 +248,62 @@ class LiveWorkflow:
     state: WorkflowState = WorkflowState.ACCEPTED
     cancelled: bool = False
     failed: bool = False
+    stopped: bool = False
+    growing: bool = False
+    closed: bool = True
+    additions: dict[str, Addition] = field(default_factory=dict)
+    arrays: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    counts: Counter[TaskState] = field(default_factory=Counter)
+    launched: bool = False
     end_time: float | None = None
     revision: int = 1
-    planned: Workflow = field(init=False)
+    earliest_start: float = field(init=False)
+    _planned: Workflow | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        said = self.workflow.earliest_start > -math.inf
-        self.planned = (
-            self.workflow if said else replace(self.workflow, earliest_start=self.submit_time)
-        )
+        said = self.workflow.earliest_start
+        self.earliest_start = said if said > -math.inf else self.submit_time
+
+    @property
+    def planned(self) -> Workflow:
+        """The workflow as planners see it, with the tasks that it has now."""
+        if self._planned is None:
+            tasks = tuple(task.task for task in self.tasks.values())
+            self._planned = replace(self.workflow, tasks=tasks, earliest_start=self.earliest_start)
+        return self._planned
+
+    def changed_tasks(self) -> None:
+        """Lets planners see other tasks from now on."""
+        self._planned = None
 
     @property
     def closing(self) -> bool:
         """Whether no more of its tasks are begun."""
-        return self.cancelled or self.failed
+        return self.cancelled or self.stopped
+
+    @property
+    def wants_places(self) -> bool:
+        """Whether the next plan gives tasks of it their places."""
+        waiting = self.counts[TaskState.WAITING] + self.counts[TaskState.ENDING]
+        return waiting > 0 and not self.closing
+
+    @property
+    def is_open(self) -> bool:
+        """Whether tasks can be added."""
+        return not (self.closed or self.closing)
+
+    def add(self, task: Task, program: Program | None) -> "LiveTask":
+        """Adds a task after those that it waits for."""
+        made = self.tasks[task.name] = LiveTask(self, task)
+        if program is not None:
+            self.programs[task.name] = program
+        for name in task.predecessors:
+            before = self.tasks[name]
+            made.predecessors.append(before)
+            before.successors.append(made)
+            if made.state is TaskState.WAITING:
+                made.give_up(before if before.state is TaskState.FAILED else before.failed_before)
+        return made
 
     @property
     def has_ended(self) -> bool:
@@ -229,18 +324,29 @@ class LiveWorkflow:
                 self.end_time = now
 
     def _state(self) -> WorkflowState:
-        states = {task.state for task in self.tasks.values()}
-        if states <= DONE:
+        states = {state for state, count in self.counts.items() if count}
+        if self.closed and states <= DONE:
             simulated = TaskState.SIMULATED in states
             return WorkflowState.SIMULATED if simulated else WorkflowState.COMPLETED
-        if states <= TASK_ENDS:
+        if not self.is_open and states <= TASK_ENDS:
             return WorkflowState.CANCELLED if self.cancelled else WorkflowState.FAILED
         if self.cancelled:
             return WorkflowState.CANCELLING
         if self.failed:
             return WorkflowState.FAILING
-        launched = self.state is WorkflowState.RUNNING or any(t.runs for t in self.tasks.values())
-        return WorkflowState.RUNNING if launched else WorkflowState.ACCEPTED
+        return WorkflowState.RUNNING if self.launched else WorkflowState.ACCEPTED
+
+
+def _add_behind(task: LiveTask) -> None:
+    # As `_find_behind`, for a task that nothing waits for yet.
+    changed = [task]
+    while changed:
+        after = changed.pop()
+        for before in after.predecessors:
+            behind = after.task.work + after.behind
+            if behind > before.behind and not before.has_ended:
+                before.behind = behind
+                changed.append(before)
 
 
 def _find_behind(tasks: list[LiveTask]) -> None:
@@ -318,6 +424,8 @@ class StateTables:
         match record:
             case WorkflowSubmitted():
                 self._submitted(record)
+            case WorkflowOpened() | TasksAdded() | WorkflowClosed():
+                self._grown(record)
             case WorkflowCancelled():
                 workflow = self.workflows[record.workflow_id]
                 workflow.cancelled = True
@@ -343,8 +451,33 @@ class StateTables:
             case _:
                 raise AssertionError(record)
 
+    def _grown(self, record: WorkflowOpened | TasksAdded | WorkflowClosed) -> None:
+        if isinstance(record, WorkflowOpened):
+            opened = LiveWorkflow(
+                record.workflow_id, record.key, record.workflow, {}, record.time, growing=True
+            )
+            opened.closed = False
+            self._take(opened)
+        elif isinstance(record, TasksAdded):
+            self._added(record)
+        else:
+            workflow = self.workflows[record.workflow_id]
+            workflow.closed = True
+            self._changed(workflow, record.time)
+
+    def _added(self, record: TasksAdded) -> None:
+        # That changes no state of the workflow, which is open.
+        workflow = self.workflows[record.workflow_id]
+        for addition in record.additions:
+            for task, program in addition.tasks(workflow.arrays):
+                _add_behind(workflow.add(task, program))
+            if addition.elements:
+                workflow.arrays[addition.task.name] = addition.names
+            workflow.additions[addition.task.name] = addition
+        workflow.changed_tasks()
+        workflow.revision += 1
+
     def _submitted(self, record: WorkflowSubmitted) -> None:
-        self.workflows_count = max(self.workflows_count, int(record.workflow_id[1:]))
         programs = {program.task: program for program in record.programs}
         workflow = LiveWorkflow(
             record.workflow_id, record.key, record.workflow, programs, record.time
@@ -355,6 +488,10 @@ class StateTables:
                 task.predecessors.append(workflow.tasks[name])
                 workflow.tasks[name].successors.append(task)
         _find_behind(list(workflow.tasks.values()))
+        self._take(workflow)
+
+    def _take(self, workflow: LiveWorkflow) -> None:
+        self.workflows_count = max(self.workflows_count, int(workflow.workflow_id[1:]))
         self.workflows[workflow.workflow_id] = workflow
         self.live[workflow.workflow.name] = workflow
         self.by_key[workflow.key] = workflow
@@ -417,7 +554,7 @@ class StateTables:
             case TaskFreed():
                 self._give_up(task, record.booking, keep=True)
                 task.reason = record.reason
-                task.move(TaskState.CANCELLED if task.owner.closing else TaskState.WAITING)
+                self._freed(task)
             case TaskEnded():
                 self._ended(record, task)
             case _:
@@ -430,6 +567,7 @@ class StateTables:
         assert booking is not None
         task.move(TaskState.LAUNCHED)
         task.runs += 1
+        task.owner.launched = True
         if task.program is not None:
             task.run = Run(booking.holds[0].site, booking.reservations[0])
         task.outcome = task.exit_code = task.signal = None
@@ -437,10 +575,8 @@ class StateTables:
     @staticmethod
     def _refused(task: LiveTask, resource: str) -> None:
         left = tuple(each for each in task.task.alternatives if each.primary != resource)
-        task.task = narrowed = replace(task.task, alternatives=left)
-        planned = task.owner.planned
-        tasks = (narrowed if each.name == narrowed.name else each for each in planned.tasks)
-        task.owner.planned = replace(planned, tasks=tuple(tasks))
+        task.task = replace(task.task, alternatives=left)
+        task.owner.changed_tasks()
 
     @staticmethod
     def _handed_over(task: LiveTask, job: str) -> None:
@@ -502,3 +638,13 @@ class StateTables:
             )
         if record.state is TaskState.FAILED:
             task.owner.failed = True
+            if task.on_failure == "continue":
+                for after in task.waiting_for_it():
+                    after.give_up(task)
+            else:
+                task.owner.stopped = True
+
+    @staticmethod
+    def _freed(task: LiveTask) -> None:
+        over = task.owner.closing or task.failed_before is not None
+        task.move(TaskState.CANCELLED if over else TaskState.WAITING)

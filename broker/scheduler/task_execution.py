@@ -89,6 +89,13 @@ def _inputs(program: Program, owner: LiveWorkflow) -> tuple[Input, ...] | None:
     return tuple(found)
 
 
+def _needed(task: LiveTask) -> frozenset[str]:
+    # What is added later may be given any output of an open workflow's tasks.
+    if task.owner.growing:
+        return frozenset(() if task.program is None else task.program.outputs)
+    return needed_outputs(task.owner.programs.values(), task.task.name)
+
+
 class TaskExecution:
     """Executes tasks; `down` are the sites that do not answer, `moves` moves reservations."""
 
@@ -161,7 +168,7 @@ class TaskExecution:
         # Notes a task that can begin before its time.
         if not self._settings.early or any(b.state not in DONE for b in task.predecessors):
             return
-        soonest = task.owner.planned.earliest_start
+        soonest = task.owner.earliest_start
         if soonest > transaction.now:
             self._wake(task, soonest)
             return
@@ -195,6 +202,8 @@ class TaskExecution:
             freed.clear()
             return
         self._fresh, self._freed = set(), set()
+        # A booked task gains nothing by time that has become free where all of it is taken again.
+        room, known_at = self._free_time.any_room(freed), self._memory.changes
         order = sorted(
             self._ready.items(),
             key=lambda one: one[1].placement.start if one[1].placement else transaction.now,
@@ -208,8 +217,10 @@ class TaskExecution:
                 if where is not None:
                     self._fix_at(task, where, transaction)
                     del self._ready[key]
-            elif self.moves.can_move(task):
+            elif (key in fresh or room) and self.moves.can_move(task):
                 self._earlier(task, transaction, None if key in fresh else freed)
+            if known_at != self._memory.changes:
+                room, known_at = self._free_time.any_room(freed), self._memory.changes
 
     def _earlier(
         self, task: LiveTask, transaction: Transaction, freed: Collection[Place] | None
@@ -324,7 +335,7 @@ class TaskExecution:
             task.name,
             task.start_time,
             inputs or (),
-            needed_outputs(task.owner.programs.values(), task.task.name),
+            _needed(task),
         )
 
     # --- giving up -----------------------------------------------------------------------------
@@ -342,7 +353,7 @@ class TaskExecution:
 
     def _again(self, task: LiveTask, transaction: Transaction, reason: str) -> None:
         self._orphaned.append((task, f"waits for {task.task.name!r}, which is planned again"))
-        if not task.owner.closing:
+        if not (task.owner.closing or task.has_ended):
             self._cycle.want(transaction, reason)
 
     def end(self, task: LiveTask, transaction: Transaction, reason: str) -> None:
@@ -496,10 +507,19 @@ class TaskExecution:
         elif state is TaskState.FAILED:
             times = f" {task.failures} times" if task.failures > 1 else ""
             reason = f"task {task.task.name!r} has failed{times}"
-            self.close(task.owner, transaction, running=False, reason=reason)
+            self._failed(task, transaction, reason)
         else:
             transaction.touched.append(task)  # a plan may have given it its next place already
             self._again(task, transaction, f"{task.name}: {reason or event.outcome.value}")
+
+    def _failed(self, task: LiveTask, transaction: Transaction, reason: str) -> None:
+        if task.on_failure != "continue":
+            running = task.on_failure == "terminate"
+            self.close(task.owner, transaction, running=running, reason=reason)
+            return
+        for after in task.waiting_for_it():
+            if after.state in HELD:
+                self.free(after, transaction, reason)
 
     def _after(self, task: LiveTask, event: Ended) -> tuple[TaskState, bool]:
         outcome = event.outcome

@@ -10,6 +10,13 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class OnFailure(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ON_FAILURE_UNSPECIFIED: _ClassVar[OnFailure]
+    ON_FAILURE_FINISH: _ClassVar[OnFailure]
+    ON_FAILURE_TERMINATE: _ClassVar[OnFailure]
+    ON_FAILURE_CONTINUE: _ClassVar[OnFailure]
+
 class WorkflowState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     WORKFLOW_STATE_UNSPECIFIED: _ClassVar[WorkflowState]
@@ -35,6 +42,10 @@ class TaskState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     TASK_STATE_FAILED: _ClassVar[TaskState]
     TASK_STATE_CANCELLED: _ClassVar[TaskState]
     TASK_STATE_SIMULATED: _ClassVar[TaskState]
+ON_FAILURE_UNSPECIFIED: OnFailure
+ON_FAILURE_FINISH: OnFailure
+ON_FAILURE_TERMINATE: OnFailure
+ON_FAILURE_CONTINUE: OnFailure
 WORKFLOW_STATE_UNSPECIFIED: WorkflowState
 WORKFLOW_STATE_ACCEPTED: WorkflowState
 WORKFLOW_STATE_RUNNING: WorkflowState
@@ -71,7 +82,7 @@ class Alternative(_message.Message):
     def __init__(self, demands: _Optional[_Iterable[_Union[Demand, _Mapping]]] = ...) -> None: ...
 
 class TaskSpec(_message.Message):
-    __slots__ = ("name", "work_s", "alternatives", "predecessors", "program", "needs", "limit_s", "task_outputs", "rerun")
+    __slots__ = ("name", "work_s", "alternatives", "predecessors", "program", "needs", "limit_s", "task_outputs", "rerun", "on_failure", "elements")
     NAME_FIELD_NUMBER: _ClassVar[int]
     WORK_S_FIELD_NUMBER: _ClassVar[int]
     ALTERNATIVES_FIELD_NUMBER: _ClassVar[int]
@@ -81,6 +92,8 @@ class TaskSpec(_message.Message):
     LIMIT_S_FIELD_NUMBER: _ClassVar[int]
     TASK_OUTPUTS_FIELD_NUMBER: _ClassVar[int]
     RERUN_FIELD_NUMBER: _ClassVar[int]
+    ON_FAILURE_FIELD_NUMBER: _ClassVar[int]
+    ELEMENTS_FIELD_NUMBER: _ClassVar[int]
     name: str
     work_s: float
     alternatives: _containers.RepeatedCompositeFieldContainer[Alternative]
@@ -90,7 +103,15 @@ class TaskSpec(_message.Message):
     limit_s: float
     task_outputs: _containers.RepeatedCompositeFieldContainer[TaskOutput]
     rerun: Rerun
-    def __init__(self, name: _Optional[str] = ..., work_s: _Optional[float] = ..., alternatives: _Optional[_Iterable[_Union[Alternative, _Mapping]]] = ..., predecessors: _Optional[_Iterable[str]] = ..., program: _Optional[_Union[_request_pb2.Program, _Mapping]] = ..., needs: _Optional[_Union[_request_pb2.Needs, _Mapping]] = ..., limit_s: _Optional[float] = ..., task_outputs: _Optional[_Iterable[_Union[TaskOutput, _Mapping]]] = ..., rerun: _Optional[_Union[Rerun, _Mapping]] = ...) -> None: ...
+    on_failure: OnFailure
+    elements: _containers.RepeatedCompositeFieldContainer[Arguments]
+    def __init__(self, name: _Optional[str] = ..., work_s: _Optional[float] = ..., alternatives: _Optional[_Iterable[_Union[Alternative, _Mapping]]] = ..., predecessors: _Optional[_Iterable[str]] = ..., program: _Optional[_Union[_request_pb2.Program, _Mapping]] = ..., needs: _Optional[_Union[_request_pb2.Needs, _Mapping]] = ..., limit_s: _Optional[float] = ..., task_outputs: _Optional[_Iterable[_Union[TaskOutput, _Mapping]]] = ..., rerun: _Optional[_Union[Rerun, _Mapping]] = ..., on_failure: _Optional[_Union[OnFailure, str]] = ..., elements: _Optional[_Iterable[_Union[Arguments, _Mapping]]] = ...) -> None: ...
+
+class Arguments(_message.Message):
+    __slots__ = ("arguments",)
+    ARGUMENTS_FIELD_NUMBER: _ClassVar[int]
+    arguments: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, arguments: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class TaskOutput(_message.Message):
     __slots__ = ("name", "task", "output")
@@ -113,20 +134,22 @@ class Rerun(_message.Message):
     def __init__(self, runs: _Optional[int] = ..., exit_codes: _Optional[_Iterable[int]] = ..., outcomes: _Optional[_Iterable[_Union[_request_pb2.Outcome, str]]] = ...) -> None: ...
 
 class WorkflowSpec(_message.Message):
-    __slots__ = ("name", "tasks", "earliest_start_s", "due_date_s", "budget", "preference")
+    __slots__ = ("name", "tasks", "earliest_start_s", "due_date_s", "budget", "preference", "on_failure")
     NAME_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     EARLIEST_START_S_FIELD_NUMBER: _ClassVar[int]
     DUE_DATE_S_FIELD_NUMBER: _ClassVar[int]
     BUDGET_FIELD_NUMBER: _ClassVar[int]
     PREFERENCE_FIELD_NUMBER: _ClassVar[int]
+    ON_FAILURE_FIELD_NUMBER: _ClassVar[int]
     name: str
     tasks: _containers.RepeatedCompositeFieldContainer[TaskSpec]
     earliest_start_s: float
     due_date_s: float
     budget: float
     preference: float
-    def __init__(self, name: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskSpec, _Mapping]]] = ..., earliest_start_s: _Optional[float] = ..., due_date_s: _Optional[float] = ..., budget: _Optional[float] = ..., preference: _Optional[float] = ...) -> None: ...
+    on_failure: OnFailure
+    def __init__(self, name: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskSpec, _Mapping]]] = ..., earliest_start_s: _Optional[float] = ..., due_date_s: _Optional[float] = ..., budget: _Optional[float] = ..., preference: _Optional[float] = ..., on_failure: _Optional[_Union[OnFailure, str]] = ...) -> None: ...
 
 class Task(_message.Message):
     __slots__ = ("name", "state", "demands", "start_time_s", "end_time_s", "cost", "runs", "reason", "outcome", "exit_code", "signal", "job", "outputs", "has_program")
@@ -171,7 +194,7 @@ class TaskFile(_message.Message):
     def __init__(self, name: _Optional[str] = ..., size_bytes: _Optional[int] = ..., sha256: _Optional[bytes] = ...) -> None: ...
 
 class Workflow(_message.Message):
-    __slots__ = ("workflow_id", "name", "state", "submit_time_s", "end_time_s", "due_date_s", "budget", "completion_s", "cost", "tasks_total", "tasks_completed", "tasks", "reason", "revision", "tasks_simulated")
+    __slots__ = ("workflow_id", "name", "state", "submit_time_s", "end_time_s", "due_date_s", "budget", "completion_s", "cost", "tasks_total", "tasks_completed", "tasks", "reason", "revision", "tasks_simulated", "open")
     WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -187,6 +210,7 @@ class Workflow(_message.Message):
     REASON_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
     TASKS_SIMULATED_FIELD_NUMBER: _ClassVar[int]
+    OPEN_FIELD_NUMBER: _ClassVar[int]
     workflow_id: str
     name: str
     state: WorkflowState
@@ -202,7 +226,8 @@ class Workflow(_message.Message):
     reason: str
     revision: int
     tasks_simulated: int
-    def __init__(self, workflow_id: _Optional[str] = ..., name: _Optional[str] = ..., state: _Optional[_Union[WorkflowState, str]] = ..., submit_time_s: _Optional[float] = ..., end_time_s: _Optional[float] = ..., due_date_s: _Optional[float] = ..., budget: _Optional[float] = ..., completion_s: _Optional[float] = ..., cost: _Optional[float] = ..., tasks_total: _Optional[int] = ..., tasks_completed: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ..., reason: _Optional[str] = ..., revision: _Optional[int] = ..., tasks_simulated: _Optional[int] = ...) -> None: ...
+    open: bool
+    def __init__(self, workflow_id: _Optional[str] = ..., name: _Optional[str] = ..., state: _Optional[_Union[WorkflowState, str]] = ..., submit_time_s: _Optional[float] = ..., end_time_s: _Optional[float] = ..., due_date_s: _Optional[float] = ..., budget: _Optional[float] = ..., completion_s: _Optional[float] = ..., cost: _Optional[float] = ..., tasks_total: _Optional[int] = ..., tasks_completed: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ..., reason: _Optional[str] = ..., revision: _Optional[int] = ..., tasks_simulated: _Optional[int] = ..., open: bool = ...) -> None: ...
 
 class SubmitRequest(_message.Message):
     __slots__ = ("idempotency_key", "workflow")
@@ -211,6 +236,44 @@ class SubmitRequest(_message.Message):
     idempotency_key: str
     workflow: WorkflowSpec
     def __init__(self, idempotency_key: _Optional[str] = ..., workflow: _Optional[_Union[WorkflowSpec, _Mapping]] = ...) -> None: ...
+
+class OpenRequest(_message.Message):
+    __slots__ = ("idempotency_key", "workflow")
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_FIELD_NUMBER: _ClassVar[int]
+    idempotency_key: str
+    workflow: WorkflowSpec
+    def __init__(self, idempotency_key: _Optional[str] = ..., workflow: _Optional[_Union[WorkflowSpec, _Mapping]] = ...) -> None: ...
+
+class AddRequest(_message.Message):
+    __slots__ = ("workflow_id", "tasks")
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    workflow_id: str
+    tasks: _containers.RepeatedCompositeFieldContainer[TaskSpec]
+    def __init__(self, workflow_id: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskSpec, _Mapping]]] = ...) -> None: ...
+
+class AddResponse(_message.Message):
+    __slots__ = ("workflow_id", "tasks_new", "tasks_total")
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    TASKS_NEW_FIELD_NUMBER: _ClassVar[int]
+    TASKS_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    workflow_id: str
+    tasks_new: int
+    tasks_total: int
+    def __init__(self, workflow_id: _Optional[str] = ..., tasks_new: _Optional[int] = ..., tasks_total: _Optional[int] = ...) -> None: ...
+
+class CloseRequest(_message.Message):
+    __slots__ = ("workflow_id",)
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    workflow_id: str
+    def __init__(self, workflow_id: _Optional[str] = ...) -> None: ...
+
+class DescribeRequest(_message.Message):
+    __slots__ = ("workflow_id",)
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    workflow_id: str
+    def __init__(self, workflow_id: _Optional[str] = ...) -> None: ...
 
 class GetRequest(_message.Message):
     __slots__ = ("workflow_id",)

@@ -46,6 +46,26 @@ class WorkflowServiceStub(object):
                 request_serializer=broker_dot_v1_dot_workflow__pb2.SubmitRequest.SerializeToString,
                 response_deserializer=broker_dot_v1_dot_workflow__pb2.Workflow.FromString,
                 _registered_method=True)
+        self.Open = channel.unary_unary(
+                '/broker.v1.WorkflowService/Open',
+                request_serializer=broker_dot_v1_dot_workflow__pb2.OpenRequest.SerializeToString,
+                response_deserializer=broker_dot_v1_dot_workflow__pb2.Workflow.FromString,
+                _registered_method=True)
+        self.Add = channel.unary_unary(
+                '/broker.v1.WorkflowService/Add',
+                request_serializer=broker_dot_v1_dot_workflow__pb2.AddRequest.SerializeToString,
+                response_deserializer=broker_dot_v1_dot_workflow__pb2.AddResponse.FromString,
+                _registered_method=True)
+        self.Close = channel.unary_unary(
+                '/broker.v1.WorkflowService/Close',
+                request_serializer=broker_dot_v1_dot_workflow__pb2.CloseRequest.SerializeToString,
+                response_deserializer=broker_dot_v1_dot_workflow__pb2.Workflow.FromString,
+                _registered_method=True)
+        self.Describe = channel.unary_unary(
+                '/broker.v1.WorkflowService/Describe',
+                request_serializer=broker_dot_v1_dot_workflow__pb2.DescribeRequest.SerializeToString,
+                response_deserializer=broker_dot_v1_dot_workflow__pb2.WorkflowSpec.FromString,
+                _registered_method=True)
         self.Get = channel.unary_unary(
                 '/broker.v1.WorkflowService/Get',
                 request_serializer=broker_dot_v1_dot_workflow__pb2.GetRequest.SerializeToString,
@@ -95,6 +115,42 @@ class WorkflowServiceServicer(object):
         """Takes a workflow. The answer is durable; the same key has the same answer.
         FAILED_PRECONDITION where a live workflow has that name, RESOURCE_EXHAUSTED at the limit of
         tasks, UNAVAILABLE while the daemon stops or its journal cannot be written.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Open(self, request, context):
+        """Takes a workflow without tasks, which are added to it until it is closed. The answer is durable; the same key
+        has the same answer. Refusals are those of `Submit`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Add(self, request, context):
+        """Adds tasks to an open workflow, all of them or none. The answer is durable. A task waits for tasks that are
+        there already, or come before it in the same call, and can begin at once. One that has been added with the same
+        content is nothing, so that a call is repeated without harm.
+        INVALID_ARGUMENT where another task has the name, or a task waits for one that is not there,
+        FAILED_PRECONDITION where there are new tasks and the workflow is closed, was cancelled or has failed,
+        RESOURCE_EXHAUSTED at the limit of tasks.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Close(self, request, context):
+        """Ends the adding of tasks: the workflow ends with its last task, or now where all have ended. The answer is
+        durable. Closing what is closed is nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Describe(self, request, context):
+        """Returns what was handed in of a workflow, with all tasks that have been added so far, arrays written out, and
+        without alternatives.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -157,6 +213,26 @@ def add_WorkflowServiceServicer_to_server(servicer, server):
                     servicer.Submit,
                     request_deserializer=broker_dot_v1_dot_workflow__pb2.SubmitRequest.FromString,
                     response_serializer=broker_dot_v1_dot_workflow__pb2.Workflow.SerializeToString,
+            ),
+            'Open': grpc.unary_unary_rpc_method_handler(
+                    servicer.Open,
+                    request_deserializer=broker_dot_v1_dot_workflow__pb2.OpenRequest.FromString,
+                    response_serializer=broker_dot_v1_dot_workflow__pb2.Workflow.SerializeToString,
+            ),
+            'Add': grpc.unary_unary_rpc_method_handler(
+                    servicer.Add,
+                    request_deserializer=broker_dot_v1_dot_workflow__pb2.AddRequest.FromString,
+                    response_serializer=broker_dot_v1_dot_workflow__pb2.AddResponse.SerializeToString,
+            ),
+            'Close': grpc.unary_unary_rpc_method_handler(
+                    servicer.Close,
+                    request_deserializer=broker_dot_v1_dot_workflow__pb2.CloseRequest.FromString,
+                    response_serializer=broker_dot_v1_dot_workflow__pb2.Workflow.SerializeToString,
+            ),
+            'Describe': grpc.unary_unary_rpc_method_handler(
+                    servicer.Describe,
+                    request_deserializer=broker_dot_v1_dot_workflow__pb2.DescribeRequest.FromString,
+                    response_serializer=broker_dot_v1_dot_workflow__pb2.WorkflowSpec.SerializeToString,
             ),
             'Get': grpc.unary_unary_rpc_method_handler(
                     servicer.Get,
@@ -243,6 +319,114 @@ class WorkflowService(object):
             '/broker.v1.WorkflowService/Submit',
             broker_dot_v1_dot_workflow__pb2.SubmitRequest.SerializeToString,
             broker_dot_v1_dot_workflow__pb2.Workflow.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Open(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/broker.v1.WorkflowService/Open',
+            broker_dot_v1_dot_workflow__pb2.OpenRequest.SerializeToString,
+            broker_dot_v1_dot_workflow__pb2.Workflow.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Add(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/broker.v1.WorkflowService/Add',
+            broker_dot_v1_dot_workflow__pb2.AddRequest.SerializeToString,
+            broker_dot_v1_dot_workflow__pb2.AddResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Close(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/broker.v1.WorkflowService/Close',
+            broker_dot_v1_dot_workflow__pb2.CloseRequest.SerializeToString,
+            broker_dot_v1_dot_workflow__pb2.Workflow.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Describe(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/broker.v1.WorkflowService/Describe',
+            broker_dot_v1_dot_workflow__pb2.DescribeRequest.SerializeToString,
+            broker_dot_v1_dot_workflow__pb2.WorkflowSpec.FromString,
             options,
             channel_credentials,
             insecure,

@@ -44,6 +44,26 @@ class WorkflowServiceStub:
     FAILED_PRECONDITION where a live workflow has that name, RESOURCE_EXHAUSTED at the limit of
     tasks, UNAVAILABLE while the daemon stops or its journal cannot be written.
     """
+    Open: _grpc.UnaryUnaryMultiCallable[_workflow_pb2.OpenRequest, _workflow_pb2.Workflow]
+    """Takes a workflow without tasks, which are added to it until it is closed. The answer is durable; the same key
+    has the same answer. Refusals are those of `Submit`.
+    """
+    Add: _grpc.UnaryUnaryMultiCallable[_workflow_pb2.AddRequest, _workflow_pb2.AddResponse]
+    """Adds tasks to an open workflow, all of them or none. The answer is durable. A task waits for tasks that are
+    there already, or come before it in the same call, and can begin at once. One that has been added with the same
+    content is nothing, so that a call is repeated without harm.
+    INVALID_ARGUMENT where another task has the name, or a task waits for one that is not there,
+    FAILED_PRECONDITION where there are new tasks and the workflow is closed, was cancelled or has failed,
+    RESOURCE_EXHAUSTED at the limit of tasks.
+    """
+    Close: _grpc.UnaryUnaryMultiCallable[_workflow_pb2.CloseRequest, _workflow_pb2.Workflow]
+    """Ends the adding of tasks: the workflow ends with its last task, or now where all have ended. The answer is
+    durable. Closing what is closed is nothing.
+    """
+    Describe: _grpc.UnaryUnaryMultiCallable[_workflow_pb2.DescribeRequest, _workflow_pb2.WorkflowSpec]
+    """Returns what was handed in of a workflow, with all tasks that have been added so far, arrays written out, and
+    without alternatives.
+    """
     Get: _grpc.UnaryUnaryMultiCallable[_workflow_pb2.GetRequest, _workflow_pb2.Workflow]
     """Returns one workflow with its tasks. NOT_FOUND where it is not remembered."""
     List: _grpc.UnaryUnaryMultiCallable[_workflow_pb2.ListRequest, _workflow_pb2.ListResponse]
@@ -75,6 +95,26 @@ class WorkflowServiceAsyncStub(WorkflowServiceStub):
     """Takes a workflow. The answer is durable; the same key has the same answer.
     FAILED_PRECONDITION where a live workflow has that name, RESOURCE_EXHAUSTED at the limit of
     tasks, UNAVAILABLE while the daemon stops or its journal cannot be written.
+    """
+    Open: _aio.UnaryUnaryMultiCallable[_workflow_pb2.OpenRequest, _workflow_pb2.Workflow]  # type: ignore[assignment]
+    """Takes a workflow without tasks, which are added to it until it is closed. The answer is durable; the same key
+    has the same answer. Refusals are those of `Submit`.
+    """
+    Add: _aio.UnaryUnaryMultiCallable[_workflow_pb2.AddRequest, _workflow_pb2.AddResponse]  # type: ignore[assignment]
+    """Adds tasks to an open workflow, all of them or none. The answer is durable. A task waits for tasks that are
+    there already, or come before it in the same call, and can begin at once. One that has been added with the same
+    content is nothing, so that a call is repeated without harm.
+    INVALID_ARGUMENT where another task has the name, or a task waits for one that is not there,
+    FAILED_PRECONDITION where there are new tasks and the workflow is closed, was cancelled or has failed,
+    RESOURCE_EXHAUSTED at the limit of tasks.
+    """
+    Close: _aio.UnaryUnaryMultiCallable[_workflow_pb2.CloseRequest, _workflow_pb2.Workflow]  # type: ignore[assignment]
+    """Ends the adding of tasks: the workflow ends with its last task, or now where all have ended. The answer is
+    durable. Closing what is closed is nothing.
+    """
+    Describe: _aio.UnaryUnaryMultiCallable[_workflow_pb2.DescribeRequest, _workflow_pb2.WorkflowSpec]  # type: ignore[assignment]
+    """Returns what was handed in of a workflow, with all tasks that have been added so far, arrays written out, and
+    without alternatives.
     """
     Get: _aio.UnaryUnaryMultiCallable[_workflow_pb2.GetRequest, _workflow_pb2.Workflow]  # type: ignore[assignment]
     """Returns one workflow with its tasks. NOT_FOUND where it is not remembered."""
@@ -116,6 +156,50 @@ class WorkflowServiceServicer(metaclass=_abc_1.ABCMeta):
         """Takes a workflow. The answer is durable; the same key has the same answer.
         FAILED_PRECONDITION where a live workflow has that name, RESOURCE_EXHAUSTED at the limit of
         tasks, UNAVAILABLE while the daemon stops or its journal cannot be written.
+        """
+
+    @_abc_1.abstractmethod
+    def Open(
+        self,
+        request: _workflow_pb2.OpenRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_workflow_pb2.Workflow, _abc.Awaitable[_workflow_pb2.Workflow]]:
+        """Takes a workflow without tasks, which are added to it until it is closed. The answer is durable; the same key
+        has the same answer. Refusals are those of `Submit`.
+        """
+
+    @_abc_1.abstractmethod
+    def Add(
+        self,
+        request: _workflow_pb2.AddRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_workflow_pb2.AddResponse, _abc.Awaitable[_workflow_pb2.AddResponse]]:
+        """Adds tasks to an open workflow, all of them or none. The answer is durable. A task waits for tasks that are
+        there already, or come before it in the same call, and can begin at once. One that has been added with the same
+        content is nothing, so that a call is repeated without harm.
+        INVALID_ARGUMENT where another task has the name, or a task waits for one that is not there,
+        FAILED_PRECONDITION where there are new tasks and the workflow is closed, was cancelled or has failed,
+        RESOURCE_EXHAUSTED at the limit of tasks.
+        """
+
+    @_abc_1.abstractmethod
+    def Close(
+        self,
+        request: _workflow_pb2.CloseRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_workflow_pb2.Workflow, _abc.Awaitable[_workflow_pb2.Workflow]]:
+        """Ends the adding of tasks: the workflow ends with its last task, or now where all have ended. The answer is
+        durable. Closing what is closed is nothing.
+        """
+
+    @_abc_1.abstractmethod
+    def Describe(
+        self,
+        request: _workflow_pb2.DescribeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_workflow_pb2.WorkflowSpec, _abc.Awaitable[_workflow_pb2.WorkflowSpec]]:
+        """Returns what was handed in of a workflow, with all tasks that have been added so far, arrays written out, and
+        without alternatives.
         """
 
     @_abc_1.abstractmethod

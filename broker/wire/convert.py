@@ -1,13 +1,14 @@
 """Workflows, resources and plans as messages of `broker.v1`, and back."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, Final
 
+from broker.model.additions import Addition
 from broker.model.program import Program, check_programs
 from broker.model.resources import Calendar, PriceRule, Resource, WeeklyWindow
-from broker.model.workflow import Alternative, Demand, Task, Workflow
+from broker.model.workflow import Alternative, Demand, OnFailure, OpenWorkflow, Task, Workflow
 from broker.scheduler.lifecycle import TaskState, WorkflowState
 from broker.scheduler.records import Supply
 from broker.scheduler.state_tables import LiveTask, LiveWorkflow, StateTables
@@ -26,6 +27,23 @@ ALTERNATIVES_SHARED: Final = 65_536
 # --- workflows -----------------------------------------------------------------------------------
 
 
+_ON_FAILURE: Final[dict[OnFailure, workflow_pb2.OnFailure]] = {
+    "finish": workflow_pb2.ON_FAILURE_FINISH,
+    "terminate": workflow_pb2.ON_FAILURE_TERMINATE,
+    "continue": workflow_pb2.ON_FAILURE_CONTINUE,
+}
+
+
+def _read_on_failure(number: int) -> OnFailure | None:
+    # `None` where nothing is said.
+    if number == workflow_pb2.ON_FAILURE_UNSPECIFIED:
+        return None
+    for word, value in _ON_FAILURE.items():
+        if value == number:
+            return word
+    raise ValueError(f"on_failure is {number}, a word of a later version")
+
+
 def read_workflow(spec: workflow_pb2.WorkflowSpec) -> tuple[Workflow, tuple[Program, ...]]:
     """Returns a workflow and what its tasks run.
 
@@ -37,6 +55,7 @@ def read_workflow(spec: workflow_pb2.WorkflowSpec) -> tuple[Workflow, tuple[Prog
     tasks, programs = [], []
     for index, task in enumerate(spec.tasks):
         try:
+            _check_single(task)
             tasks.append(_read_task(task))
             programs.append(read_program(task))
         except ValueError as error:
@@ -45,10 +64,8 @@ def read_workflow(spec: workflow_pb2.WorkflowSpec) -> tuple[Workflow, tuple[Prog
         workflow = Workflow(
             spec.name,
             tuple(tasks),
-            spec.earliest_start_s if spec.HasField("earliest_start_s") else -math.inf,
-            spec.due_date_s if spec.HasField("due_date_s") else math.inf,
-            spec.budget if spec.HasField("budget") else math.inf,
-            spec.preference if spec.HasField("preference") else 0.5,
+            *_read_limits(spec),
+            _read_on_failure(spec.on_failure) or "finish",
         )
         there = tuple(each for each in programs if each is not None)
         check_programs(workflow, there)
@@ -57,11 +74,60 @@ def read_workflow(spec: workflow_pb2.WorkflowSpec) -> tuple[Workflow, tuple[Prog
     return workflow, there
 
 
+def _check_single(task: workflow_pb2.TaskSpec) -> None:
+    if task.elements:
+        raise ValueError(f"task {task.name!r} is an array, which is added to an open workflow")
+
+
+def _read_limits(spec: workflow_pb2.WorkflowSpec) -> tuple[float, float, float, float]:
+    # Earliest start, due date, budget, preference.
+    return (
+        spec.earliest_start_s if spec.HasField("earliest_start_s") else -math.inf,
+        spec.due_date_s if spec.HasField("due_date_s") else math.inf,
+        spec.budget if spec.HasField("budget") else math.inf,
+        spec.preference if spec.HasField("preference") else 0.5,
+    )
+
+
+def read_open_workflow(spec: workflow_pb2.WorkflowSpec) -> OpenWorkflow:
+    """Returns a workflow that tasks are added to.
+
+    Raises:
+        WireError: it is none, or has tasks already.
+    """
+    if not spec.name:
+        raise WireError("workflow.name", "the workflow has no name")
+    if spec.tasks:
+        raise WireError("workflow.tasks", "a workflow is opened without tasks; add them then")
+    try:
+        said = _read_on_failure(spec.on_failure) or "finish"
+        return OpenWorkflow(spec.name, (), *_read_limits(spec), said)
+    except ValueError as error:
+        raise WireError("workflow", str(error)) from error
+
+
+def read_additions(specs: Iterable[workflow_pb2.TaskSpec]) -> tuple[Addition, ...]:
+    """Returns tasks that are added to a workflow.
+
+    Raises:
+        WireError: one of them is none; the text says why, with names.
+    """
+    found = []
+    for index, task in enumerate(specs):
+        elements = tuple(tuple(each.arguments) for each in task.elements)
+        try:
+            found.append(Addition(_read_task(task), read_program(task), elements))
+        except ValueError as error:
+            raise WireError(f"tasks[{index}]", str(error)) from error
+    return tuple(found)
+
+
 def _read_task(task: workflow_pb2.TaskSpec) -> Task:
     # Thousands of tasks run on "every resource of that kind": what is equal becomes one object.
     alone = workflow_pb2.TaskSpec(alternatives=task.alternatives)
     alternatives = _read_alternatives(alone.SerializeToString(deterministic=True))
-    return Task(task.name, task.work_s, alternatives, tuple(task.predecessors))
+    said = _read_on_failure(task.on_failure)
+    return Task(task.name, task.work_s, alternatives, tuple(task.predecessors), said)
 
 
 @lru_cache(maxsize=LISTS_SHARED)
@@ -84,20 +150,29 @@ def write_workflow(
     Raises:
         WireError: an alternative has a duration or a set-up of its own, which a broker does not take.
     """
-    timed = next((task for task in workflow.tasks if task.timed), None)
-    if timed is not None:
-        text = (
-            f"task {timed.name!r} of {workflow.name!r} has seconds or a set-up for an alternative, which "
-            "a broker does not plan with: give it work instead, or plan it by gorba plan"
-        )
-        raise WireError("workflow", text)
     by_task = {program.task: program for program in programs}
-    spec = workflow_pb2.WorkflowSpec(name=workflow.name)
+    spec = _write_limits(workflow)
+    additions = [Addition(task, by_task.get(task.name)) for task in workflow.tasks]
+    spec.tasks.extend(write_additions(additions, of=f" of {workflow.name!r}"))
+    return spec
+
+
+def write_additions(additions: Iterable[Addition], of: str = "") -> Iterator[workflow_pb2.TaskSpec]:
+    """Yields tasks as they are handed in; `of` says in errors of what.
+
+    Raises:
+        WireError: an alternative has a duration or a set-up of its own, which a broker does not take.
+    """
     written: dict[int, workflow_pb2.TaskSpec] = {}
-    for task in workflow.tasks:
-        made = spec.tasks.add(
-            name=task.name, work_s=task.work, predecessors=list(task.predecessors)
-        )
+    for addition in additions:
+        task = addition.task
+        if task.timed:
+            text = (
+                f"task {task.name!r}{of} has seconds or a set-up for an alternative, which "
+                "a broker does not plan with: give it work instead, or plan it by gorba plan"
+            )
+            raise WireError("workflow", text)
+        made = _write_task(task)
         shared = id(task.alternatives)
         if shared not in written:
             written[shared] = workflow_pb2.TaskSpec()
@@ -105,8 +180,35 @@ def write_workflow(
                 demands = write_demands(alternative.demands)
                 written[shared].alternatives.add().demands.extend(demands)
         made.MergeFrom(written[shared])
-        if task.name in by_task:
-            write_program(made, by_task[task.name])
+        if addition.program is not None:
+            write_program(made, addition.program)
+        for arguments in addition.elements:
+            made.elements.add(arguments=arguments)
+        yield made
+
+
+def _write_task(task: Task) -> workflow_pb2.TaskSpec:
+    made = workflow_pb2.TaskSpec(
+        name=task.name, work_s=task.work, predecessors=list(task.predecessors)
+    )
+    if task.on_failure is not None:
+        made.on_failure = _ON_FAILURE[task.on_failure]
+    return made
+
+
+def write_description(live: LiveWorkflow) -> workflow_pb2.WorkflowSpec:
+    """Returns what was handed in of a workflow, with the tasks that it has now, without alternatives."""
+    spec = _write_limits(live.workflow)
+    for member in live.tasks.values():
+        made = _write_task(member.task)
+        if member.program is not None:
+            write_program(made, member.program)
+        spec.tasks.append(made)
+    return spec
+
+
+def _write_limits(workflow: Workflow) -> workflow_pb2.WorkflowSpec:
+    spec = workflow_pb2.WorkflowSpec(name=workflow.name)
     if workflow.earliest_start > -math.inf:
         spec.earliest_start_s = workflow.earliest_start
     if workflow.due_date < math.inf:
@@ -114,7 +216,14 @@ def write_workflow(
     if workflow.budget < math.inf:
         spec.budget = workflow.budget
     spec.preference = workflow.preference
+    if workflow.on_failure != "finish":
+        spec.on_failure = _ON_FAILURE[workflow.on_failure]
     return spec
+
+
+def write_open_workflow(workflow: OpenWorkflow) -> workflow_pb2.WorkflowSpec:
+    """Returns a workflow that tasks are added to, as it is opened."""
+    return _write_limits(workflow)
 
 
 def write_demands(demands: Iterable[Demand]) -> list[workflow_pb2.Demand]:
@@ -138,6 +247,7 @@ def write_live(live: LiveWorkflow, *, tasks: bool = True) -> workflow_pb2.Workfl
         tasks=[write_task(task) for task in members] if tasks else [],
         reason=_reason(members),
         revision=live.revision,
+        open=live.is_open,
     )
     if live.end_time is not None:
         message.end_time_s = live.end_time
@@ -145,7 +255,7 @@ def write_live(live: LiveWorkflow, *, tasks: bool = True) -> workflow_pb2.Workfl
         message.due_date_s = live.workflow.due_date
     if live.workflow.budget < math.inf:
         message.budget = live.workflow.budget
-    if len(placed) == len(members):
+    if placed and len(placed) == len(members):
         message.completion_s = max(placement.end for placement in placed)
     return message
 

@@ -21,6 +21,8 @@ from broker.scheduler.records import (
     TaskFixed,
     TaskFreed,
     TaskLaunched,
+    TasksAdded,
+    WorkflowOpened,
     WorkflowSubmitted,
 )
 
@@ -186,7 +188,7 @@ def register(client: BrokerClient, *supplies: Supply) -> None:
         client.register(supply)
 
 
-def check_history(journal: Path) -> dict[str, int]:
+def check_history(journal: Path) -> dict[str, int]:  # noqa: C901  # one case for each kind of record
     """Checks the whole journal: precedence, and that no task was completed twice.
 
     Returns:
@@ -196,6 +198,7 @@ def check_history(journal: Path) -> dict[str, int]:
     names: dict[str, str] = {}
     before: dict[str, list[str]] = {}
     completed: dict[str, float] = {}
+    grown: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {}
     with Journal(journal) as opened:
         for record in opened.records():
             if isinstance(record, WorkflowSubmitted):
@@ -204,6 +207,16 @@ def check_history(journal: Path) -> dict[str, int]:
                     before[f"{flow.name}/{task.name}"] = [
                         f"{flow.name}/{each}" for each in task.predecessors
                     ]
+            elif isinstance(record, WorkflowOpened):
+                grown[record.workflow_id] = (record.workflow.name, {})
+            elif isinstance(record, TasksAdded):
+                name, arrays = grown[record.workflow_id]
+                for addition in record.additions:
+                    for task, _ in addition.tasks(arrays):
+                        assert f"{name}/{task.name}" not in before, "added twice"
+                        before[f"{name}/{task.name}"] = [f"{name}/{e}" for e in task.predecessors]
+                    if addition.elements:
+                        arrays[addition.task.name] = addition.names
             elif isinstance(record, TaskFixed):
                 names[record.booking] = "/".join(record.placement.key)
             elif isinstance(record, TaskLaunched):

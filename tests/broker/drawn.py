@@ -73,6 +73,7 @@ def workflows(draw: st.DrawFn, name: str, pool: tuple[Resource, ...]) -> Workflo
                     for one in alternatives
                 ),
                 tuple(before),
+                draw(st.sampled_from([None, "finish", "terminate", "continue"])),
             )
         )
     return Workflow(
@@ -82,4 +83,5 @@ def workflows(draw: st.DrawFn, name: str, pool: tuple[Resource, ...]) -> Workflo
         draw(MOMENTS | st.just(math.inf)),
         draw(st.floats(0, 1e6) | st.just(math.inf)),
         draw(st.floats(0, 1)),
+        draw(st.sampled_from(["finish", "terminate", "continue"])),
     )

@@ -1,5 +1,7 @@
 """A small problem that everything which plans can be tried on: it takes milliseconds."""
 
+from typing import Any
+
 from broker.model.problem import Problem
 from broker.model.resources import Resource
 from broker.model.workflow import Alternative, Task, Workflow
@@ -12,7 +14,7 @@ POOL = (
 EVERYWHERE = tuple(Alternative.of(each.name) for each in POOL)
 
 
-def flow(name: str, count: int, **limits: float) -> Workflow:
+def flow(name: str, count: int, **limits: Any) -> Workflow:
     """Returns a workflow: every task but the first waits for the one before the previous."""
     tasks = tuple(
         Task(f"t{n}", 2.0 + n % 3, EVERYWHERE, (f"t{n - 2}",) if n > 1 else ())

@@ -3,6 +3,7 @@
 import signal
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,7 +15,9 @@ import structlog
 
 from broker.client import BrokerClient, CallError
 from broker.daemon import DaemonError, serve
+from broker.model.additions import Addition
 from broker.model.resources import Resource
+from broker.model.workflow import Alternative, OpenWorkflow, Task
 from broker.runtime.journal import Journal, JournalError
 from broker.scheduler.records import ResourceSet, Supply
 from broker.v1 import workflow_pb2
@@ -97,6 +100,39 @@ def test_what_ran_over_a_kill_is_taken_up_by_its_id(tmp_path: Path) -> None:
         assert len(client.workflows()) == 1
         process.end(signal.SIGTERM)
     assert set(check_history(tmp_path / "broker.journal").values()) == {1}
+
+
+def test_what_is_added_while_the_broker_is_killed_is_there_once(tmp_path: Path) -> None:
+    """Two add to one workflow, one by one, over two kills; each task is taken once, and runs once."""
+    config = configure(tmp_path, "[simulation]\nshortest = 0.5\n")
+    alternatives = tuple(Alternative.of(name) for name in NAMES)
+
+    def added(which: str) -> None:
+        with BrokerClient(tmp_path / "gorba.sock", timeout_s=300) as own:
+            for number in range(40):
+                before = (f"{which}{number - 1}",) if number % 4 else ()
+                own.add("flow", [Addition(Task(f"{which}{number}", 0.05, alternatives, before))])
+
+    with serving(config) as (process, client), ThreadPoolExecutor(2) as pool:
+        register(client, *POOL)
+        opened = client.open(OpenWorkflow("flow", ()), key="once")
+        adding = [pool.submit(added, which) for which in "xy"]
+        for some in (10, 30):
+            assert any(seen.tasks_total >= some for seen in client.watch("flow"))
+            process.end(signal.SIGKILL)
+            process.start()
+            until_back(client)
+        for each in adding:
+            each.result(300)
+        assert client.open(OpenWorkflow("flow", ()), key="once").workflow_id == opened.workflow_id
+        seen = client.get("flow")
+        assert (seen.tasks_total, seen.open, len(client.workflows())) == (80, True, 1)
+        client.close("flow")
+        assert client.wait("flow").state == SIMULATED
+        process.end(signal.SIGTERM)
+    launches = check_history(tmp_path / "broker.journal")
+    assert set(launches) == {f"flow/{which}{number}" for which in "xy" for number in range(40)}
+    assert set(launches.values()) == {1}
 
 
 def test_failed_runs_and_refused_bookings_are_tried_again(tmp_path: Path) -> None:

@@ -65,9 +65,9 @@ class SlurmSite(SiteProcess):
 
 
 @contextmanager
-def two_slurms(folder: Path) -> Iterator[dict[str, SlurmCluster]]:
-    """Yields two clusters of one node each."""
-    clusters = {name: SlurmCluster(folder / f"slurm-{name}", nodes=1, cpus=CPUS) for name in SITES}
+def slurms(folder: Path, *names: str) -> Iterator[dict[str, SlurmCluster]]:
+    """Yields clusters of one node each."""
+    clusters = {name: SlurmCluster(folder / f"slurm-{name}", nodes=1, cpus=CPUS) for name in names}
     try:
         for cluster in clusters.values():
             cluster.up()
@@ -163,7 +163,7 @@ def test_two_diamonds_run_once_whatever_is_killed(way: str, tmp_path: Path) -> N
     flows = [diamond("good", folder, way, bad=False), diamond("bad", folder, way, bad=True)]
     for flow in flows:
         (folder / f"{flow['name']}.toml").write_text(to_toml({"workflows": [flow]}))
-    with two_slurms(folder) as clusters:
+    with slurms(folder, *SITES) as clusters:
         made = [SlurmSite(folder, name, cluster, way) for name, cluster in clusters.items()]
         limits = "[limits]\nsite_down_s = 5.0\n"
         config = configure(folder, limits + "".join(site.site_entry() for site in made), slot=1.0)
@@ -226,3 +226,81 @@ def test_two_diamonds_run_once_whatever_is_killed(way: str, tmp_path: Path) -> N
     assert sorted(ran) == sorted(
         name["name"] for flow in flows for name in flow["tasks"] if name["name"] != "bad-end"
     )
+
+
+@pytest.mark.parametrize("way", ["jobs", "pilots"])
+def test_a_workflow_of_programs_grows_while_it_runs(way: str, tmp_path: Path) -> None:
+    """Files of tasks that have ended long ago are given to what is added later, by a broker that was killed since.
+
+    One element of an array exits 3: what waits for it is cancelled, what does not goes on. The recording has what ran well.
+    """
+    need_slurm()
+    folder = tmp_path
+    (folder / "lines").write_text("1 0\n2 3\n3 0\n")
+    line = f"echo fit-$1 >>{folder}/begun; sed -n $1p numbers >part; exit $2"
+    more = [
+        {"name": "fit", "work": 2.0, "command": line, "inputs": ["prepare/numbers"], "outputs": ["part"],
+         "elements": [["1", "0"], ["2", "3"], ["3", "0"]]},
+        task("all", "true", folder, predecessors=["fit"]),
+        task("two", "cat a b >both", folder, inputs={"a": "fit/1/part", "b": "fit/3/part"}, outputs=["both"]),
+    ]  # fmt: skip
+    (folder / "more.toml").write_text(to_toml({"tasks": more}))
+    with slurms(folder, "north") as clusters:
+        site = SlurmSite(folder, "north", clusters["north"], way)
+        config = configure(folder, site.site_entry(), slot=1.0)
+        with sites_running([site]), serving(config) as (process, client):
+            wait_for(len(client.resources()) == 1 for _ in iter(int, 1))
+            opened = gorba(folder, "open", "flow", "--on-failure", "continue")
+            assert opened.stdout == "w1\n", opened.stderr
+            words = (
+                "add",
+                "flow",
+                "--name",
+                "prepare",
+                "--work",
+                "2s",
+                "--result",
+                "numbers",
+                "--",
+            )
+            script = f"echo prepare >>{folder}/begun; seq 3 >numbers"
+            done = gorba(folder, *words, "sh", "-c", script)
+            assert done.returncode == 0, done.stderr
+            wait_for(client.get("flow").tasks_completed == 1 for _ in iter(int, 1))
+            process.end(signal.SIGKILL)
+            process.start()
+            for expected in (
+                "5 tasks added to w1, which has 6\n",
+                "0 tasks added to w1, which has 6\n",
+            ):
+                done = gorba(folder, "add", "flow", "more.toml")
+                assert done.stdout == expected, done.stderr
+            assert gorba(folder, "close", "flow").returncode == 0
+            ended = gorba(folder, "wait", "flow")
+            assert ended.returncode == 1
+            assert "fit/2: failed: it has ended with exit code 3" in ended.stderr
+            shown = json.loads(gorba(folder, "status", "flow", "--json").stdout)
+            assert {each["name"]: each["state"] for each in shown["tasks"]} == {
+                "prepare": "completed", "fit/1": "completed", "fit/2": "failed", "fit/3": "completed",
+                "all": "cancelled", "two": "completed",
+            }  # fmt: skip
+            assert gorba(folder, "fetch", "flow", "two", "--output", "came").returncode == 0
+            assert (folder / "came/two/both").read_text() == "1\n3\n"
+            done = gorba(folder, "record", "flow", "--output", "flow.json")
+            assert "2 tasks left out" in done.stderr
+            process.end(signal.SIGTERM)
+    assert sorted(begun(folder)) == ["fit-1", "fit-2", "fit-3", "prepare", "two"]
+    recorded = json.loads((folder / "flow.json").read_text())["workflow"]
+    assert [each["id"] for each in recorded["specification"]["tasks"]] == [
+        "prepare",
+        "fit_1",
+        "fit_3",
+        "two",
+    ]
+    assert recorded["execution"]["tasks"][0]["command"] == {
+        "program": "sh",
+        "arguments": ["-c", script],
+    }
+    assert [each["inputFiles"] for each in recorded["specification"]["tasks"]] == [
+        [], ["numbers"], ["numbers"], ["part", "fit_3.part"],
+    ]  # fmt: skip

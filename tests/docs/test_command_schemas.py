@@ -44,7 +44,8 @@ ACTS = {
     }
     | {"write-off", "dashboard", "pki init", "pki issue", "pki issue-server", "pki renew"}
     | {"pki request"},
-    "gorba": {"cancel", "dashboard", "fetch", "replan", "serve", "submit", "generate benchmark"}
+    "gorba": {"add", "close", "open", "record", "wait"}
+    | {"cancel", "dashboard", "fetch", "replan", "serve", "submit", "generate benchmark"}
     | {"generate pool", "resources add", "resources broken", "resources remove"},
     "scenario": {"down", "fetch", "up", "paper decentralized-grid", "paper genetic-fuzzy"}
     | {"paper gorba-rescheduling", "paper greedy-criteria", "paper utility-scheduling"}

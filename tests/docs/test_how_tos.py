@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from grms.v1 import job_pb2, request_pb2
 from lrms_sim.cli.main import run_command as lrms_sim
 from lrms_sim.util.trace_folders import LOG_FILES
 from scenarios.cli.main import run_command as scenario
+from tests.broker.brokers import configure, serving
 from tests.docs.typed import HOW_TOS, ROOT, blocks, commands, page, parse
 from tests.grms.site.daemons import Running, document, running
 from tests.waiting import run
@@ -122,6 +124,46 @@ def test_from_a_log_to_a_policy_that_is_judged(
         result = json.loads(Path("out", name, "result.json").read_text(encoding="utf-8"))
         assert [site["name"] for site in result["sites"]] == ["ours", "theirs"]
         assert all(site["jobs"] > 10 for site in result["sites"])
+
+
+@pytest.mark.usefixtures("forks")
+def test_a_workflow_that_grows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The page's lines in its order, with tasks of parts of a second; what it says to be refused is; its program."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GORBA_SOCKET", str(tmp_path / "gorba.sock"))
+    text = page("growing-workflows.md")
+    (refine,), (program,) = blocks(text, "toml"), blocks(text, "python")
+    Path("refine.toml").write_text(refine.replace("20", "0.2"))
+    Path("points.txt").write_text("0.1\n0.2\n0.3 --fine\n")
+    Path("two.toml").write_text('[[resources]]\nname = "alpha"\n[[resources]]\nname = "beta"\n')
+    with serving(configure(tmp_path, "[simulation]\nshortest = 0.5\n")) as (_, client):
+        assert gorba(["resources", "add", "two.toml"]) == 0
+        typed = commands(text)
+        # What comes from a file is added before it is closed.
+        typed.sort(key=lambda words: words[1] in {"close", "wait", "record", "generate", "plan"})
+        for words in typed:
+            if words[1] == "logs":
+                continue  # nothing is run here
+            short = [re.sub(r"^(1m|10s|20s|5s|4s)$", "0.3s", word) for word in words[1:]]
+            assert gorba(short) == (3 if words[1] == "wait" else 0), words
+        assert (
+            len(json.loads(Path("sweep.json").read_text())["workflow"]["execution"]["tasks"]) == 9
+        )
+        (console,) = blocks(text, "console")
+        gorba(["open", "sweep", "--key", "other"])
+        gorba(["add", "sweep", "--name", "best", "--work", "5s", "--", "./pick-best"])
+        capfd.readouterr()
+        lines = console.splitlines()
+        for line, refusal in zip(lines[::2], lines[1::2], strict=True):
+            words = line.removeprefix("$ gorba ").replace(" --after fit", "").split()
+            assert gorba(words) != 0
+            assert capfd.readouterr().err == f"{refusal}\n"
+        names: dict[str, Any] = {}
+        exec(compile(program.replace("5.0", "0.3"), "growing", "exec"), names)  # noqa: S102  # the page's
+        ended = client.get(names["search"](str(tmp_path / "gorba.sock"), 3))
+        assert (len(ended.tasks), ended.tasks_simulated) == (3, 3)
 
 
 def test_a_job_shop(

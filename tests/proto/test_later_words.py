@@ -15,6 +15,7 @@ from broker.cli.show_command import state_of
 from broker.executor.base import ReservationState
 from broker.executor.remote import _read as read_reservation
 from broker.v1 import plan_pb2, resource_pb2, workflow_pb2
+from broker.wire.convert import read_additions, read_open_workflow
 from grms.client.answers import JobState, read_job, read_results
 from grms.daemon.messages import WireError, of_message
 from grms.site.model.jobs import OfferId
@@ -146,6 +147,17 @@ def task_state() -> None:
     assert state_of(with_later(plan_pb2.Placement(), "state")) == "state 99 of a later version"
 
 
+def on_failure() -> None:
+    """At a broker the workflow, or the task, is not taken, as it would go on otherwise than was asked."""
+    spec = with_later(workflow_pb2.WorkflowSpec(name="flow"), "on_failure")
+    with pytest.raises(WireError, match="a later version"):
+        read_open_workflow(spec)
+    task = workflow_pb2.TaskSpec(name="t", work_s=1.0)
+    task.alternatives.add().demands.add(resource="a", units=1)
+    with pytest.raises(WireError, match="a later version"):
+        read_additions([with_later(task, "on_failure")])
+
+
 def scope(part: str, amount: str) -> None:
     """At a partner the job is not taken, as it would have something else."""
     message = request_pb2.JobRequest(processors=1, requested_time_s=1.0)
@@ -167,6 +179,7 @@ READERS: dict[str, Callable[[], None]] = {
     "grms.v1.OfferState": offer_state,
     "grms.v1.Outcome": outcome,
     "grms.v1.ReservationState": reservation_state,
+    "broker.v1.OnFailure": on_failure,
     "broker.v1.TaskState": task_state,
     "broker.v1.WorkflowState": workflow_state,
 }

@@ -38,6 +38,8 @@ def has(later: Any, recorded: Any) -> bool:
     """Returns whether something says all that was recorded; it may say more."""
     if isinstance(recorded, dict) and isinstance(later, dict):
         return all(name in later and has(later[name], recorded[name]) for name in recorded)
+    if isinstance(recorded, list) and isinstance(later, list):
+        return len(later) == len(recorded) and all(map(has, later, recorded))
     return bool(later == recorded)
 
 

@@ -106,7 +106,7 @@ function stacked(bars) {
 }
 
 const COLUMNS = [
-  ["state", (each) => each.state],
+  ["state", (each) => (each.open ? `${each.state}, open` : each.state)],
   ["tasks ended", (each) => `${number(each.tasks_ended)} of ${number(each.tasks)}`],
   ["received", (each) => moment(each.submit_time_s, about)],
   ["due", (each) => moment(each.due_date_s, about)],

@@ -3,6 +3,8 @@
 import json
 
 from broker.gantt.views import plan_document
+from broker.model.workflow import OpenWorkflow
+from broker.scheduler.events import Close, Open
 from broker.scheduler.settings import BrokerSettings
 from broker.scheduler.state import BrokerState
 
@@ -17,3 +19,15 @@ def test_an_empty_broker_has_nothing_to_plan() -> None:
         [],
     )
     json.dumps(found, allow_nan=False)
+
+
+def test_an_open_workflow_is_shown_as_such() -> None:
+    """Also without a task."""
+    state = BrokerState(BrokerSettings())
+    state.handle(Open(1, "key", OpenWorkflow("flow", ())), 2.0)
+    (found,) = plan_document(state, 5.0)["workflows"]
+    assert (found["state"], found["open"], found["tasks"]) == ("accepted", True, 0)
+    assert (found["end_time_s"], found["due_date_s"]) == (None, None)
+    state.handle(Close(2, "flow"), 6.0)
+    (found,) = plan_document(state, 7.0)["workflows"]
+    assert (found["state"], found["open"], found["end_time_s"]) == ("completed", False, 6.0)

@@ -112,7 +112,7 @@ def test_every_key_is_read() -> None:
 def test_the_example_in_the_documentation_is_right() -> None:
     """What the page on files shows can be planned."""
     page = (Path(__file__).parents[3] / "docs" / "workflows.md").read_text(encoding="utf-8")
-    example, times = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    example, times, added = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     document = parsed(example)
     (workflow,) = document.workflows(document.pool)
     assert document.now == 1_772_438_400.0  # the example is the same whenever it is tried
@@ -122,6 +122,9 @@ def test_the_example_in_the_documentation_is_right() -> None:
     document = parsed(pool + '[[workflows]]\nname = "w"\n' + times)
     (workflow,) = document.workflows(document.pool)
     assert heft(Problem((workflow,), document.pool.resources)).makespan_end == 300.0
+    document = parsed(pool + added.replace('"fit.py", ', ""))
+    fit, best = document.additions(document.pool, ["prepare"])
+    assert (fit.elements[1:], best.elements) == ((("0.2",), ("0.3", "--fine")), ())
 
 
 def test_workflows_are_made_for_the_pool_at_hand() -> None:
@@ -309,7 +312,7 @@ def task(keys: str) -> str:
         (
             A + "[[workflows]]\nname = 'w'\ntasks = [{ name = 'x', work = 1, after = [] }]",
             (
-                "workflows.w.tasks.x.after: 'after' is no key here; there are: name, work, predecessors, alternatives, kind, units, command,"
+                "workflows.w.tasks.x.after: 'after' is no key here; there are: name, work, predecessors, alternatives, kind, units, on_failure, command,"
             ),
         ),
     ],
@@ -421,3 +424,47 @@ def test_alternatives_may_have_times(tmp_path: Path) -> None:
     path.write_text(TIMED.replace("seconds = 9", "setup = 9"))
     with pytest.raises(FileError, match="work is missing; only alternatives that all have seconds"):
         read_file(path)
+
+
+ADDED = """
+[[resources]]
+name = "alpha"
+[[tasks]]
+name = "fit"
+work = 2
+command = "./fit $1"
+inputs = ["split/grid"]
+outputs = ["o"]
+elements = ["a b", ["c", "d"], []]
+on_failure = "continue"
+[[tasks]]
+name = "end"
+work = 1
+command = ["./end"]
+inputs = { first = "fit/1/o" }
+"""
+
+
+def test_tasks_for_an_open_workflow() -> None:
+    """They may wait for tasks that are there already; an element is named by its number."""
+    document = parse_file(tomllib.loads(ADDED), file="x.toml")
+    assert (document.workflow_count, document.tasks_count) == (0, 2)
+    fit, end = document.additions(document.pool, ["split"])
+    assert fit.elements == (("a b",), ("c", "d"), ())
+    assert (fit.task.predecessors, fit.task.on_failure) == (("split",), "continue")
+    assert end.task.predecessors == ("fit/1",)
+    assert end.program is not None
+    assert [(each.task, each.output) for each in end.program.inputs] == [("fit/1", "o")]
+    with pytest.raises(FileError, match=r"tasks\.fit: inputs: split/grid is no file here"):
+        document.additions(document.pool, [])
+
+
+@pytest.mark.parametrize("elements", ["0", "true", "100_001", "[]", "[1]", '[["a", 1]]', '"a"'])
+def test_elements_that_are_none_are_refused(elements: str) -> None:
+    """A number, or a list with the arguments of each."""
+    text = f'[[tasks]]\nname = "x"\nwork = 1\nelements = {elements}\n'
+    with pytest.raises(FileError, match="a list with the arguments of each element"):
+        parse_file(tomllib.loads(text), file="x.toml")
+    twice = '[[tasks]]\nname = "x"\nwork = 1\n' * 2
+    with pytest.raises(FileError, match="names must be unique"):
+        parse_file(tomllib.loads(twice), file="x.toml")

@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ def placement(task: str, start: float, end: float, cost: float = 1.0) -> Placeme
     return Placement("w", task, ON_A.demands, start, end, cost)
 
 
-def workflow(**limits: float) -> Workflow:
+def workflow(**limits: Any) -> Workflow:
     """Returns a workflow of two tasks."""
     tasks = (Task("x", 1.0, (ON_A,)), Task("y", 1.0, (ON_A,), ("x",)))
     return Workflow("w", tasks, **limits)

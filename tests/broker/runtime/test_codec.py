@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.model.additions import Addition
 from broker.model.program import Program
+from broker.model.workflow import Alternative, OpenWorkflow, Task
 from broker.runtime.codec import BrokerCodec
-from broker.scheduler.events import Cancel, Remove, Submit, Update
+from broker.scheduler.events import Add, Cancel, Close, Open, Remove, Submit, Update
 from broker.scheduler.records import KINDS, Counted, WorkflowForgotten
 from tests.broker.broker_world import World
 from tests.broker.scheduler.test_state import drawn_workflow, world
@@ -33,7 +35,19 @@ def lived(seed: int) -> World:
             made.tell(Update(1, made.supply("alpha", broken=True)))
             made.tell(Cancel(1, "flow1"))
     made.tell(Remove(1, "alpha"))
+    grow(made)
     return made
+
+
+def grow(made: World) -> None:
+    """Has a workflow opened, tasks added, and closed."""
+    anywhere = (Alternative.of("beta"), Alternative.of("gamma"))
+    program = Program("many", "#!/bin/sh\nrun\n").limited(5.0)
+    opened = OpenWorkflow("open", (), 1.0, 1e6, 50.0, 0.25, "continue")
+    many = Addition(Task("many", 5.0, anywhere, ("one",), "terminate"), program, (("a",), ()))
+    made.tell(Open(1, "open", opened))
+    made.tell(Add(1, "open", (Addition(Task("one", 2.0, anywhere)), many)))
+    made.tell(Close(1, "open"))
 
 
 @FEW
@@ -59,6 +73,11 @@ def test_the_worlds_have_nearly_every_kind() -> None:
         ["TaskEnding", 1.0, "b-1", "", 1],
         ["WorkflowSubmitted", 1.0, "w1", "k", "?", []],
         ["WorkflowSubmitted", 1.0, "w1", "k", b"\xff", []],
+        ["WorkflowOpened", 1.0, "w1", "k", b""],
+        ["WorkflowOpened", 1.0, "w1", b"k", b"\xff"],
+        ["TasksAdded", 1.0, "w1", b"\xff"],
+        ["TasksAdded", 1.0, "w1", b"\x12\x00"],
+        ["WorkflowClosed", 1.0],
         ["ResourceSet", 1.0, b"\xff"],
         ["ResourceSet", 1.0, b""],
     ],

@@ -137,3 +137,16 @@ def test_a_run_that_should_be_over_holds_its_units() -> None:
         free_time.now = now
         assert not free_time.fits(needs, now, now + 1.0)
         assert free_time.earliest(needs, now, 1.0) == now + MARGIN
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_room_is_where_a_unit_is_free_now(seed: int) -> None:
+    """At one of the places that are asked for; nowhere else, and at no place that is not there."""
+    known, free, _ = drawn(seed)
+    for second in range(0, END, 5):
+        free.now = float(second)
+        for names in ((), ("alpha",), ("beta",), NAMES, ("gone",)):
+            expected = any(
+                name in NAMES and is_free(known, name, 1, second, EVERYTHING) for name in names
+            )
+            assert free.any_room({("", name) for name in names}) is expected

@@ -202,7 +202,8 @@ def test_a_situation_begins_at_the_end_of_the_slot() -> None:
     assert [each.name for each in planning_input.workflows] == ["flow"]
     # A task that has failed is neither placed nor planned.
     task = known.live["flow"].tasks["b"]
-    task.state = TaskState.FAILED
+    for state in (TaskState.BOOKING, TaskState.BOOKED, TaskState.LAUNCHED, TaskState.FAILED):
+        task.move(state)
     again = began(PlanningCycle(known, SETTINGS), known, 20.0, ("riga",)).planning_input
     assert again.left_out == frozenset({("flow", "b")})
 

@@ -8,17 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.model.additions import Addition
 from broker.model.program import LIMIT_LEAST_S, Input, Program, Rerun
 from broker.model.resources import Calendar, Resource
-from broker.model.workflow import Alternative, Demand, Task, Workflow
+from broker.model.workflow import Alternative, Demand, OpenWorkflow, Task, Workflow
 from broker.scheduler.lifecycle import TaskState
 from broker.scheduler.records import Supply
 from broker.v1 import plan_pb2, resource_pb2, workflow_pb2
 from broker.wire.convert import (
+    read_additions,
+    read_open_workflow,
     read_supply,
     read_workflow,
     read_workflow_state,
+    write_additions,
     write_live,
+    write_open_workflow,
     write_plan,
     write_supply,
     write_workflow,
@@ -31,6 +36,8 @@ from tests.broker.scheduler.test_state import running_world
 from tests.examples import FEW
 from tests.field_paths import is_field
 
+LIMITS = ("earliest_start", "due_date", "budget", "preference", "on_failure")
+
 
 @FEW
 @given(st.data())
@@ -39,6 +46,23 @@ def test_workflows_come_back_as_they_were(data: st.DataObject) -> None:
     pool = data.draw(drawn.pools())
     workflow = data.draw(drawn.workflows("flow", pool))
     assert read_workflow(write_workflow(workflow)) == (workflow, ())
+
+
+@FEW
+@given(st.data())
+def test_what_is_added_comes_back_as_it_was(data: st.DataObject) -> None:
+    """Arrays too, with the arguments of each element; a workflow that is opened has its limits."""
+    pool = data.draw(drawn.pools())
+    workflow = data.draw(drawn.workflows("flow", pool))
+    arguments = st.lists(st.lists(drawn.NAMES, max_size=2).map(tuple), max_size=3).map(tuple)
+    given_ones = []
+    for task in workflow.tasks:
+        program = Program.of_command(task.name, ["x"]).limited(task.work)
+        given_ones.append(Addition(task, program, data.draw(arguments)))
+        given_ones.append(Addition(task, None, ((),) * data.draw(st.integers(0, 2))))
+    assert read_additions(write_additions(given_ones)) == tuple(given_ones)
+    opened = OpenWorkflow("flow", (), *(getattr(workflow, name) for name in LIMITS))
+    assert read_open_workflow(write_open_workflow(opened)) == opened
 
 
 @FEW

@@ -105,10 +105,12 @@ _TOO_MUCH: Final = (
 _BEGIN, _END = "sbatch: defined options", "sbatch: end of defined options"
 
 
-def take_dependency(options: Sequence[str]) -> tuple[tuple[str, ...], str]:
+def take_dependency(
+    options: Sequence[str], *, numbers: bool = False
+) -> tuple[tuple[str, ...], str]:
     """Returns the options without a dependency on jobs of a site, and that; it is empty where there is none.
 
-    One on the cluster's own jobs stays: that is for Slurm.
+    One on the cluster's own jobs stays: that is for Slurm. With `numbers` those of jobs alone are the site's.
 
     Raises:
         ValueError: jobs of both kinds are in it, or what Slurm alone knows.
@@ -130,12 +132,12 @@ def take_dependency(options: Sequence[str]) -> tuple[tuple[str, ...], str]:
             continue
         text, last = value, options[at : at + width]
         at += width
-        if not _of_sites(value):
+        if not _of_sites(value, numbers=numbers):
             kept, text = [*kept, *last], ""
     return tuple(kept), text
 
 
-def _of_sites(text: str) -> bool:
+def _of_sites(text: str, *, numbers: bool) -> bool:
     # Whether a dependency names jobs of a site.
     jobs: list[str] = []
     for part in re.split(r"[,?]", text):
@@ -143,7 +145,7 @@ def _of_sites(text: str) -> bool:
         jobs += (
             [kind, *names] if re.search(r"\d", kind) else names
         )  # a job may stand without a kind
-    own = [word for word in jobs if not _SLURM_JOB.fullmatch(word.partition("+")[0])]
+    own = [word for word in jobs if numbers or not _SLURM_JOB.fullmatch(word.partition("+")[0])]
     if not own:
         return False
     if len(own) < len(jobs):

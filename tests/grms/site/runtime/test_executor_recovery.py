@@ -88,8 +88,8 @@ def test_an_own_job_finds_its_name() -> None:
     message.program.environment["HANSE_ARRAY_TASK_ID"] = "3"
     element = message.SerializeToString()
 
-    def name(key: str, payload: bytes, **whose: str) -> str | None:
-        program = lrms_job(key, REQUEST, payload, **whose).program
+    def name(key: str, payload: bytes, user: str = "", partner: str = "") -> str | None:
+        program = lrms_job(key, REQUEST, payload, user=user, partner=partner).program
         assert program is not None
         return program.environment.get("HANSE_JOB_ID")
 

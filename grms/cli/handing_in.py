@@ -9,10 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from grms.cli.deputy_cli import start_deputy
-from grms.cli.site_connection import await_site, client_of
+from grms.cli.deputy_start import start_deputy
+from grms.cli.site_sockets import await_site
 from lrms_sim.util.errors import HanseError
 
 if TYPE_CHECKING:
@@ -52,12 +50,18 @@ def hand_in(
             start_deputy(socket)
             if not wait:
                 return None
-        with client_of(socket, timeout_s) as site:
+        from grms.client import SyncClient  # noqa: PLC0415  # see the module's docstring
+
+        with SyncClient(socket, timeout_s=timeout_s) as site:
             if job_id is None:
                 job_id = _answered(site, wanted)
                 tell(job_id)
                 start_deputy(socket)
             return site.wait(job_id) if wait else None
+
+
+class UnfitError(HanseError):
+    """No site could take such a job, whatever its load and its batch system."""
 
 
 class _OpenError(HanseError):
@@ -87,7 +91,7 @@ def checked(wanted: dict[str, Any], nowhere: Callable[[str], None] | None) -> It
     `nowhere` is told why no site at all can run a job, and does not return.
 
     Raises:
-        click.UsageError: no site could take such a job.
+        UnfitError: no site could take such a job.
     """
     from grms.client.errors import SiteError  # noqa: PLC0415  # see the module's docstring
     from grms.client.submission import check_values  # noqa: PLC0415  # see the module's docstring
@@ -98,7 +102,7 @@ def checked(wanted: dict[str, Any], nowhere: Callable[[str], None] | None) -> It
         wanted["key"] = wanted["key"] or os.urandom(16).hex()
         yield
     except ValueError as error:
-        raise click.UsageError(str(error)) from error
+        raise UnfitError(str(error)) from error
     except SiteError as error:
         if nowhere is not None and error.code == "INVALID_ARGUMENT":
             nowhere(error.reason)

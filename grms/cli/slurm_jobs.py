@@ -10,14 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import click
-
+from lrms_sim.util.errors import HanseError
 from lrms_sim.util.messages import printable
 
 if TYPE_CHECKING:
     from subprocess import CompletedProcess
 
-    from grms.lrms.base import HomeRun
+    from grms.lrms.home_run import HomeRun
     from grms.lrms.slurm.sbatch_text import DryRun
     from grms.lrms.slurm.sbatch_words import SbatchWords
 
@@ -73,6 +72,10 @@ class Handed(NamedTuple):
         if self.words.script:
             return Path(self.words.script).read_bytes()
         return os.fsencode(wrapped(self.words.options)) if self.stdin is None else self.stdin
+
+
+class SlurmJobError(HanseError):
+    """A job cannot be read, or Slurm does not answer."""
 
 
 class StaysHomeError(Exception):
@@ -146,7 +149,7 @@ def read_job(
 
     Raises:
         StaysHomeError: sbatch alone can submit it.
-        click.ClickException: it cannot be read, or Slurm does not answer.
+        SlurmJobError: it cannot be read, or Slurm does not answer.
     """
     from grms.lrms.slurm.sbatch_text import (  # noqa: PLC0415  # see the module's docstring
         ESSENTIAL,
@@ -161,11 +164,11 @@ def read_job(
 
     if needed := sorted(without & ESSENTIAL):
         text = f"without --{needed[0]} it would be another job; it cannot be left out"
-        raise click.BadParameter(text, param_hint="'--without'")
+        raise SlurmJobError(f"--without: {text}")
     try:
         options, dependency = take_dependency(job.words.options, numbers=job.numbers)
     except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="'--dependency'") from error
+        raise SlurmJobError(f"--dependency: {error}") from error
     job = job._replace(words=job.words._replace(options=options))
     given = dependency
     try:
@@ -173,7 +176,7 @@ def read_job(
     except OSError as error:
         shown = printable(job.words.script)
         text = f"there is no script {shown}" if not Path(shown).exists() else f"{shown}: {error}"
-        raise click.UsageError(text) from error
+        raise SlurmJobError(text) from error
     words = ("--test-only", "--verbose", "--verbose", *job.command(without_quiet(options)))
     answer = _run(job.sbatch, *words, given=job.stdin)
     trial = read_dry_run(answer.stderr, answer.returncode)
@@ -264,7 +267,7 @@ def _not_carried(trial: "DryRun", without: frozenset[str], unfit: str) -> Iterat
 
 def _at_home(trial: "DryRun", environment: Mapping[str, str]) -> "HomeRun | None":
     # How the job runs where it stays with its site, as sbatch would have had it run here.
-    from grms.lrms.base import HomeRun  # noqa: PLC0415  # as above
+    from grms.lrms.home_run import HomeRun  # noqa: PLC0415  # as above
     from grms.lrms.slurm.sbatch_text import exported, is_all, words_at_home  # noqa: PLC0415  # as above
 
     try:
@@ -302,10 +305,10 @@ def _limit_s(trial: "DryRun", sbatch: str) -> float:
             answer = _run(str(Path(sbatch).with_name("sinfo")), "-h", *where, "-o", "%L|%l")
             found = read_default_limit(answer.stdout) if answer.returncode == 0 else None
     except ValueError as error:
-        raise click.ClickException(f"Slurm's time limit cannot be read: {error}") from error
+        raise SlurmJobError(f"Slurm's time limit cannot be read: {error}") from error
     if found is None:
         text = f"partition {partition} has no time limit; say how long it may run with --time"
-        raise click.ClickException(text)
+        raise SlurmJobError(text)
     return found
 
 
@@ -318,14 +321,14 @@ def found(program: str) -> str:
     """Returns the path of a program of Slurm's.
 
     Raises:
-        click.UsageError: there is none.
+        SlurmJobError: there is none.
     """
     import shutil  # noqa: PLC0415  # see the module's docstring
 
     path = shutil.which(program)
     if path is None:
         text = f"there is no {program} here; without Slurm say -p, -t and --script"
-        raise click.UsageError(text)
+        raise SlurmJobError(text)
     return path
 
 
@@ -344,4 +347,4 @@ def _run(program: str, *words: str, given: bytes | None = None) -> "CompletedPro
         return subprocess.CompletedProcess(ended.args, ended.returncode, said, error)
     except subprocess.TimeoutExpired as error:
         text = f"{program} has not answered within {SBATCH_TIMEOUT_S:g} s"
-        raise click.ClickException(text) from error
+        raise SlurmJobError(text) from error

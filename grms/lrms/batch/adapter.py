@@ -14,7 +14,6 @@ from pathlib import Path
 from grms.lrms.anomalies import Anomalies
 from grms.lrms.base import (
     Ended,
-    HomeRun,
     LrmsDiskError,
     LrmsEnd,
     LrmsJob,
@@ -36,6 +35,7 @@ from grms.lrms.batch.reconciler import Reconciler
 from grms.lrms.batch.system import BatchSystem
 from grms.lrms.batch.tracked_job import TrackedJob, Want
 from grms.lrms.exit_status import is_fenced, true_end
+from grms.lrms.home_run import HomeRun
 from grms.lrms.native_jobs import VARIABLE, Fate, Watched
 from grms.util.outcomes import Outcome
 

@@ -53,7 +53,7 @@ from grms.lrms.account_mapping import (
     let_in,
     own_group,
 )
-from grms.lrms.base import HomeRun, JobInput, LrmsDiskError, LrmsRefusedError, Program
+from grms.lrms.base import JobInput, LrmsDiskError, LrmsRefusedError, Program
 from grms.lrms.batch.queue_snapshot import Evidence
 from grms.lrms.exit_status import (
     BEGUN,
@@ -65,6 +65,7 @@ from grms.lrms.exit_status import (
     read_runs,
     read_script_end,
 )
+from grms.lrms.home_run import HomeRun
 from grms.lrms.job_directories import JobFolder, Remains
 from grms.lrms.job_notes import JobNotes, Marks
 from grms.util.job_arrays import VARIABLES

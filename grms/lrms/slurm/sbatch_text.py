@@ -16,7 +16,6 @@ from typing import Final
 
 from grms.lrms.slurm.sbatch_words import has_value
 from grms.lrms.slurm.slurm_request import ASKED, UnsaidError, read_options
-from grms.util.dependencies import parse_dependencies
 from grms.util.job_arrays import ArraySpec
 from lrms_sim.workload.requests import Request, RequestError
 
@@ -152,6 +151,8 @@ def _of_sites(text: str, *, numbers: bool) -> bool:
         raise ValueError(
             f"{text!r} names jobs of the site and of this cluster; one cannot wait for both"
         )
+    from grms.util.dependencies import parse_dependencies  # noqa: PLC0415  # few jobs have some
+
     parse_dependencies(text)
     return True
 

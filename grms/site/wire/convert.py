@@ -16,7 +16,6 @@ from grms.daemon.shared_folders import SharedFile, check_shared
 from grms.daemon.uploads import SHA256_BYTES
 from grms.daemon.wanted_files import WantedFiles, check_wanted
 from grms.lrms.base import (
-    HomeRun,
     JobInput,
     LrmsJob,
     LrmsPhase,
@@ -24,6 +23,7 @@ from grms.lrms.base import (
     Program,
     SimulatedRun,
 )
+from grms.lrms.home_run import HomeRun
 from grms.site.model.commands import ReplyPreview
 from grms.site.model.held_jobs import OK, JobArray
 from grms.site.model.jobs import (

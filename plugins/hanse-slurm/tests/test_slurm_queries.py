@@ -333,11 +333,11 @@ def test_long_lists_are_read_whole(scene: Made) -> None:
 
 
 def test_no_module_is_loaded_that_is_not_needed() -> None:
-    """A squeue or scancel needs neither click nor gRPC: most of its time is imports."""
+    """None of them needs click or gRPC to begin with: most of their time is imports."""
     import subprocess  # noqa: PLC0415  # of this alone
     import sys  # noqa: PLC0415  # same
 
-    for name in ("squeue", "scancel", "sacct", "scontrol", "sinfo"):
+    for name in ("sbatch", "squeue", "scancel", "sacct", "scontrol", "sinfo"):
         code = f"import sys, hanse_slurm.{name}; print(*sys.modules)"
         path = str(Path(squeue.__file__).parents[1])
         code = f"import sys; sys.path.append({path!r}); {code}"

@@ -214,8 +214,10 @@ def test_columns_that_no_site_knows_are_refused(lab: Lab, words: tuple[str, ...]
     ],
 )
 def test_what_is_not_about_jobs_is_slurms(lab: Lab, words: tuple[str, ...]) -> None:
-    """Hosts are listed here as there; partitions, nodes and versions are asked of Slurm's own programs."""
+    """Hosts, partitions, nodes and versions are asked of its own programs; hosts are listed without them as well."""
     assert lab.ours(*words) == lab.slurms(*words)
+    if words[2:3] == ("hostnames",):
+        assert lab.ours(*words, PATH=str(lab.programs)) == lab.slurms(*words)
 
 
 def test_the_configuration_is_slurms(lab: Lab) -> None:

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-import click
-
 from grms.cli.handing_in import checked, exit_status, hand_in, preview_lines
 from grms.cli.slurm_jobs import Handed, StaysHomeError, read_job
 from grms.lrms.slurm.sbatch_words import SbatchWords, UnknownOptionError, has_option, split_words
@@ -36,8 +34,6 @@ def run_command(words: Sequence[str]) -> int:
 def _sbatch(words: Sequence[str]) -> int:
     try:
         return sbatch(words)
-    except click.ClickException as error:
-        raise UsageError(error.format_message()) from error
     except StaysHomeError as stays:
         lines = "\n".join(f"no site can be given it{line}" for line in stays.lines())
         raise UsageError(
@@ -49,7 +45,8 @@ def sbatch(words: Sequence[str]) -> int:
     """Hands a job in, and prints its number; with `--wait` returns the status of its script.
 
     Raises:
-        click.ClickException: it cannot be read, or no site could take it.
+        SlurmJobError: it cannot be read.
+        UnfitError: no site could take it.
         StaysHomeError: only Slurm itself can run it.
         UsageError: an option is not known.
         SiteError: the site refuses it, or cannot be reached.

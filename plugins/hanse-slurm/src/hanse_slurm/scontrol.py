@@ -1,16 +1,11 @@
-"""The program `scontrol`: what it shows of jobs, and lists of hosts; the rest is for Slurm's own."""
+"""The program `scontrol`: what it shows of jobs; the rest is for Slurm's own, but for lists of hosts where that is not."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from hanse_slurm.options import UsageError, leave, parse, run, tell, unknown
-from hanse_slurm.rows import OPEN, Row
-from hanse_slurm.site import Site, job_words, now_s
-from hanse_slurm.squeue import print_error
-from hanse_slurm.times import long_duration, minutes, moment
-from hanse_slurm.users import group_of, uid_of
-from hanse_slurm.wanted import Wanted
+from hanse_slurm.programs import real
 
 _LETTERS: Final = "adM:oQv"
 _NAMES: Final = ("all", "clusters=", "details", "oneliner", "quiet", "verbose", "local", "hide")
@@ -44,18 +39,15 @@ def scontrol(words: Sequence[str]) -> int:
     thing = plain[1].lower().partition("=")[0] if len(plain) > 1 else ""
     if thing in {"step", "steps"}:
         raise unknown("scontrol", f"show {thing}")
-    if thing not in {*_JOB_OBJECTS, "hostname", "hostnames"}:
+    is_of_hosts = thing in {"hostname", "hostnames"} and not real("scontrol")
+    if thing not in _JOB_OBJECTS and not is_of_hosts:
         leave("scontrol", words)
     given, rest = parse("scontrol", words, _LETTERS, _NAMES)
-    if thing not in _JOB_OBJECTS:
+    if is_of_hosts:
         return _hostnames(rest[2:])
-    wanted = Wanted([])
-    for option, value in given:
-        wanted.take("clusters" if option == "-M" else option.lstrip("-"), value)
-    number = rest[1].partition("=")[2] or " ".join(rest[2:])
-    if number:
-        wanted.jobs = job_words([number])
-    return _jobs(wanted, one_line=any(option in {"-o", "--oneliner"} for option, _ in given))
+    from hanse_slurm.job_records import show_jobs  # noqa: PLC0415  # slow to import, and not for hosts
+
+    return show_jobs(given, rest[1].partition("=")[2] or " ".join(rest[2:]))
 
 
 def _is_of_job(words: Sequence[str]) -> bool:
@@ -75,39 +67,3 @@ def _hostnames(lists: Sequence[str]) -> int:
         raise UsageError(f"Invalid hostlist: {text}") from error
     print("\n".join(names))
     return 0
-
-
-def _jobs(wanted: Wanted, *, one_line: bool) -> int:
-    rows = list(wanted.rows(Site()))
-    if not rows:
-        if wanted.jobs:
-            print_error()
-            return 1
-        print("No jobs in the system")
-        return 0
-    for row in rows:
-        lines = list(_lines(row, now_s()))
-        print(" ".join(lines) if one_line else "\n   ".join(lines) + "\n")
-    return 0
-
-
-def _lines(row: Row, now: float) -> Iterator[str]:
-    array = ""
-    if row.index:
-        array = f" ArrayJobId={row.array} ArrayTaskId={row.index}"
-    null = "(null)"
-    yield f"JobId={row.array}{array} JobName={row.name or null}"
-    group, gid = group_of(row.user)
-    yield f"UserId={row.user}({uid_of(row.user)}) GroupId={group}({gid})"
-    yield f"Account={row.account or null} QOS={row.qos or null}"
-    yield f"JobState={row.state.word} Reason={row.reason} Dependency={row.dependency or null}"
-    yield f"BatchFlag=1 ExitCode={row.exit}"
-    limit = long_duration(60 * minutes(row.limit_s))
-    yield f"RunTime={long_duration(row.elapsed_s)} TimeLimit={limit}"
-    yield f"SubmitTime={moment(row.submit_s)} EligibleTime={moment(row.submit_s)}"
-    end_s = row.end_s if row.state not in OPEN or row.end_s is None else max(row.end_s, now)
-    yield f"StartTime={moment(row.start_s, 'Unknown')} EndTime={moment(end_s, 'Unknown')}"
-    yield f"Partition={row.partition or null}"
-    yield f"NodeList={row.ran_at or null}"
-    yield f"NumNodes={row.nodes} NumCPUs={row.cpus} NumTasks={row.tasks}"
-    yield f"Features={row.features or null} Licenses={row.licences or null}"

@@ -23,7 +23,7 @@ from grms.daemon.job_files import JobFile
 from grms.daemon.shared_folders import SCRIPT as SCRIPT_NAME
 from grms.daemon.shared_folders import SharedFile, SharedFolders
 from grms.daemon.wanted_files import matching
-from grms.lrms.base import HomeRun, JobInput, LrmsRefusedError, Program
+from grms.lrms.base import JobInput, LrmsRefusedError, Program
 from grms.lrms.batch.launcher import (
     ARGUMENTS_BYTES_MAX,
     ENVIRONMENT,
@@ -38,6 +38,7 @@ from grms.lrms.batch.launcher import (
 from grms.lrms.batch.subprocesses import Programs
 from grms.lrms.exit_status import FENCED, LAUNCH, LAUNCH_ONCE, ScriptEnd
 from grms.lrms.gridengine.gridengine import GridEngine, GridEngineSettings
+from grms.lrms.home_run import HomeRun
 from grms.lrms.job_directories import Remains
 from grms.lrms.job_notes import Marks
 from grms.lrms.slurm.slurm import Slurm, SlurmSettings

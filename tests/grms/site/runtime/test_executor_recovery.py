@@ -4,7 +4,6 @@ import pytest
 
 from grms.lrms.base import (
     Ended,
-    HomeRun,
     LrmsError,
     LrmsJob,
     LrmsLoad,
@@ -12,6 +11,7 @@ from grms.lrms.base import (
     SimulatedRun,
     Started,
 )
+from grms.lrms.home_run import HomeRun
 from grms.lrms.simulated.machine import SteppedMachine
 from grms.site.model.jobs import GuestRef, OfferId, Request
 from grms.site.model.lifecycle import Outcome

@@ -222,7 +222,7 @@ def values_text(
         first.append(
             f'test -n "${{SLURM_JOB_ID-}}" || test -z "${{JOB_ID-}}" || export JOB_NAME={word}'
         )
-    first += _array_lines(program.environment)
+    first += _array_lines(program.environment) + _told_lines(program.environment)
     # A shell drops variables that it could not set itself, such as functions of bash.
     given = [os.fsdecode(each) for each in home.environment] if home is not None else []
     odd = [each for each in given if _VARIABLE.fullmatch(each.partition("=")[0]) is None]
@@ -249,6 +249,23 @@ def _array_lines(environment: Mapping[str, str]) -> list[str]:
                 f'test -n "${{SLURM_JOB_ID-}}" || test -z "${{JOB_ID-}}" || export {sge}={word}'
             )
     return lines
+
+
+TOLD_ID: Final = "HANSE_SLURM_TOLD_ID"
+"""A job that has it with the value 1 finds its number at the site in `SLURM_JOB_ID`."""
+
+LRMS_ID: Final = "HANSE_LRMS_JOB_ID"
+"""There such a job finds its number in the batch system."""
+
+
+def _told_lines(environment: Mapping[str, str]) -> list[str]:
+    # Elements have no number of their own at the site; they are known by array and index.
+    number = environment.get("HANSE_JOB_ID", "").rpartition("-")[2]
+    if environment.get(TOLD_ID) != "1" or not number.isdecimal():
+        return []
+    return [
+        f'test -z "${{SLURM_JOB_ID-}}" || export {LRMS_ID}="$SLURM_JOB_ID" SLURM_JOB_ID={number} SLURM_JOBID={number}'
+    ]
 
 
 def run_files(program: Program, values: str) -> list[tuple[str, bytes, int]]:

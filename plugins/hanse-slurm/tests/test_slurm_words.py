@@ -269,7 +269,9 @@ def test_programs_are_installed_and_find_slurms_own(
     (slurms / "sinfo").chmod(0o755)
     for folder in (first, second, first):
         assert run_command(["install", str(folder)]) == 0
-    assert sorted(path.name for path in first.iterdir()) == sorted(programs.NAMES)
+    assert sorted(path.name for path in first.iterdir()) == sorted(
+        (*programs.NAMES, programs.PROLOG)
+    )
     capsys.readouterr()
     assert run_command(["env", str(first)]) == 0
     line = capsys.readouterr().out
@@ -280,7 +282,7 @@ def test_programs_are_installed_and_find_slurms_own(
     )
     assert said.stdout == "slurm: -o %P %l\n"
     environment["PATH"] = f"{second}:/nowhere"
-    for name in ("sinfo", "sbatch", "scontrol"):
+    for name in ("sinfo", "sbatch", "scontrol", "srun"):
         said = subprocess.run(
             [first / name, "--version"],
             env=environment,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from hanse_slurm.programs import NAMES, program_text
+from hanse_slurm.programs import NAMES, PROLOG, program_text
 from lrms_sim.cli.running import run_group
 
 MODE = 0o755
@@ -30,13 +30,13 @@ def cli() -> None:
 @cli.command()
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 def install(folder: Path) -> None:
-    """Write sbatch, squeue, sacct, scancel, scontrol and sinfo into a folder.
+    """Write sbatch, squeue, sacct, scancel, scontrol, sinfo and srun into a folder.
 
     The folder has to be visible on all hosts where jobs use these commands. Programs of an earlier version are
     replaced; a file that is none of these stays as it is, and is an error.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    texts = {name: program_text(name) for name in NAMES}
+    texts = {name: program_text(name) for name in (*NAMES, PROLOG)}
     for name in texts:
         path = folder / name
         if path.is_symlink() or (path.exists() and b"hanse_slurm" not in path.read_bytes()):

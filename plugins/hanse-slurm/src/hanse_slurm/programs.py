@@ -5,7 +5,17 @@ import sys
 from pathlib import Path
 from typing import Final
 
-NAMES: Final = ("sbatch", "squeue", "sacct", "scancel", "scontrol", "sinfo")
+NAMES: Final = ("sbatch", "squeue", "sacct", "scancel", "scontrol", "sinfo", "srun")
+
+PROLOG: Final = "hanse-task-prolog"
+"""A program of the folder that Slurm runs before a task, and whose lines `export NAME=value` the task gets."""
+
+_PROLOG_TEXT: Final = """\
+#!/bin/sh
+# Written by hanse-slurm install, for hanse_slurm.programs: tasks find the number of their job at the site.
+number=${HANSE_JOB_ID##*-}
+test -z "$number" || printf 'export %s\\n' "SLURM_JOB_ID=$number" "SLURM_JOBID=$number"
+"""
 
 _MARK: Final = "hanse_slurm.programs"
 _MARK_BYTES: Final = 1024
@@ -23,6 +33,8 @@ def program_text(name: str) -> str:
     Raises:
         ValueError: they have quotes in their paths.
     """
+    if name == PROLOG:
+        return _PROLOG_TEXT
     place = str(Path(__file__).parent.parent)
     if {"'", "\\", '"', "\n"} & {*sys.executable, *place}:
         raise ValueError(f"{sys.executable} and {place} cannot stand in a program: quotes")

@@ -4,6 +4,7 @@ A job that only Slurm could run is refused by name, with the reason: its number 
 commands would take that for a number of the site's.
 """
 
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from grms.cli.slurm_jobs import SlurmJob
 
 _OWN: Final = {"--wait": False, "-W": False, "--parsable": False}
+TOLD_ID: Final = "HANSE_SLURM_TOLD_ID"
+"""With the value 1 here, jobs find the number that is printed in `SLURM_JOB_ID`."""
 _NUMBER: Final = re.compile(r"\d+")
 _SHORT_DEPENDENCY: Final = "-d"
 
@@ -65,7 +68,8 @@ def sbatch(words: Sequence[str]) -> int:
     stdin = None if slurm.script or has_option(slurm.options, "wrap") else _script()
     job = read_job(Handed(slurm, stdin, program, numbers=True), frozenset(), {}, travels=True)
     wanted = {**job.wanted, "inputs": {}, "outputs": (), "shared": (), "run_time_s": None}
-    wanted |= {"arguments": slurm.arguments, "environment": job.environment, "key": None}
+    told = {TOLD_ID: "1"} if os.environ.get(TOLD_ID) == "1" else {}
+    wanted |= {"arguments": slurm.arguments, "environment": job.environment | told, "key": None}
     if has_option(slurm.options, "verbose") or "-v" in slurm.options:
         for line in job.not_carried():
             print(f"sbatch: {line}", file=sys.stderr)

@@ -68,6 +68,7 @@ from grms.lrms.exit_status import (
 from grms.lrms.home_run import HomeRun
 from grms.lrms.job_directories import JobFolder, Remains
 from grms.lrms.job_notes import JobNotes, Marks
+from grms.lrms.told_number import LRMS_ID, told_number
 from grms.util.job_arrays import VARIABLES
 
 BEGUN_BYTES_MAX: Final = 1024
@@ -251,17 +252,9 @@ def _array_lines(environment: Mapping[str, str]) -> list[str]:
     return lines
 
 
-TOLD_ID: Final = "HANSE_SLURM_TOLD_ID"
-"""A job that has it with the value 1 finds its number at the site in `SLURM_JOB_ID`."""
-
-LRMS_ID: Final = "HANSE_LRMS_JOB_ID"
-"""There such a job finds its number in the batch system."""
-
-
 def _told_lines(environment: Mapping[str, str]) -> list[str]:
-    # Elements have no number of their own at the site; they are known by array and index.
-    number = environment.get("HANSE_JOB_ID", "").rpartition("-")[2]
-    if environment.get(TOLD_ID) != "1" or not number.isdecimal():
+    number = told_number(environment)
+    if not number:
         return []
     return [
         f'test -z "${{SLURM_JOB_ID-}}" || export {LRMS_ID}="$SLURM_JOB_ID" SLURM_JOB_ID={number} SLURM_JOBID={number}'

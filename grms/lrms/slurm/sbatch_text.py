@@ -302,6 +302,7 @@ def _given(name: str, value: str) -> str:
 
 
 _NAME_IN_PATTERN = re.compile(r"%(%|\d*x)")
+_NUMBER_IN_PATTERN = re.compile(r"%(?:(%)|(\d{0,2})[jJA])")
 _ARRAY_IN_PATTERN = re.compile(r"%(?:(%)|(\d{0,2})([Aa]))")
 
 
@@ -322,14 +323,27 @@ def with_element(pattern: str, array: tuple[str, str]) -> str:
     return _ARRAY_IN_PATTERN.sub(put, pattern)
 
 
+def with_number(pattern: str, number: str) -> str:
+    """Returns a pattern of sbatch in which a number stands for `%j`, `%J` and `%A`."""
+
+    def put(found: re.Match[str]) -> str:
+        return found[0] if found[1] else number.zfill(min(int(found[2] or 0), 10))
+
+    return _NUMBER_IN_PATTERN.sub(put, pattern)
+
+
 def options_at_home(
-    words: Sequence[str], name: str, processors: int, array: tuple[str, str] | None = None
+    words: Sequence[str],
+    name: str,
+    processors: int,
+    array: tuple[str, str] | None = None,
+    number: str = "",
 ) -> AtHome:
     """Returns the options of a job as its site passes them to sbatch.
 
     `words` should come from `words_at_home`, but a client could send others. `name` is the job's for `%x`, as the
     batch system's is longer; `processors` are those that the site has counted; `array` the number of its array and the
-    index in it, for `%A` and `%a`.
+    index in it, for `%A` and `%a`; `number` is to stand for Slurm's own, unless it is empty.
 
     Raises:
         LrmsRefusedError: users may not set one of them.
@@ -348,6 +362,8 @@ def options_at_home(
             raise LrmsRefusedError(f"{word[:80]}: a job can only come behind others")
         if option in {"output", "error"} and is_given and "\\" not in value:
             pattern = value if array is None else with_element(value, array)
+            if number and array is None:
+                pattern = with_number(pattern, number)
             streams.append(f"--{option}={_with_name(pattern, name)}")
         else:
             (streams if option in STREAMS else others).append(word)

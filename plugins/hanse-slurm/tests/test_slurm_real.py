@@ -246,7 +246,7 @@ def test_a_job_knows_both_of_its_numbers(lab: Lab) -> None:
 def test_a_job_finds_the_told_number_where_that_is_wanted(lab: Lab) -> None:
     """In its script, and in tasks that srun starts; others find what Slurm has set."""
     text = (
-        "#!/bin/bash\n#SBATCH -t 5 -n 2 -o told-%x.txt\n"
+        "#!/bin/bash\n#SBATCH -t 5 -n 2 -o told-%x-%j.txt\n"
         f'export PATH={lab.programs}:"$PATH"\n'
         "echo $SLURM_JOB_ID $SLURM_JOBID\nsrun bash -c 'echo $SLURM_JOB_ID $SLURM_JOBID $SLURM_PROCID' | sort\n"
         "echo $HANSE_JOB_ID $HANSE_LRMS_JOB_ID\n"
@@ -257,12 +257,12 @@ def test_a_job_finds_the_told_number_where_that_is_wanted(lab: Lab) -> None:
     number = said.out.strip()
     plain = lab.submitted("-J", "plain", "told.sh")
     lab.until("COMPLETED", number, plain)
-    lines = (lab.folder / "work" / "told-told.txt").read_text().splitlines()
+    lines = (lab.folder / "work" / f"told-told-{number}.txt").read_text().splitlines()
     assert lines[:3] == [f"{number} {number}", f"{number} {number} 0", f"{number} {number} 1"]
     assert lines[3].split()[0] == f"home-{number}"
     assert lines[3].split()[1] == slurms_number(lab, number)
-    lines = (lab.folder / "work" / "told-plain.txt").read_text().splitlines()
     its = slurms_number(lab, plain)
+    lines = (lab.folder / "work" / f"told-plain-{its}.txt").read_text().splitlines()
     assert lines == [f"{its} {its}", f"{its} {its} 0", f"{its} {its} 1", f"home-{plain}"]
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from grms.cli.handing_in import checked, exit_status, hand_in, preview_lines
 from grms.cli.slurm_jobs import Handed, StaysHomeError, read_job
 from grms.lrms.slurm.sbatch_words import SbatchWords, UnknownOptionError, has_option, split_words
+from grms.lrms.told_number import TOLD_ID
 from hanse_slurm.options import LEFT, UsageError, leave, run
 from hanse_slurm.programs import real
 from hanse_slurm.site import own_name, socket, timeout_s
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from grms.cli.slurm_jobs import SlurmJob
 
 _OWN: Final = {"--wait": False, "-W": False, "--parsable": False}
-TOLD_ID: Final = "HANSE_SLURM_TOLD_ID"
-"""With the value 1 here, jobs find the number that is printed in `SLURM_JOB_ID`."""
 _NUMBER: Final = re.compile(r"\d+")
 _SHORT_DEPENDENCY: Final = "-d"
 

@@ -29,6 +29,7 @@ from hanse_slurm.rows import (
     together,
 )
 from hanse_slurm.site import job_words
+from hanse_slurm.srun import with_told_names
 from hanse_slurm.times import duration, long_duration, minutes, moment, read_moment
 
 
@@ -299,6 +300,28 @@ def test_programs_are_installed_and_find_slurms_own(
     assert (second / "squeue").read_text() == "mine\n"
     assert run_command(["env", str(slurms)]) == 2
     assert "has no sbatch" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (("-o", "%j_%t.out", "x", "-o", "%j"), ("-o", "12_%t.out", "x", "-o", "%j")),
+        (("--output=%j", "--error", "%3j", "x"), ("--output=12", "--error", "012", "x")),
+        (
+            ("-e%j", "-n", "2", "--mpi", "none", "-u", "x"),
+            ("-e12", "-n", "2", "--mpi", "none", "-u", "x"),
+        ),
+        (
+            ("--unbuffered", "-i", "%%j", "--", "-o", "%j"),
+            ("--unbuffered", "-i", "%%j", "--", "-o", "%j"),
+        ),
+        (("-n2", "--label", "-o"), ("-n2", "--label", "-o")),
+        ((), ()),
+    ],
+)
+def test_names_of_files_get_the_told_number(words: tuple[str, ...], found: tuple[str, ...]) -> None:
+    """Those that srun itself writes; what the program is told is its own."""
+    assert with_told_names(words, "12") == list(found)
 
 
 def test_a_program_cannot_have_quotes_in_its_paths(monkeypatch: pytest.MonkeyPatch) -> None:

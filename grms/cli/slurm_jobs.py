@@ -26,6 +26,9 @@ NAME_MAX: Final = 128
 SBATCH_TIMEOUT_S: Final = 60.0
 """Slurm's programs try for some ten seconds to reach its controller."""
 
+READS: Final = "HANSE_READS_JOB"
+"""Is set for Slurm's programs that say what a job is; whoever stands for one of them is not to ask again."""
+
 SCRIPT_BYTES_MAX: Final = 256 << 10
 """A longer script is for sbatch alone."""
 
@@ -338,6 +341,7 @@ def _run(program: str, *words: str, given: bytes | None = None) -> "CompletedPro
     try:
         ended = subprocess.run(  # noqa: S603  # Slurm's own
             [found(program), *words],
+            env={**os.environ, READS: "1"},
             input=given or b"",
             capture_output=True,
             check=False,

@@ -302,6 +302,31 @@ def test_programs_are_installed_and_find_slurms_own(
     assert "has no sbatch" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", programs.NAMES)
+@pytest.mark.parametrize("way", ["exec ", ""])
+def test_a_wrapper_of_a_program_is_not_taken_for_slurms_own_for_ever(
+    tmp_path: Path, name: str, way: str
+) -> None:
+    """As a site may have one that logs all calls: who finds it in the place of Slurm's own says so."""
+    first, wrappers = tmp_path / "first", tmp_path / "wrappers"
+    assert run_command(["install", str(first)]) == 0
+    wrappers.mkdir()
+    (wrappers / name).write_text(f'#!/bin/sh\n{way}{first}/{name} "$@"\n')
+    (wrappers / name).chmod(0o755)
+    said = subprocess.run(
+        [first / name, *(["--wrap=true"] if name == "sbatch" else ["--version"])],
+        env={"PATH": f"{wrappers}:/usr/bin:/bin", "HANSE_SOCKET": "/nowhere"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert said.returncode == 1
+    assert (
+        f"{wrappers}/{name} is to be Slurm's own {name}, and starts this one again" in said.stderr
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "found"),
     [

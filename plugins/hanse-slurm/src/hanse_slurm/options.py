@@ -13,6 +13,10 @@ LEFT: Final = frozenset(("--help", "--usage", "--version", "-V", "--helpformat")
 """Options by which every command says something of itself; Slurm's own says it."""
 
 
+_LEFT: Final = "HANSE_SLURM_LEFT"
+# The program that has started Slurm's own in the place of a process, and the number of that.
+
+
 class UsageError(HanseError):
     """What was typed is not understood; the status is Slurm's."""
 
@@ -62,6 +66,10 @@ def leave(program: str, words: Sequence[str]) -> NoReturn:
     path = real(program)
     if not path:
         raise UsageError(f"this is for Slurm's own {program}, and there is none along PATH")
+    name, _, number = os.environ.get(_LEFT, "").partition(":")
+    if name == program and number in {str(os.getpid()), str(os.getppid())}:
+        raise UsageError(f"{path} is to be Slurm's own {program}, and starts this one again")
+    os.environ[_LEFT] = f"{program}:{os.getpid()}"
     sys.stdout.flush()
     os.execv(path, [program, *words])  # noqa: S606  # what its user has typed
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from grms.cli.handing_in import checked, exit_status, hand_in, preview_lines
-from grms.cli.slurm_jobs import Handed, StaysHomeError, read_job
+from grms.cli.slurm_jobs import READS, Handed, StaysHomeError, read_job
 from grms.lrms.slurm.sbatch_words import SbatchWords, UnknownOptionError, has_option, split_words
 from grms.lrms.told_number import TOLD_ID
 from hanse_slurm.options import LEFT, UsageError, leave, run
@@ -59,6 +59,8 @@ def sbatch(words: Sequence[str]) -> int:
         raise UsageError(str(error)) from error
     if LEFT & set(slurm.options):
         leave("sbatch", words)
+    if READS in os.environ:
+        raise UsageError(f"{real('sbatch')} is to be Slurm's own sbatch, and starts this one again")
     where, limit_s = socket(), timeout_s()
     slurm = slurm._replace(options=_with_own_names(slurm.options))
     program = real("sbatch")

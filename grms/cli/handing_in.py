@@ -37,6 +37,12 @@ def hand_in(
         tell_key: is told a key that is added, before all else.
         wait: whether to wait for the end of the job.
         nowhere: is told why no site can run the job, and does not return.
+
+    Raises:
+        UnfitError: no site could take such a job.
+        SiteUnavailable: the site is not there; it has not taken the job.
+        OpenError: the site has not answered; it may have taken the job.
+        SiteError: it refuses the job.
     """
     has_key = wanted["key"] is not None
     with checked(wanted, nowhere):
@@ -64,24 +70,31 @@ class UnfitError(HanseError):
     """No site could take such a job, whatever its load and its batch system."""
 
 
-class _OpenError(HanseError):
-    """Nobody knows whether the site has taken a job; EX_TEMPFAIL of sysexits.h."""
+class OpenError(HanseError):
+    """Nobody knows whether the site has taken a job; EX_TEMPFAIL of sysexits.h.
+
+    `reason` is why there is no answer.
+    """
 
     exit_status = 75
 
+    def __init__(self, reason: str, key: str) -> None:
+        from shlex import quote  # noqa: PLC0415  # see the module's docstring
+
+        self.reason = reason
+        super().__init__(
+            f"{reason}\nwhether the site has taken the job is not known; "
+            f"hand it in again with --key {quote(key)}, and it is one job"
+        )
+
 
 def _answered(site: "SyncClient", wanted: Mapping[str, Any]) -> str:
-    from shlex import quote  # noqa: PLC0415  # see the module's docstring
-
-    from grms.client.errors import SiteUnavailable  # noqa: PLC0415  # same
+    from grms.client.errors import SiteUnavailable  # noqa: PLC0415  # see the module's docstring
 
     try:
         return site.submit(**wanted).job_id
     except SiteUnavailable as error:
-        raise _OpenError(
-            f"{error}\nwhether the site has taken the job is not known; "
-            f"hand it in again with --key {quote(wanted['key'])}, and it is one job"
-        ) from error
+        raise OpenError(str(error), wanted["key"]) from error
 
 
 @contextmanager

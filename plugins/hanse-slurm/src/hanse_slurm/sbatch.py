@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from grms.cli.handing_in import checked, exit_status, hand_in, preview_lines
+from grms.cli.handing_in import OpenError, checked, exit_status, hand_in, preview_lines
 from grms.cli.slurm_jobs import READS, Handed, StaysHomeError, read_job
 from grms.lrms.slurm.sbatch_words import SbatchWords, UnknownOptionError, has_option, split_words
 from grms.lrms.told_number import TOLD_ID
@@ -36,11 +36,20 @@ def run_command(words: Sequence[str]) -> int:
 def _sbatch(words: Sequence[str]) -> int:
     try:
         return sbatch(words)
+    except OpenError as error:
+        text = "whether the site has taken the job is not known: look with squeue before you submit it again"
+        raise UnknownOutcomeError(f"{error.reason}\n{text}") from error
     except StaysHomeError as stays:
         lines = "\n".join(f"no site can be given it{line}" for line in stays.lines())
         raise UsageError(
             f"{lines}\nit was not submitted; Slurm's own is {real('sbatch')}"
         ) from stays
+
+
+class UnknownOutcomeError(UsageError):
+    """The site may have taken the job; nobody knows."""
+
+    exit_status = OpenError.exit_status
 
 
 def sbatch(words: Sequence[str]) -> int:

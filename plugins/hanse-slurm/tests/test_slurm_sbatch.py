@@ -71,13 +71,16 @@ def test_what_slurm_alone_could_run_is_refused(
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.splitlines() == [
-        "sbatch: error: no site can be given it for --begin=now: a partner is told no moment",
-        "sbatch: error: no site can be given it for --nodelist=n1: a partner has other nodes",
-        f"sbatch: error: it was not submitted; Slurm's own is {slurm.folder}/sbatch",
+        "sbatch: error: it is not submitted for --begin=now: a partner is told no moment",
+        "sbatch: error: it is not submitted for --nodelist=n1: a partner has other nodes",
+        f"sbatch: error: Slurm's own command is {slurm.folder}/sbatch",
     ]
     slurm.says("ntasks : 4", code=1, rest="sbatch: error: Unable to contact slurm controller")
     assert run_command(["job.sh"]) == 1
-    assert "a trial of it has ended with: Unable to contact" in capsys.readouterr().err
+    assert (
+        "it is not submitted: a trial of it has ended with: Unable to contact"
+        in capsys.readouterr().err
+    )
     assert all(line.startswith("--test-only") for line in slurm.asked)
 
 

@@ -40,10 +40,8 @@ def _sbatch(words: Sequence[str]) -> int:
         text = "whether the site has taken the job is not known: look with squeue before you submit it again"
         raise UnknownOutcomeError(f"{error.reason}\n{text}") from error
     except StaysHomeError as stays:
-        lines = "\n".join(f"no site can be given it{line}" for line in stays.lines())
-        raise UsageError(
-            f"{lines}\nit was not submitted; Slurm's own is {real('sbatch')}"
-        ) from stays
+        lines = "\n".join(f"it is not submitted{line}" for line in stays.lines())
+        raise UsageError(f"{lines}\nSlurm's own command is {real('sbatch')}") from stays
 
 
 class UnknownOutcomeError(UsageError):

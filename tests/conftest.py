@@ -43,6 +43,7 @@ WAITING = frozenset(
         "scenarios/live/test_live.py",
         "scenarios/live/test_play.py",
         "scenarios/test_real_faults.py",
+        str(TESTS.parent / "plugins/hanse-slurm/tests/test_slurm_real.py"),
     }
 )
 """Tests that mostly wait, for seconds each. One worker begins with all of them, while the others have

@@ -1,6 +1,6 @@
 """Looks for phrases that a reader of plain English stumbles over: `make lint` runs it.
 
-It reads the pages of the documentation, README and CONTRIBUTING, and the help of all commands; code is left out.
+It reads the pages of the documentation, README and CONTRIBUTING, those of the distributions in plugins/, and the help of all commands; code is left out.
 """
 
 import re
@@ -64,6 +64,7 @@ def helps(name: str, command: click.Command) -> Iterator[tuple[str, str]]:
 def texts() -> Iterator[tuple[str, str]]:
     """Yields all texts, each with its name."""
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    pages += sorted((ROOT / "plugins").glob("*/README.md"))
     for path in pages:
         yield str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
     for name, command in {"gorba": gorba, "grms": grms, "scenario": scenario}.items():

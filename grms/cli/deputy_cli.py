@@ -1,22 +1,15 @@
-"""The command `grms deputy`, and how other commands start one.
+"""The command `grms deputy`.
 
 Everything heavy is imported by what needs it, so that help and errors come at once.
 """
 
 import os
-import sys
 from pathlib import Path
 
 import click
 
 from grms.cli.site_connection import site_option
 from lrms_sim.util.messages import printable
-
-IDLE_S = 600.0
-"""How long a deputy stays that was started by another command, without orders and unfinished jobs, seconds."""
-
-LOOK_S = 2.0
-"""Longest wait of a command for whether a deputy is wanted, seconds; the job is there in any case."""
 
 
 @click.command(short_help="Submit one's jobs to the batch system as oneself, as the site says.")
@@ -51,31 +44,3 @@ def deputy(socket: Path, *, programs: Path | None, idle_s: float | None) -> None
 
     runner = programs_here(os.environ, None if programs is None else str(programs))
     asyncio.run(Deputy(socket, runner, tell=tell, idle_s=idle_s).run())
-
-
-def start_deputy(socket: Path) -> None:
-    """Starts a deputy of this user in the background if the site wants one and none is there."""
-    from google.protobuf.message import DecodeError  # noqa: PLC0415  # see the module's docstring
-
-    from grms.client.errors import SiteError  # noqa: PLC0415  # same
-    from grms.client.unary import ask  # noqa: PLC0415  # same
-    from grms.v1 import deputy_pb2  # noqa: PLC0415  # same
-
-    try:
-        answer = ask(socket, "/grms.v1.DeputyService/Look", b"", LOOK_S)
-        look = deputy_pb2.DeputyLook.FromString(answer or b"")
-    except (SiteError, DecodeError):
-        return  # the command has done what it was for
-    if not look.wanted or look.present:
-        return
-    import subprocess  # noqa: PLC0415  # as above
-
-    words = ["deputy", "--socket", str(socket.absolute()), "--idle", f"{IDLE_S:g}"]
-    subprocess.Popen(  # noqa: S603  # this program itself; it outlives this command
-        [sys.executable, "-m", "grms", *words],
-        cwd="/",
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )

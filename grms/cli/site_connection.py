@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grms.daemon.unix_sockets import await_socket
-from lrms_sim.util.process_guard import require
-
 if TYPE_CHECKING:
     from grms.client import SyncClient
 
@@ -29,22 +26,6 @@ site_option = click.option(
 )
 
 
-def await_site(socket: Path, timeout_s: float) -> None:
-    """Waits for a socket, at most `timeout_s` seconds, and checks that gRPC is installed.
-
-    gRPC takes longer to import than all else that a command does, so that waits until then.
-
-    Raises:
-        SiteUnavailable: nothing listens there in time.
-        ModuleNotFoundError: gRPC is not installed; `run` says what brings it.
-    """
-    require("google.protobuf")
-    if not await_socket(socket, timeout_s):
-        from grms.client.errors import unreached  # noqa: PLC0415  # see the module's docstring
-
-        raise unreached(socket)
-
-
 def client_of(socket: Path, timeout_s: float) -> "SyncClient":
     """Returns a client of the site at a socket, as soon as that is there.
 
@@ -54,6 +35,8 @@ def client_of(socket: Path, timeout_s: float) -> "SyncClient":
         SiteUnavailable: nothing listens there in time.
         ModuleNotFoundError: gRPC is not installed; `run` says what brings it.
     """
+    from grms.cli.site_sockets import await_site  # noqa: PLC0415  # see the module's docstring
+
     await_site(socket, timeout_s)
     from grms.client import SyncClient  # noqa: PLC0415  # see the module's docstring
 

@@ -11,29 +11,21 @@ Heavy modules are imported by the commands that need them, so that help and erro
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from grms.cli.deputy_cli import start_deputy
+from grms.cli.handing_in import checked, exit_status, hand_in, preview_lines
 from grms.cli.job_table import job_words
 from grms.cli.needs_options import NAMES, needs_of, needs_options
-from grms.cli.site_connection import await_site, client_of, site_option
+from grms.cli.site_connection import client_of, site_option
 from grms.daemon.timeout_option import timeout_option
-from lrms_sim.util.errors import HanseError
 from lrms_sim.util.messages import printable
 
 if TYPE_CHECKING:
-    from subprocess import CompletedProcess
-
-    from grms.client import Job, Preview, SyncClient
-    from grms.lrms.base import HomeRun
-    from grms.lrms.slurm.sbatch_text import DryRun
-    from grms.lrms.slurm.sbatch_words import SbatchWords
+    from grms.cli.slurm_jobs import SlurmJob, StaysHomeError
 
 OWN: Final = {
     "--socket": True,
@@ -55,17 +47,8 @@ OWN: Final = {
 NUMBERS: Final = {"--script": True, "--processors": True, "--run-time": True, "--name": True}
 """Options that identify the other kind of job: sbatch has none of these."""
 
-SBATCH_TIMEOUT_S: Final = 60.0
-"""Slurm's programs try for some ten seconds to reach its controller."""
-
 NAME_MAX: Final = 128
 """In characters."""
-
-SCRIPT_BYTES_MAX: Final = 256 << 10
-"""A longer script is for sbatch alone."""
-
-HOME_BYTES_MAX: Final = 256 << 10
-"""Likewise if its user's variables are larger."""
 
 _SLURM: Final = "hanse.sbatch"
 _STDIN: Final = "hanse.stdin"
@@ -75,7 +58,6 @@ _DEPENDENCY_HELP: Final = (
     "aftercorr (element by element), singleton (those of its name); several with commas."
 )
 _OF_SCRIPTS: Final = ("outputs", "inputs", "output", "error", "open_mode")
-_OPTIONS: Final = {"outputs": "result", "inputs": "input"}
 
 
 class _Submit(click.Command):
@@ -99,6 +81,14 @@ class _Submit(click.Command):
             ctx.meta[_STDIN] = text
         ctx.meta[_SLURM] = slurm
         return super().parse_args(ctx, ["--wait" if word == "-W" else word for word in mine])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        from grms.cli.slurm_jobs import StaysHomeError  # noqa: PLC0415  # see the module's docstring
+
+        try:
+            return super().invoke(ctx)
+        except StaysHomeError as stays:
+            return _stay(stays, ctx.params)
 
 
 def _is_for_slurm(words: list[str]) -> bool:
@@ -259,21 +249,17 @@ def submit(
     text: str | None = None
     nowhere: Callable[[str], None] | None = None
     if (slurm := ctx.meta.get(_SLURM)) is not None:
+        from grms.cli.slurm_jobs import Handed, read_job  # noqa: PLC0415  # see the module's docstring
+
         left_out = frozenset(word.removeprefix("--") for word in without.split(",") if word)
-        asked = tuple(name for name in ("inputs", "outputs", "key") if wanted[name])
-        asked += ("shared",) if in_place else ()
         travels = not in_place and not any(word.startswith("/") or "://" in word for word in names)
-        stdin = ctx.meta.get(_STDIN)
-        found = _for_slurm(
-            _Handed(slurm, stdin, socket), left_out, given, asked=asked, wait=wait, travels=travels
-        )
+        job = read_job(Handed(slurm, ctx.meta.get(_STDIN)), left_out, given, travels=travels)
         script, arguments = Path(slurm.script or "-"), slurm.arguments
-        given, wait = found.pop("environment"), found.pop("wait")
-        tell, nowhere = found.pop("tell"), found.pop("nowhere")
-        test_only = found.pop("test_only")
-        tell()
-        text = None if in_place else found["script"]
-        wanted |= found
+        given, wait = job.environment, wait or job.wait
+        test_only, nowhere = job.test_only, job.nowhere
+        _tell(job)
+        text = None if in_place else job.wanted["script"]
+        wanted |= job.wanted
     elif without:
         raise click.UsageError("--without goes with a job that is written for Slurm")
     _check_size(wanted)
@@ -296,10 +282,39 @@ def submit(
     if test_only:
         _preview(socket, timeout_s, wanted, nowhere=nowhere)
         return
-    job = _handed_in(socket, timeout_s, wanted, wait=wait, nowhere=nowhere)
-    if job is not None:
+    ended = hand_in(
+        socket,
+        timeout_s,
+        wanted,
+        tell=click.echo,
+        tell_key=lambda key: click.echo(f"key {key}", err=True),
+        wait=wait,
+        nowhere=nowhere,
+    )
+    if ended is not None:
+        click.echo(job_words(ended), err=True)
         # A job that was ended by a signal has status 1 with `sbatch --wait`.
-        ctx.exit(1 if slurm is not None and job.signal is not None else exit_status(job))
+        ctx.exit(1 if slurm is not None and ended.signal is not None else exit_status(ended))
+
+
+def _tell(job: "SlurmJob") -> None:
+    if job.test_only and job.trial.estimate:
+        click.echo(job.trial.estimate, err=True)
+    for line in job.not_carried():
+        click.echo(line, err=True)
+
+
+def _preview(
+    socket: Path,
+    timeout_s: float,
+    wanted: dict[str, Any],
+    *,
+    nowhere: Callable[[str], None] | None,
+) -> None:
+    # Prints what would become of a job.
+    with checked(wanted, nowhere), client_of(socket, timeout_s) as site:
+        for line in preview_lines(site.preview(**wanted)):
+            click.echo(printable(line))
 
 
 def _check_size(wanted: Mapping[str, Any]) -> None:
@@ -323,125 +338,6 @@ def _check_text(wanted: Mapping[str, Any]) -> None:
             word.encode()
         except UnicodeEncodeError as error:
             raise click.UsageError(f"{shown} is not UTF-8") from error
-
-
-def _handed_in(
-    socket: Path,
-    timeout_s: float,
-    wanted: dict[str, Any],
-    *,
-    wait: bool,
-    nowhere: Callable[[str], None] | None,
-) -> "Job | None":
-    # Returns a job that was waited for.
-    has_key = wanted["key"] is not None
-    with _checked(wanted, nowhere):
-        await_site(socket, timeout_s)
-        if not has_key:
-            # Before all else: whoever is stopped here, or gets no answer, knows how to hand in the same job again.
-            click.echo(f"key {wanted['key']}", err=True)
-        job_id = _quickly(socket, timeout_s, wanted)
-        if job_id is not None:
-            click.echo(job_id)
-            start_deputy(socket)
-            if not wait:
-                return None
-        with client_of(socket, timeout_s) as site:
-            if job_id is None:
-                job_id = _answered(site, wanted)
-                click.echo(job_id)
-                start_deputy(socket)
-            if not wait:
-                return None
-            job = site.wait(job_id)
-            click.echo(job_words(job), err=True)
-    return job
-
-
-class _OpenError(HanseError):
-    """Nobody knows whether the site has taken a job; EX_TEMPFAIL of sysexits.h."""
-
-    exit_status = 75
-
-
-def _answered(site: "SyncClient", wanted: Mapping[str, Any]) -> str:
-    from shlex import quote  # noqa: PLC0415  # see the module's docstring
-
-    from grms.client.errors import SiteUnavailable  # noqa: PLC0415  # same
-
-    try:
-        return site.submit(**wanted).job_id
-    except SiteUnavailable as error:
-        raise _OpenError(
-            f"{error}\nwhether the site has taken the job is not known; "
-            f"hand it in again with --key {quote(wanted['key'])}, and it is one job"
-        ) from error
-
-
-@contextmanager
-def _checked(wanted: dict[str, Any], nowhere: Callable[[str], None] | None) -> Iterator[None]:
-    # Checks what is wanted, and says what a site refuses; `nowhere` is told why no site at all can run a job, and does
-    # not return.
-    from grms.client.errors import SiteError  # noqa: PLC0415  # see the module's docstring
-    from grms.client.submission import check_values  # noqa: PLC0415  # see the module's docstring
-
-    names = ("processors", "script", "run_time_s", "key", "array", "dependency")
-    try:
-        check_values(**{name: wanted[name] for name in names})
-        wanted["key"] = wanted["key"] or os.urandom(16).hex()
-        yield
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
-    except SiteError as error:
-        if nowhere is not None and error.code == "INVALID_ARGUMENT":
-            nowhere(error.reason)
-        raise
-
-
-def _preview(
-    socket: Path,
-    timeout_s: float,
-    wanted: dict[str, Any],
-    *,
-    nowhere: Callable[[str], None] | None,
-) -> None:
-    # Prints what would become of a job.
-    with _checked(wanted, nowhere), client_of(socket, timeout_s) as site:
-        for line in _preview_lines(site.preview(**wanted)):
-            click.echo(printable(line))
-
-
-def _preview_lines(preview: "Preview") -> Iterator[str]:
-    if preview.known:
-        yield f"nothing new: the key is that of {preview.known}"
-        return
-    if preview.held:
-        yield f"held first: {preview.held}; what follows is by the load of now"
-    home = preview.site if preview.kept else f"it waits at {preview.site}, to be offered again"
-    if preview.asked:
-        yield f"offered to {', then '.join(preview.asked)}: {preview.reason}"
-        yield "whether one of them accepts is not known: a partner hears of a job when it is offered"
-        yield f"if none accepts: {home}"
-    else:
-        yield f"{home}: {preview.reason}"
-    for partner, reason in preview.passed_over.items():
-        yield f"not offered to {partner}: {reason}"
-
-
-def _quickly(socket: Path, timeout_s: float, wanted: dict[str, Any]) -> str | None:
-    from grms.client.submission import submit_quickly  # noqa: PLC0415  # see the module's docstring
-
-    if wanted["inputs"]:
-        return None  # these go first
-    rest = {name: value for name, value in wanted.items() if name != "inputs"}
-    return submit_quickly(socket, timeout_s, **rest)
-
-
-def exit_status(job: "Job") -> int:
-    """Returns the status with which a command ends that has waited for a job."""
-    if job.signal is not None:
-        return 128 + job.signal
-    return job.exit_code or int(job.outcome != "completed")
 
 
 def _environment(words: tuple[str, ...]) -> dict[str, str]:
@@ -496,277 +392,23 @@ def _script(path: Path) -> str:
         raise click.BadParameter(text, param_hint="'--script'") from error
 
 
-# --- jobs that are written for Slurm -------------------------------------------------------------
-
-
-class _Handed(NamedTuple):
-    # What was handed in: words of sbatch, the script where it came by standard input, and the site's socket.
-    words: "SbatchWords"
-    stdin: bytes | None
-    socket: Path
-
-    @property
-    def name(self) -> str:
-        if self.words.script:
-            return Path(self.words.script).name
-        return "sbatch" if self.stdin is not None else "wrap"
-
-    @property
-    def wrapped(self) -> str:
-        from grms.lrms.slurm.sbatch_words import wrapped  # noqa: PLC0415  # as above
-
-        return wrapped(self.words.options)
-
-    def command(self, options: Sequence[str]) -> list[str]:
-        words = self.words
-        script = [_path(words.script), *words.arguments] if words.script else []
-        return [*options, *script]
-
-    def text(self) -> bytes:
-        if self.words.script:
-            return Path(self.words.script).read_bytes()
-        return os.fsencode(self.wrapped) if self.stdin is None else self.stdin
-
-
-def _for_slurm(
-    job: _Handed,
-    without: frozenset[str],
-    environment: Mapping[str, str],
-    *,
-    asked: tuple[str, ...],
-    wait: bool,
-    travels: bool,
-) -> dict[str, Any]:
-    # What the site is asked for; does not return where the job stays at home.
-    from dataclasses import replace  # noqa: PLC0415  # see the module's docstring
-
-    from grms.lrms.slurm.sbatch_text import (  # noqa: PLC0415  # same
-        ESSENTIAL,
-        SINGLETON,
-        exported,
-        kept_at_home,
-        read_dry_run,
-        says_test_only,
-        take_dependency,
-    )
-    from grms.lrms.slurm.sbatch_words import has_option, without_quiet  # noqa: PLC0415  # same
-
-    if needed := sorted(without & ESSENTIAL):
-        text = f"without --{needed[0]} it would be another job; it cannot be left out"
-        raise click.BadParameter(text, param_hint="'--without'")
-    try:
-        options, dependency = take_dependency(job.words.options)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="'--dependency'") from error
-    job = job._replace(words=job.words._replace(options=options))
-    try:
-        script = job.text()
-    except OSError as error:
-        shown = printable(job.words.script)
-        text = f"there is no script {shown}" if not Path(shown).exists() else f"{shown}: {error}"
-        raise click.UsageError(text) from error
-    asked = (*asked, *(["env"] if environment else ()), *(["dependency"] if dependency else ()))
-    answer = _run(
-        "sbatch",
-        "--test-only",
-        "--verbose",
-        "--verbose",
-        *job.command(without_quiet(options)),
-        given=job.stdin,
-    )
-    trial = read_dry_run(answer.stderr, answer.returncode)
-    reasons = kept_at_home(trial, without) | _too_much(script, job.words.arguments)
-    unfit = trial.problem if trial.too_much else ""
-    if trial.processors is None and not reasons and not unfit:
-        # What a trial is refused for Slurm may take all the same, as where a partition is down.
-        reasons = {"": f"a trial of it has ended with: {trial.problem}"}
-    if reasons:
-        _stay(job, trial, reasons, asked=asked, wait=wait)
-    request = replace(trial.request(without), wall_time=_limit_s(trial))
-
-    if trial.options.get("dependency") == SINGLETON:
-        dependency = ",".join(filter(None, (dependency, SINGLETON)))
-
-    def nowhere(reason: str) -> None:
-        _stay(job, trial, {"": reason}, asked=asked, wait=wait)
-
-    test_only = has_option(options, "test-only") or says_test_only(script.decode())
-    if test_only and trial.estimate:
-        click.echo(trial.estimate, err=True)
-    return {
-        "tell": partial(_tell, trial, without, unfit),
-        "nowhere": nowhere if unfit else None,
-        "test_only": test_only,
-        "processors": request.processors,
-        "requested_time_s": request.wall_time,
-        "needs": request,
-        "unfit": unfit,
-        "name": trial.options.get("job-name", job.name)[:NAME_MAX],
-        "environment": exported(trial.options.get("export", ""), os.environ) | dict(environment),
-        "script": script.decode(),
-        "home": _at_home(trial, environment) if travels else None,
-        "wait": wait or "wait" in trial.options,
-        "array": trial.options.get("array", ""),
-        "dependency": dependency,
-        **_streams(trial),
-    }
-
-
-def _streams(trial: "DryRun") -> dict[str, Any]:
-    options = trial.options
-    mode = options.get("open-mode", "")
-    return {
-        "output": options.get("output", ""),
-        "error": options.get("error", ""),
-        "open_mode": {"a": "append", "t": "truncate"}.get(mode, mode),
-        "merged": "error" not in options,
-    }
-
-
-def _too_much(script: bytes, arguments: Sequence[str]) -> dict[str, str]:
-    # Why a script is for sbatch alone, whatever its options are.
-    found = {}
-    if len(script) > SCRIPT_BYTES_MAX:
-        found["script"] = f"it has {len(script)} bytes, and a site takes {SCRIPT_BYTES_MAX}"
-    try:
-        script.decode()
-        "".join(arguments).encode()
-    except UnicodeError:
-        found["script"] = "it, or an argument, is not UTF-8"
-    if sum(len(name) + len(value) + 2 for name, value in os.environb.items()) > HOME_BYTES_MAX:
-        found["environment"] = f"a site takes {HOME_BYTES_MAX} bytes"
-    return found
-
-
-def _tell(trial: "DryRun", without: frozenset[str], unfit: str) -> None:
-    # What is not carried, a line for each kind.
-    from grms.lrms.slurm.sbatch_text import AT_HOME, STREAMS, is_all, not_told  # noqa: PLC0415  # as above
-
-    options = trial.options
-    if unfit:
-        click.echo(
-            f"for partners alone, as this cluster cannot run it: {printable(unfit)}", err=True
-        )
-    if streams := sorted(STREAMS & options.keys()):
-        words = ", ".join(f"--{name}" for name in streams)
-        click.echo(f"at a partner {words}: for grms fetch, which brings what it prints", err=True)
-    gone = not_told(trial, without)
-    for where, names in (
-        ("at a partner it", [name for name in gone if name in AT_HOME]),
-        ("it", [name for name in gone if name not in AT_HOME]),
-    ):
-        if names:
-            words = ", ".join(f"--{name}={options[name]}" for name in names)
-            click.echo(f"{where} goes without {printable(words)}", err=True)
-    if (value := options.get("export", "")) and is_all(value):
-        text = f"at a partner it has no variables but those named: --export={printable(value)}"
-        click.echo(text, err=True)
-
-
-def _at_home(trial: "DryRun", environment: Mapping[str, str]) -> "HomeRun | None":
-    # How the job runs where it stays with its site, as sbatch would have had it run here.
-    from grms.lrms.base import HomeRun  # noqa: PLC0415  # as above
-    from grms.lrms.slurm.sbatch_text import exported, is_all, words_at_home  # noqa: PLC0415  # as above
-
-    try:
-        folder = trial.options.get("chdir") or os.getcwd()  # noqa: PTH109  # the same, as text
-    except FileNotFoundError:
-        return None
-    value, options = trial.options.get("export", ""), words_at_home(trial)
-    given = {os.fsencode(name): os.fsencode(text) for name, text in environment.items()}
-    named = {os.fsencode(k): os.fsencode(v) for k, v in exported(value, os.environ).items()}
-    if is_all(value):
-        variables = {**os.environb, **named, **given}
-    else:
-        # Those of a login, and Slurm's own.
-        options = (*options, "--get-user-env")
-        slurms = {k: v for k, v in os.environb.items() if k.startswith((b"SLURM_", b"SPANK_"))}
-        variables = {**slurms, **named, **given}
-    if variables.get(b"GRPC_VERBOSITY") == b"NONE":
-        del variables[b"GRPC_VERBOSITY"]  # this command's own
-    variables |= {name.encode(): text.encode() for name, text in trial.propagated.items()}
-    if value.upper() not in {"", "ALL"}:
-        variables[b"SLURM_EXPORT_ENV"] = os.fsencode(value)
-    pairs = tuple(name + b"=" + text for name, text in variables.items())
-    return HomeRun(folder, pairs, options)
-
-
-def _stay(
-    job: _Handed,
-    trial: "DryRun",
-    reasons: Mapping[str, str],
-    *,
-    asked: tuple[str, ...],
-    wait: bool,
-) -> None:
-    for name, reason in reasons.items():
-        value = trial.options.get(name, "set")
-        shown = f"--{name}" if value == "set" else f"--{name}={printable(value)}"
-        shown = f" for {shown}" if name in trial.options or name == "hetjob" else f" for its {name}"
-        click.echo(f"it stays at home{shown if name else ''}: {printable(reason)}", err=True)
+def _stay(stays: "StaysHomeError", given: Mapping[str, Any]) -> None:
+    # Hands a job to sbatch, with a message why; `given` are the parameters of the command.
+    for line in stays.lines():
+        click.echo(f"it stays at home{line}", err=True)
+    named = {"inputs": "input", "outputs": "result", "key": "key", "in_place": "shared"}
+    named |= {"environment": "env"}
+    asked = [f"--{word}" for name, word in named.items() if given[name]]
+    asked += ["--dependency"] if stays.dependency else []
     if asked:
-        words = ", ".join(f"--{_OPTIONS.get(word, word)}" for word in asked)
-        text = f"{words}: for a job that a site runs; this one is for sbatch alone, and was not submitted"
+        text = f"{', '.join(asked)}: for a job that a site runs; this one is for sbatch alone, and was not submitted"
         raise click.UsageError(text)
-    _hand_over(job, wait=wait)
-
-
-def _hand_over(job: _Handed, *, wait: bool) -> None:
     import subprocess  # noqa: PLC0415  # see the module's docstring
+
+    from grms.cli.slurm_jobs import found  # noqa: PLC0415  # same
 
     # It writes for itself: with --wait the number has to be there at once.
-    words = [_found("sbatch"), *(["--wait"] if wait else []), *job.command(job.words.options)]
+    job, wait = stays.job, ["--wait"] if given["wait"] else []
+    words = [found("sbatch"), *wait, *job.command(job.words.options)]
     ended = subprocess.run(words, input=job.stdin or b"", check=False)  # noqa: S603  # as asked
     click.get_current_context().exit(ended.returncode)
-
-
-def _limit_s(trial: "DryRun") -> float:
-    # As an option says, else as the partition has it.
-    from grms.lrms.slurm.sbatch_text import read_default_limit  # noqa: PLC0415  # as above
-
-    try:
-        found = trial.limit_s
-        if found is None:
-            partition = trial.partition or trial.options.get("partition", "")
-            where = ("-p", partition) if partition else ()
-            answer = _run("sinfo", "-h", *where, "-o", "%L|%l")
-            found = read_default_limit(answer.stdout) if answer.returncode == 0 else None
-    except ValueError as error:
-        raise click.ClickException(f"Slurm's time limit cannot be read: {error}") from error
-    if found is None:
-        text = f"partition {partition} has no time limit; say how long it may run with --time"
-        raise click.ClickException(text)
-    return found
-
-
-def _path(script: str) -> str:
-    # sbatch would look along PATH for a name alone.
-    return script if "/" in script else f"./{script}"
-
-
-def _found(program: str) -> str:
-    import shutil  # noqa: PLC0415  # see the module's docstring
-
-    found = shutil.which(program)
-    if found is None:
-        text = f"there is no {program} here; without Slurm say -p, -t and --script"
-        raise click.UsageError(text)
-    return found
-
-
-def _run(program: str, *words: str, given: bytes | None = None) -> "CompletedProcess[str]":
-    import subprocess  # noqa: PLC0415  # see the module's docstring
-
-    try:
-        ended = subprocess.run(  # noqa: S603  # Slurm's own
-            [_found(program), *words],
-            input=given or b"",
-            capture_output=True,
-            check=False,
-            timeout=SBATCH_TIMEOUT_S,
-        )
-        said, error = (each.decode("utf-8", "replace") for each in (ended.stdout, ended.stderr))
-        return subprocess.CompletedProcess(ended.args, ended.returncode, said, error)
-    except subprocess.TimeoutExpired as error:
-        text = f"{program} has not answered within {SBATCH_TIMEOUT_S:g} s"
-        raise click.ClickException(text) from error

@@ -35,7 +35,7 @@ from grms.v1 import job_pb2, operator_pb2, request_pb2
 
 if TYPE_CHECKING:
     from grms.daemon.shared_folders import SharedFile
-    from grms.lrms.base import HomeRun  # of a job for a real batch system alone
+    from grms.lrms.home_run import HomeRun  # of a job for a real batch system alone
     from lrms_sim.workload.requests import Request
 
 PAGE: Final = 1000

@@ -13,7 +13,7 @@ from grms.client.unary import ask
 
 if TYPE_CHECKING:
     from grms.daemon.shared_folders import SharedFile
-    from grms.lrms.base import HomeRun  # of a job for a real batch system alone
+    from grms.lrms.home_run import HomeRun  # of a job for a real batch system alone
     from grms.v1 import job_pb2
     from lrms_sim.workload.requests import Request
 

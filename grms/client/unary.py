@@ -14,11 +14,15 @@ from urllib.parse import unquote
 from grms.client.errors import SiteError
 
 REQUEST_BYTES_MAX: Final = 32 << 10
-"""A request and the answer that repeats it are within the windows that both sides have to begin with."""
+"""A request is within the window that a site has to begin with."""
 
 _FRAME_BYTES_MAX: Final = 16_384
 _PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-_DATA, _HEADERS, _RST_STREAM, _SETTINGS, _GOAWAY = 0, 1, 3, 4, 7
+_DATA, _HEADERS, _RST_STREAM, _SETTINGS, _GOAWAY, _WINDOW_UPDATE = 0, 1, 3, 4, 7, 8
+_INITIAL_WINDOW_SIZE: Final = 4
+_WINDOW: Final = 2**31 - 1
+_WINDOW_AT_FIRST: Final = 2**16 - 1
+# An answer may be of any length without a word from here: of a stream, and of the connection.
 _ACKNOWLEDGED = _END_STREAM = 0x1
 _END_HEADERS, _PADDED = 0x4, 0x8
 _REFUSALS: Final = {
@@ -55,7 +59,7 @@ def ask(path: Path, method: str, request: bytes, timeout_s: float) -> bytes | No
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(timeout_s)
             connection.connect(str(path))
-            connection.sendall(_PREFACE + _frame(_SETTINGS, 0, 0, b"") + head + b"".join(frames))
+            connection.sendall(_PREFACE + _windows() + head + b"".join(frames))
             with connection.makefile("rb") as answers:
                 return _answer(answers, connection, time.monotonic() + timeout_s)
     except OSError:
@@ -116,6 +120,12 @@ def _words(block: bytes) -> dict[bytes, bytes]:
     except IndexError:
         return {}
     return found
+
+
+def _windows() -> bytes:
+    settings = _INITIAL_WINDOW_SIZE.to_bytes(2) + _WINDOW.to_bytes(4)
+    more = (_WINDOW - _WINDOW_AT_FIRST).to_bytes(4)
+    return _frame(_SETTINGS, 0, 0, settings) + _frame(_WINDOW_UPDATE, 0, 0, more)
 
 
 def _frame(kind: int, flags: int, stream: int, body: bytes) -> bytes:

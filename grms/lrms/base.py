@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from grms.daemon.job_files import JobFile
 from grms.daemon.shared_folders import SharedFile
+from grms.lrms.home_run import HomeRun
 from grms.lrms.partitions import NO_PARTITIONS, Partitions
 from grms.util.outcomes import Outcome
 from grms.util.values import QuickEnum, dataclass
@@ -141,28 +142,6 @@ class Program:
     shared: tuple[SharedFile, ...] = ()
     merged: bool = False
     truncated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class HomeRun:
-    """Where and how a job was submitted, so that its own site runs it as the batch system itself would.
-
-    Attributes:
-        folder: its working directory.
-        environment: `NAME=value` each: complete except for the batch system's own.
-        options: of the batch system's own program, `--name` or `--name=value`.
-    """
-
-    folder: str
-    environment: tuple[bytes, ...] = ()
-    options: tuple[str, ...] = ()
-
-    @property
-    def umask(self) -> int:
-        """The umask of its user from Slurm's variables; negative if missing."""
-        found = [each[12:] for each in self.environment if each.startswith(b"SLURM_UMASK=")]
-        is_mask = bool(found) and found[-1].isdigit() and not found[-1].strip(b"01234567")
-        return int(found[-1], 8) & 0o777 if is_mask else -1
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from pathlib import Path
 from grms.lrms.anomalies import Anomalies
 from grms.lrms.base import (
     Ended,
-    HomeRun,
     LrmsDiskError,
     LrmsEnd,
     LrmsJob,
@@ -37,6 +36,7 @@ from grms.lrms.batch.reconciler import Reconciler
 from grms.lrms.batch.system import BatchSystem, PreemptingSystem
 from grms.lrms.batch.tracked_job import TrackedJob, Want
 from grms.lrms.exit_status import as_evicted, is_fenced, true_end
+from grms.lrms.home_run import HomeRun
 from grms.lrms.native_jobs import VARIABLE, Fate, Watched
 from grms.lrms.preemption import CANNOT, Preemption
 from grms.util.outcomes import Outcome

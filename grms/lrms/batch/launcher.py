@@ -53,7 +53,7 @@ from grms.lrms.account_mapping import (
     let_in,
     own_group,
 )
-from grms.lrms.base import HomeRun, JobInput, LrmsDiskError, LrmsRefusedError, Program
+from grms.lrms.base import JobInput, LrmsDiskError, LrmsRefusedError, Program
 from grms.lrms.batch.queue_snapshot import Evidence
 from grms.lrms.exit_status import (
     BEGUN,
@@ -65,8 +65,10 @@ from grms.lrms.exit_status import (
     read_runs,
     read_script_end,
 )
+from grms.lrms.home_run import HomeRun
 from grms.lrms.job_directories import JobFolder, Remains
 from grms.lrms.job_notes import JobNotes, Marks
+from grms.lrms.told_number import LRMS_ID, told_number
 from grms.util.job_arrays import VARIABLES
 
 BEGUN_BYTES_MAX: Final = 1024
@@ -221,7 +223,7 @@ def values_text(
         first.append(
             f'test -n "${{SLURM_JOB_ID-}}" || test -z "${{JOB_ID-}}" || export JOB_NAME={word}'
         )
-    first += _array_lines(program.environment)
+    first += _array_lines(program.environment) + _told_lines(program.environment)
     # A shell drops variables that it could not set itself, such as functions of bash.
     given = [os.fsdecode(each) for each in home.environment] if home is not None else []
     odd = [each for each in given if _VARIABLE.fullmatch(each.partition("=")[0]) is None]
@@ -248,6 +250,15 @@ def _array_lines(environment: Mapping[str, str]) -> list[str]:
                 f'test -n "${{SLURM_JOB_ID-}}" || test -z "${{JOB_ID-}}" || export {sge}={word}'
             )
     return lines
+
+
+def _told_lines(environment: Mapping[str, str]) -> list[str]:
+    number = told_number(environment)
+    if not number:
+        return []
+    return [
+        f'test -z "${{SLURM_JOB_ID-}}" || export {LRMS_ID}="$SLURM_JOB_ID" SLURM_JOB_ID={number} SLURM_JOBID={number}'
+    ]
 
 
 def run_files(program: Program, values: str) -> list[tuple[str, bytes, int]]:

@@ -16,7 +16,6 @@ from typing import Final
 
 from grms.lrms.slurm.sbatch_words import has_value
 from grms.lrms.slurm.slurm_request import ASKED, UnsaidError, read_options
-from grms.util.dependencies import parse_dependencies
 from grms.util.job_arrays import ArraySpec
 from lrms_sim.workload.requests import Request, RequestError
 
@@ -105,10 +104,12 @@ _TOO_MUCH: Final = (
 _BEGIN, _END = "sbatch: defined options", "sbatch: end of defined options"
 
 
-def take_dependency(options: Sequence[str]) -> tuple[tuple[str, ...], str]:
+def take_dependency(
+    options: Sequence[str], *, numbers: bool = False
+) -> tuple[tuple[str, ...], str]:
     """Returns the options without a dependency on jobs of a site, and that; it is empty where there is none.
 
-    One on the cluster's own jobs stays: that is for Slurm.
+    One on the cluster's own jobs stays: that is for Slurm. With `numbers` those of jobs alone are the site's.
 
     Raises:
         ValueError: jobs of both kinds are in it, or what Slurm alone knows.
@@ -130,12 +131,12 @@ def take_dependency(options: Sequence[str]) -> tuple[tuple[str, ...], str]:
             continue
         text, last = value, options[at : at + width]
         at += width
-        if not _of_sites(value):
+        if not _of_sites(value, numbers=numbers):
             kept, text = [*kept, *last], ""
     return tuple(kept), text
 
 
-def _of_sites(text: str) -> bool:
+def _of_sites(text: str, *, numbers: bool) -> bool:
     # Whether a dependency names jobs of a site.
     jobs: list[str] = []
     for part in re.split(r"[,?]", text):
@@ -143,13 +144,15 @@ def _of_sites(text: str) -> bool:
         jobs += (
             [kind, *names] if re.search(r"\d", kind) else names
         )  # a job may stand without a kind
-    own = [word for word in jobs if not _SLURM_JOB.fullmatch(word.partition("+")[0])]
+    own = [word for word in jobs if numbers or not _SLURM_JOB.fullmatch(word.partition("+")[0])]
     if not own:
         return False
     if len(own) < len(jobs):
         raise ValueError(
             f"{text!r} names jobs of the site and of this cluster; one cannot wait for both"
         )
+    from grms.util.dependencies import parse_dependencies  # noqa: PLC0415  # few jobs have some
+
     parse_dependencies(text)
     return True
 
@@ -299,6 +302,7 @@ def _given(name: str, value: str) -> str:
 
 
 _NAME_IN_PATTERN = re.compile(r"%(%|\d*x)")
+_NUMBER_IN_PATTERN = re.compile(r"%(?:(%)|(\d{0,2})[jJA])")
 _ARRAY_IN_PATTERN = re.compile(r"%(?:(%)|(\d{0,2})([Aa]))")
 
 
@@ -319,14 +323,27 @@ def with_element(pattern: str, array: tuple[str, str]) -> str:
     return _ARRAY_IN_PATTERN.sub(put, pattern)
 
 
+def with_number(pattern: str, number: str) -> str:
+    """Returns a pattern of sbatch in which a number stands for `%j`, `%J` and `%A`."""
+
+    def put(found: re.Match[str]) -> str:
+        return found[0] if found[1] else number.zfill(min(int(found[2] or 0), 10))
+
+    return _NUMBER_IN_PATTERN.sub(put, pattern)
+
+
 def options_at_home(
-    words: Sequence[str], name: str, processors: int, array: tuple[str, str] | None = None
+    words: Sequence[str],
+    name: str,
+    processors: int,
+    array: tuple[str, str] | None = None,
+    number: str = "",
 ) -> AtHome:
     """Returns the options of a job as its site passes them to sbatch.
 
     `words` should come from `words_at_home`, but a client could send others. `name` is the job's for `%x`, as the
     batch system's is longer; `processors` are those that the site has counted; `array` the number of its array and the
-    index in it, for `%A` and `%a`.
+    index in it, for `%A` and `%a`; `number` is to stand for Slurm's own, unless it is empty.
 
     Raises:
         LrmsRefusedError: users may not set one of them.
@@ -345,6 +362,8 @@ def options_at_home(
             raise LrmsRefusedError(f"{word[:80]}: a job can only come behind others")
         if option in {"output", "error"} and is_given and "\\" not in value:
             pattern = value if array is None else with_element(value, array)
+            if number and array is None:
+                pattern = with_number(pattern, number)
             streams.append(f"--{option}={_with_name(pattern, name)}")
         else:
             (streams if option in STREAMS else others).append(word)

@@ -72,6 +72,7 @@ from grms.lrms.slurm.slurm_text import (
     read_log,
     read_queue,
 )
+from grms.lrms.told_number import told_number
 from grms.util.job_arrays import element_in
 from lrms_sim.workload.requests import Request
 
@@ -449,13 +450,15 @@ class Slurm:
         if job.home is None:
             arguments.append("--export=ALL")
         else:
-            array = None if job.program is None else element_in(job.program.environment)
-            said = options_at_home(job.home.options, job.name, job.processors, array)
+            variables = {} if job.program is None else job.program.environment
+            array, number = element_in(variables), told_number(variables)
+            said = options_at_home(job.home.options, job.name, job.processors, array, number)
             others = [word for word in said.others if not self._watched(word)]
             arguments += [f"--export-file={folder}/{ENVIRONMENT}", *others]
             if job.home.folder:
                 begin, launch = job.home.folder, [f"{folder}/launch", str(folder)]
-                output = OUTPUT if array is None else f"slurm-{array[0]}_{array[1]}.out"
+                output = f"slurm-{number}.out" if number else OUTPUT
+                output = output if array is None else f"slurm-{array[0]}_{array[1]}.out"
                 streams = list(said.streams) or [f"--output={begin}/{output}"]
         arguments += [f"--chdir={begin}", *streams, f"--time={minutes}"]
         again = self._settings.requeue and not job.once and not job.preemptible

@@ -1,7 +1,7 @@
 """Conversion between the state's values and wire messages."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +16,6 @@ from grms.daemon.shared_folders import SharedFile, check_shared
 from grms.daemon.uploads import SHA256_BYTES
 from grms.daemon.wanted_files import WantedFiles, check_wanted
 from grms.lrms.base import (
-    HomeRun,
     JobInput,
     LrmsJob,
     LrmsPhase,
@@ -24,6 +23,7 @@ from grms.lrms.base import (
     Program,
     SimulatedRun,
 )
+from grms.lrms.home_run import HomeRun
 from grms.site.model.commands import ReplyPreview
 from grms.site.model.held_jobs import OK, JobArray
 from grms.site.model.jobs import (
@@ -756,6 +756,24 @@ def executed_on(job: HomeJob, site: str) -> str:
 # --- a job as the port to the batch system defines it --------------------------------------------
 
 
+JOB_ID_VARIABLE: Final = "HANSE_JOB_ID"
+"""In which a job finds its name at its own site; a partner is not told how many jobs there are."""
+
+
+def own_environment(key: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """Returns the variables of a site's own job, with its name as its user knows it.
+
+    `key` is that of the batch system, empty for none; `environment` what the job is submitted with.
+    """
+    if "HANSE_ARRAY_TASK_ID" in environment:
+        job_id = f"{environment['HANSE_ARRAY_JOB_ID']}_{environment['HANSE_ARRAY_TASK_ID']}"
+    else:
+        home, _, rest = key.partition("/")
+        number = rest.split("/")[1:2]
+        job_id = f"{home}-{number[0]}" if number else ""
+    return {**environment, JOB_ID_VARIABLE: job_id} if job_id else dict(environment)
+
+
 _GROUPS_SAID = frozenset({0, *GROUPS})
 """The numbers of groups that a request may have; 0 is none."""
 
@@ -792,7 +810,7 @@ def lrms_job(
         program = Program(
             said.script,
             tuple(said.arguments),
-            dict(said.environment),
+            own_environment(key, said.environment) if user else dict(said.environment),
             tuple(said.outputs),
             tuple(
                 JobInput(file, "" if contents is None else str(contents(number, file)))

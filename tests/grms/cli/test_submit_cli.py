@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from grms.cli.handing_in import exit_status
 from grms.cli.main import run_command
-from grms.cli.submit_cli import exit_status
 from grms.client import Client, Job, JobState, Outcome, SiteError
 from grms.v1 import job_pb2, request_pb2
 from tests.grms.cli.test_site_cli import grms

@@ -199,6 +199,7 @@ def masked(text: str, folder: Path) -> str:
         r"\1=",
         text,
     )
+    text = re.sub(r"(?m)^HANSE_JOB_ID=.*\n", "", text)  # the site tells it alone
     text = re.sub(r"(?m)^slurmstepd\S*: .*\n|^Terminated\n", "", text)  # whoever is faster
     return re.sub(r"(slurm|-)[-_]?\d+(_\d+)?\.out", r"\1-N\2.out", text)
 

@@ -10,6 +10,7 @@ import pytest
 from grms.client.errors import SiteError
 from grms.client.submission import submit_quickly
 from grms.client.unary import REQUEST_BYTES_MAX, ask
+from grms.v1 import job_pb2
 from tests.grms.cli.test_site_cli import grms
 from tests.grms.site.daemons import document, running
 from tests.grms.site.gateway.raw_http2 import END_HEADERS, END_STREAM, data, frame, settings
@@ -78,6 +79,28 @@ def test_what_is_no_plain_answer_is_left_to_grpc(
             long = JOB | {"script": "#" * REQUEST_BYTES_MAX}
             assert await asyncio.to_thread(submit_quickly, socket, 9.0, **long) is None
             assert not list(site.core.engine.state.jobs())
+
+    run(scene)
+
+
+def test_an_answer_may_be_long(tmp_path: Path) -> None:
+    """Longer than what both sides would have on the way to begin with."""
+
+    async def scene() -> None:
+        socket = tmp_path / "home.sock"
+        async with running(document(tmp_path), tmp_path) as site:
+            job_id = await asyncio.to_thread(submit_quickly, socket, 9.0, **JOB, name="n" * 100)
+            assert job_id is not None
+            wanted = [job_pb2.GetRequest(job_id=job_id)] * 1000
+            request = job_pb2.GetManyRequest(jobs=wanted).SerializeToString()
+            said = await asyncio.to_thread(
+                ask, socket, "/grms.v1.JobService/GetMany", request, 60.0
+            )
+            assert said is not None
+            assert len(said) > 2 << 16
+            answers = job_pb2.GetManyResponse.FromString(said).answers
+            assert [each.job.job_id for each in answers] == [job_id] * 1000
+            assert len(list(site.core.engine.state.jobs())) == 1
 
     run(scene)
 

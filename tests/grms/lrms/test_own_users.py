@@ -16,7 +16,6 @@ from grms.lrms.account_mapping import account_number, is_alone, lend
 from grms.lrms.adapter import LrmsSite
 from grms.lrms.base import (
     Ended,
-    HomeRun,
     LrmsEvent,
     LrmsJob,
     LrmsPhase,
@@ -29,6 +28,7 @@ from grms.lrms.batch.adapter import BatchLrms
 from grms.lrms.batch.launcher import Spool
 from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question
 from grms.lrms.batch.subprocesses import Programs
+from grms.lrms.home_run import HomeRun
 from grms.lrms.slurm.slurm_adapter import ADAPTER, SlurmTable
 from grms.util.outcomes import Outcome
 from tests.clusters.fake_slurm import FakeSlurm

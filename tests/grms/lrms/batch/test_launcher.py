@@ -23,7 +23,7 @@ from grms.daemon.job_files import JobFile
 from grms.daemon.shared_folders import SCRIPT as SCRIPT_NAME
 from grms.daemon.shared_folders import SharedFile, SharedFolders
 from grms.daemon.wanted_files import matching
-from grms.lrms.base import HomeRun, JobInput, LrmsRefusedError, Program
+from grms.lrms.base import JobInput, LrmsRefusedError, Program
 from grms.lrms.batch.launcher import (
     ARGUMENTS_BYTES_MAX,
     ENVIRONMENT,
@@ -34,10 +34,12 @@ from grms.lrms.batch.launcher import (
     check_key,
     check_program,
     usable,
+    values_text,
 )
 from grms.lrms.batch.subprocesses import Programs
 from grms.lrms.exit_status import FENCED, LAUNCH, LAUNCH_ONCE, ScriptEnd
 from grms.lrms.gridengine.gridengine import GridEngine, GridEngineSettings
+from grms.lrms.home_run import HomeRun
 from grms.lrms.job_directories import Remains
 from grms.lrms.job_notes import Marks
 from grms.lrms.slurm.slurm import Slurm, SlurmSettings
@@ -45,6 +47,31 @@ from grms.site.model.jobs import lrms_key, next_lrms_key
 
 SCRIPT = '#!/bin/sh\nprintf "%s\\0" "$@"\nprintf "%s" "$VALUE"\n'
 TEXT = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=20)
+
+
+@pytest.mark.parametrize(
+    ("variables", "own"),
+    [
+        ({"HANSE_JOB_ID": "kth-12", "HANSE_SLURM_TOLD_ID": "1"}, "12 12 77"),
+        ({"HANSE_JOB_ID": "kth-12", "HANSE_SLURM_TOLD_ID": "0"}, "77 77 "),
+        ({"HANSE_JOB_ID": "kth-12"}, "77 77 "),
+        ({"HANSE_SLURM_TOLD_ID": "1"}, "77 77 "),
+        ({"HANSE_JOB_ID": "kth-12_3", "HANSE_SLURM_TOLD_ID": "1"}, "77 77 "),
+    ],
+)
+def test_a_job_may_find_the_number_that_its_user_knows(variables: dict[str, str], own: str) -> None:
+    """Where Slurm's would be, if it is asked for and known; Slurm's is in another variable then."""
+    text = values_text(Program("x", environment=variables))
+    shows = 'echo "$SLURM_JOB_ID $SLURM_JOBID $HANSE_LRMS_JOB_ID"'
+
+    def said(environment: dict[str, str]) -> str:
+        words = ["/bin/sh", "-c", f"{text}{shows}", "sh", "/folder"]
+        return subprocess.run(  # noqa: S603  # the lines themselves
+            words, env=environment, capture_output=True, text=True, check=True
+        ).stdout.rstrip("\n")
+
+    assert said({"SLURM_JOB_ID": "77", "SLURM_JOBID": "77"}) == own
+    assert said({"JOB_ID": "77"}).strip() == ""  # of another batch system
 
 
 def ran(folder: Path) -> str:

@@ -14,6 +14,7 @@ from grms.lrms.slurm.sbatch_text import (
     read_dry_run,
     says_test_only,
     take_dependency,
+    with_element,
     words_at_home,
 )
 from grms.lrms.slurm.sbatch_words import (
@@ -304,6 +305,10 @@ def test_what_is_said_reaches_sbatch_at_home_as_it_was_said() -> None:
     found = options_at_home(words, "n%a", 1, array)
     assert found.streams == ("--output=12_0007-%%an%%a", "--error=0000000007")
     assert options_at_home(["--error=%5x%%x"], "n", 1).streams == ("--error=n%%x",)
+    # The number that a user has been told stands for Slurm's, but for what is an element of an array.
+    word = "--output=%j/%4J-%A_%a%%j"
+    assert options_at_home([word], "n", 1, number="12").streams == ("--output=12/0012-12_%a%%j",)
+    assert options_at_home([word], "n", 1, array, "12").streams == (with_element(word, array),)
     assert words_at_home(read_dry_run(printed("exclusive : user", ESTIMATE), 0)) == (
         "--exclusive=user",
     )

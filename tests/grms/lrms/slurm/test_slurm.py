@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from grms.lrms.base import (
-    HomeRun,
     LrmsJob,
     LrmsPhase,
     LrmsRefusedError,
@@ -18,6 +17,7 @@ from grms.lrms.base import (
 )
 from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question
 from grms.lrms.batch.subprocesses import ERROR_CHARACTERS_MAX, Answer, Programs
+from grms.lrms.home_run import HomeRun
 from grms.lrms.slurm.slurm import Slurm, SlurmSettings, failure
 from lrms_sim.workload.requests import Gpus, Memory, Request
 from tests.clusters.fake_slurm import Machine, Part

@@ -4,7 +4,6 @@ import pytest
 
 from grms.lrms.base import (
     Ended,
-    HomeRun,
     LrmsError,
     LrmsJob,
     LrmsLoad,
@@ -12,6 +11,7 @@ from grms.lrms.base import (
     SimulatedRun,
     Started,
 )
+from grms.lrms.home_run import HomeRun
 from grms.lrms.simulated.machine import SteppedMachine
 from grms.site.model.jobs import GuestRef, OfferId, Request
 from grms.site.model.lifecycle import Outcome
@@ -77,6 +77,27 @@ def test_a_job_is_as_the_port_has_it() -> None:
     assert job == LrmsJob("k", 4, 10.0, user="ann", program=program)
     guest = lrms_job("k", REQUEST, simulated(5.0, 2), partner="away")
     assert guest == LrmsJob("k", 4, 10.0, partner="away", simulated=SimulatedRun(5.0, 2))
+
+
+def test_an_own_job_finds_its_name() -> None:
+    """The one that its user knows, also in a second run; partners' jobs and reservations have no such name here."""
+    message = request_pb2.JobRequest()
+    message.program.script = "#!/bin/sh\n"
+    plain = message.SerializeToString()
+    message.program.environment["HANSE_ARRAY_JOB_ID"] = "kth-12"
+    message.program.environment["HANSE_ARRAY_TASK_ID"] = "3"
+    element = message.SerializeToString()
+
+    def name(key: str, payload: bytes, user: str = "", partner: str = "") -> str | None:
+        program = lrms_job(key, REQUEST, payload, user=user, partner=partner).program
+        assert program is not None
+        return program.environment.get("HANSE_JOB_ID")
+
+    assert name("kth/1f/12", plain, user="ann") == "kth-12"
+    assert name("kth/1f/12/2", plain, user="ann") == "kth-12"
+    assert name("kth/1f/14", element, user="ann") == "kth-12_3"
+    assert name("kth/1f/12", plain, partner="kth") is None
+    assert name("kth/1f/12", plain) is None
 
 
 @pytest.mark.parametrize(

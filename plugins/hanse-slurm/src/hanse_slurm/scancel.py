@@ -1,0 +1,94 @@
+"""The program `scancel`."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from hanse_slurm.options import UsageError, parse, run, tell, unknown
+from hanse_slurm.rows import OPEN, Row
+from hanse_slurm.site import Site, job_words, socket
+from hanse_slurm.wanted import Wanted
+
+_LETTERS: Final = "A:bfM:n:p:q:Qs:t:u:v"
+_NAMES: Final = (
+    *("account=", "batch", "clusters=", "full", "jobname=", "me", "name=", "partition=", "qos="),
+    *("quiet", "signal=", "state=", "user=", "verbose"),
+)
+_LONG_OF: Final = {
+    "A": "account",
+    "M": "clusters",
+    "n": "name",
+    "p": "partition",
+    "q": "qos",
+    "u": "user",
+}
+_ENDING: Final = frozenset(("KILL", "SIGKILL", "9", "TERM", "SIGTERM", "15"))
+_NOTHING: Final = frozenset(("-f", "--full"))
+"""It is all of a job that ends, in any case."""
+
+
+def run_command(words: Sequence[str]) -> int:
+    """Runs the command line and returns the exit status."""
+    return run("scancel", scancel, words)
+
+
+def scancel(words: Sequence[str]) -> int:
+    """Asks for the end of jobs; returns 1 where one is another user's, or the site refuses."""
+    given, rest = parse("scancel", words, _LETTERS, _NAMES)
+    wanted = Wanted(job_words(rest), states=OPEN)
+    is_loud = is_quiet = False
+    for option, value in given:
+        name = option.lstrip("-")
+        if option in _NOTHING:
+            continue
+        if name in {"v", "verbose"}:
+            is_loud = True
+        elif name in {"Q", "quiet"}:
+            is_quiet = True
+        elif name in {"b", "batch"} or (name in {"s", "signal"} and value.upper() not in _ENDING):
+            raise unknown("scancel", f"{option} {value}".strip())
+        elif name in {"t", "state"}:
+            wanted.take_states(value)
+        elif name not in {"s", "signal"}:
+            wanted.take(_LONG_OF.get(name, name), value)
+    filters = any(option.lstrip("-") not in _NO_FILTERS for option, _ in given)
+    if not wanted.jobs and not filters:
+        raise UsageError("No job identification provided")
+    site = Site()
+    names = [_name(row) for row in wanted.rows(site, only_open=True)] if filters else wanted.jobs
+    return _ask(site, names, loud=is_loud, quiet=is_quiet)
+
+
+_NO_FILTERS: Final = frozenset(
+    ("f", "full", "Q", "quiet", "s", "signal", "v", "verbose", "M", "clusters")
+)
+
+
+def _name(row: Row) -> str:
+    return f"{row.site}-{row.number}"
+
+
+def _ask(site: Site, names: Sequence[str], *, loud: bool, quiet: bool) -> int:
+    status = 0
+    if loud:
+        for name in names:
+            tell_plainly(f"scancel: Terminating job {name}")
+    for name, answer in zip(names, site.cancel(names), strict=True):
+        if answer.HasField("job"):
+            continue
+        refusal = answer.refusal
+        is_gone = refusal.code == "NOT_FOUND"
+        status = status if is_gone else 1
+        # What is over, or was never there, needs no end: Slurm is silent as well.
+        if (not is_gone or loud) and not quiet:
+            tell("scancel", f"Kill job error on job id {name}: {refusal.reason}")
+    from grms.cli.deputy_start import start_deputy  # noqa: PLC0415  # when all is asked
+
+    start_deputy(socket())
+    return status
+
+
+def tell_plainly(text: str) -> None:
+    """Prints a line to standard error."""
+    import sys  # noqa: PLC0415  # seldom needed
+
+    print(text, file=sys.stderr)

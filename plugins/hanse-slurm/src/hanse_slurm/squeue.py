@@ -1,0 +1,127 @@
+"""The program `squeue`."""
+
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from hanse_slurm.options import UsageError, parse, run, tell, unknown
+from hanse_slurm.queue_fields import LONG, SHORT, Placed, in_order, lines, read_letters, read_names
+from hanse_slurm.rows import OPEN, Row, together
+from hanse_slurm.site import Site
+from hanse_slurm.wanted import Wanted
+
+_LETTERS: Final = "A:ahj:lM:n:o:O:p:q:rS:t:u:v"
+_NAMES: Final = (
+    *("account=", "all", "array", "array-unique", "clusters=", "federation", "Format=", "format="),
+    *("hide", "jobs=", "json", "local", "long", "me", "name=", "noconvert", "noheader"),
+    *("partition=", "qos=", "sort=", "states=", "user=", "verbose"),
+)
+_LONG_OF: Final = {
+    "A": "account",
+    "M": "clusters",
+    "j": "jobs",
+    "n": "name",
+    "p": "partition",
+    "q": "qos",
+    "u": "user",
+}
+_NOTHING: Final = frozenset(
+    ("-a", "-v", "--all", "--hide", "--local", "--federation", "--noconvert", "--verbose")
+)
+"""Options that change nothing: a site has no hidden partitions, and prints numbers as they are."""
+
+
+def run_command(words: Sequence[str]) -> int:
+    """Runs the command line and returns the exit status."""
+    return run("squeue", squeue, words)
+
+
+def squeue(words: Sequence[str]) -> int:
+    """Prints jobs; returns 1 where the only one that is named is not there."""
+    given, rest = parse("squeue", _with_jobs(words), _LETTERS, _NAMES)
+    if rest:
+        raise UsageError(f"Unrecognized option: {rest[0]}")
+    wanted = Wanted([], states=OPEN)
+    said: dict[str, str] = {}
+    for option, value in given:
+        name = option.lstrip("-")
+        if option in _NOTHING:
+            continue
+        try:
+            if wanted.take(_LONG_OF.get(name, name), value):
+                continue
+        except UsageError as error:
+            if _LONG_OF.get(name, name) != "user":
+                raise
+            tell("squeue", str(error))  # Slurm says so, and shows no jobs
+            wanted.users += ("",)
+            continue
+        if name in {"t", "states"}:
+            wanted.take_states(value)
+        else:
+            said[_SHORTENED.get(name, name)] = value
+    return _show(wanted, said)
+
+
+_SHORTENED: Final = {
+    "array": "r",
+    "array-unique": "r",
+    "format": "o",
+    "Format": "O",
+    "long": "l",
+    "noheader": "h",
+    "sort": "S",
+}
+
+
+def _with_jobs(words: Sequence[str]) -> list[str]:
+    # `-j` at the end has no value, and means all jobs.
+    return list(words[:-1] if words and words[-1] in {"-j", "--jobs"} else words)
+
+
+def _show(wanted: Wanted, said: dict[str, str]) -> int:
+    columns, after = _columns(said)
+    rows = list(wanted.rows(Site(), only_open=wanted.states is not None and wanted.states <= OPEN))
+    if len(wanted.jobs) == 1 and not rows and not _is_there(wanted.jobs):
+        print_error()
+        return 1
+    shown = in_order(rows if "r" in said else list(together(rows)), said.get("S", ""))
+    if "json" in said:
+        from hanse_slurm.queue_json import as_json  # noqa: PLC0415  # few want it
+
+        print(as_json(in_order(rows, said.get("S", ""))))
+        return 0
+    if "h" not in said:
+        _print_above(wanted, shown, said)
+    for line in lines(columns, after, shown, head="h" not in said):
+        print(line)
+    return 0
+
+
+def _is_there(jobs: list[str]) -> bool:
+    return any(job is not None for job in Site().named(jobs))
+
+
+def print_error() -> None:
+    """Says, as Slurm does, that there is no such job."""
+    import sys  # noqa: PLC0415  # few commands have an error
+
+    print("slurm_load_jobs error: Invalid job id specified", file=sys.stderr)
+
+
+def _print_above(wanted: Wanted, rows: Sequence[Row], said: dict[str, str]) -> None:
+    sites = sorted({row.site for row in rows} or wanted.clusters)
+    if wanted.clusters and sites:
+        print(f"CLUSTER: {sites[0]}")
+    if "l" in said and not {"o", "O"} & said.keys():
+        print(time.strftime("%a %b %d %H:%M:%S %Y"))
+
+
+def _columns(said: dict[str, str]) -> tuple[list[Placed], str]:
+    if "O" in said and "o" in said:
+        raise UsageError("-o and -O cannot be used together")
+    if "json" in said and {"o", "O"} & said.keys():
+        raise unknown("squeue", "--json with a format")
+    if "O" in said:
+        return read_names(said["O"])
+    return read_letters(said.get("o") or (LONG if "l" in said else SHORT))

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field, RootModel, create_model
 
-from grms.client import ArrayCounts, Job, JobPhase, Outcome
+from grms.client import ArrayCounts, Job, JobPhase, Outcome, SentHome
 from lrms_sim.cli.output_models import OutputModel, Percent, fields_of
 
 _Job: Any = create_model("_Job", __base__=OutputModel, **fields_of(Job, nan=False))
@@ -46,6 +46,9 @@ class JobOutput(_Job):
         description="Processor seconds used, so far if it runs; null before its start."
     )
     account: str = Field(description="That pays for it, as its user named it; empty for none.")
+    sent_home: Sequence[SentHome] = Field(
+        description="Partners that have ended it for other jobs, how often, and how long it had run there."
+    )
 
 
 class CircuitBreakerStatusOutput(OutputModel):

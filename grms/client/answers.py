@@ -61,6 +61,18 @@ class ArrayCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class SentHome:
+    """A partner has ended a job for other ones; it ran there for nothing.
+
+    `times` is how often, `lost_s` how long in all, by the partner's clock, seconds.
+    """
+
+    site: str
+    times: int
+    lost_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """A job as its site shows it.
 
@@ -90,6 +102,7 @@ class Job:
         told_time_s: when the partner that has it last said where it stands, seconds; `None` for never.
         cost: processor seconds that it has used, so far if it runs; `None` if it has not started.
         account: that pays for it, as its user named it; empty for the default.
+        sent_home: by which partners, in the order of the first time.
     """
 
     job_id: str
@@ -120,6 +133,7 @@ class Job:
     told_time_s: float | None = None
     cost: float | None = None
     account: str = ""
+    sent_home: tuple[SentHome, ...] = ()
 
     @property
     def has_ended(self) -> bool:
@@ -285,6 +299,7 @@ def read_job(message: job_pb2.Job) -> Job:
         told_time_s=_optional(message, "told_time_s"),
         cost=_optional(message, "cost"),
         account=request.needs.account,
+        sent_home=tuple(SentHome(one.site, one.times, one.lost_s) for one in message.sent_home),
     )
 
 

@@ -197,6 +197,8 @@ class LrmsJob:
             runs it in a folder of its own.
         request: all that it asks for, in the names of this site and with its wall time; `None`:
             processors alone. What its `home` says in options of its own goes first.
+        preemptible: a guest that may be ended for another job (PREEMPTED), as its home site runs it again. An adapter
+            that cannot have that runs it as any other; of a job without it no adapter has the LRMS do that.
     """
 
     key: str
@@ -210,6 +212,7 @@ class LrmsJob:
     name: str = ""
     home: HomeRun | None = None
     request: Request | None = None
+    preemptible: bool = False
 
     @property
     def once(self) -> bool:

@@ -269,7 +269,7 @@ class SimulatedSite(Host):
             )
             return
         if job is None:
-            self.lrms.submit(key, command.request, command.payload)
+            self.lrms.submit(key, command.request, command.payload, preemptible=command.preemptible)
             if self.draws.chance(self.crashes.probability):
                 self.crash()
                 return

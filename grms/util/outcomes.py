@@ -15,6 +15,7 @@ class Outcome(enum.StrEnum):
     OUT_OF_MEMORY: it was ended as it needed more memory than it had.
     LOST: the LRMS has forgotten it, before it started.
     UNKNOWN: it is over, and nobody can say how.
+    PREEMPTED: the LRMS has ended it for another job; it may run again elsewhere.
     """
 
     COMPLETED = "completed"
@@ -26,3 +27,4 @@ class Outcome(enum.StrEnum):
     OUT_OF_MEMORY = "out_of_memory"
     LOST = "lost"
     UNKNOWN = "unknown"
+    PREEMPTED = "preempted"

@@ -33,6 +33,7 @@ class Outcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     OUTCOME_OUT_OF_MEMORY: _ClassVar[Outcome]
     OUTCOME_LOST: _ClassVar[Outcome]
     OUTCOME_UNKNOWN: _ClassVar[Outcome]
+    OUTCOME_PREEMPTED: _ClassVar[Outcome]
 
 class JobPhase(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -59,6 +60,7 @@ OUTCOME_NODE_FAIL: Outcome
 OUTCOME_OUT_OF_MEMORY: Outcome
 OUTCOME_LOST: Outcome
 OUTCOME_UNKNOWN: Outcome
+OUTCOME_PREEMPTED: Outcome
 JOB_PHASE_UNSPECIFIED: JobPhase
 JOB_PHASE_WAITING: JobPhase
 JOB_PHASE_RUNNING: JobPhase

@@ -133,6 +133,7 @@ class DashboardState:
             records.JobEnded: self._ended,
             records.JobAbandoned: self._anew,
             records.JobReturned: self._anew,
+            records.JobSentHome: self._anew,
             records.JobTakenBack: self._operator,
             records.JobResubmitted: self._operator,
             records.JobWrittenOff: self._operator,
@@ -293,7 +294,7 @@ class DashboardState:
         self._step(entry, Step(record.end_time, "ended", words=record.reason))
 
     def _anew(self, entry: Entry, record: Any, _: Decided | None) -> None:
-        kind = "returned" if isinstance(record, records.JobReturned) else "given up"
+        kind = _DECIDED_ANEW[type(record)]
         self._step(entry, Step(record.time, kind, entry.place or entry.asking))
         entry.state, entry.place, entry.asking = "received", "", ""
 
@@ -306,6 +307,13 @@ class DashboardState:
 
     def _acknowledged(self, entry: Entry, record: Any, _: Decided | None) -> None:
         self._step(entry, Step(record.time, "reported", entry.home))
+
+
+_DECIDED_ANEW: Final[dict[type[Record], str]] = {
+    records.JobAbandoned: "given up",
+    records.JobReturned: "returned",
+    records.JobSentHome: "sent home",
+}
 
 
 _OPERATORS: Final = {

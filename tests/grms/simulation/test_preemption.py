@@ -47,8 +47,8 @@ def test_jobs_that_are_sent_home_run_to_their_end_once(mode: str) -> None:
         for name in ("jobs", "delegated", "sent_home", "lost_s", "crashes"):
             seen[name] += getattr(verdict, name)
     assert seen["delegated"] > 20
-    assert seen["sent_home"] > 8
-    assert seen["lost_s"] > 8
+    assert seen["sent_home"] > 3
+    assert seen["lost_s"] > 3
     assert seen["crashes"] > 200
 
 

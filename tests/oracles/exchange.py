@@ -43,7 +43,9 @@ def ended_runs(story: Sequence[Record]) -> list[PlainRun]:
         for one in about:
             if isinstance(one, records.JobOffered):
                 place = one.partner
-            if isinstance(one, records.JobDeclined | records.JobReturned | records.JobAbandoned):
+            if isinstance(one, records.JobDeclined | records.JobAbandoned) or isinstance(
+                one, records.JobReturned | records.JobSentHome
+            ):
                 place = ""
         after = story[story.index(end) + 1 :]
         if place and after and isinstance(after[0], records.ReportDisbelieved):

@@ -12,6 +12,15 @@ from grms.site.model import records
 from grms.site.model.records import Record
 
 
+LEFT = (
+    records.JobDeclined,
+    records.JobReturned,
+    records.JobSentHome,
+    records.JobAbandoned,
+)
+"""With these a job is with no partner any more."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlainRun:
     """A job that has ended; its times in seconds."""
@@ -43,9 +52,7 @@ def ended_runs(story: Sequence[Record]) -> list[PlainRun]:
         for one in about:
             if isinstance(one, records.JobOffered):
                 place = one.partner
-            if isinstance(one, records.JobDeclined | records.JobAbandoned) or isinstance(
-                one, records.JobReturned | records.JobSentHome
-            ):
+            if isinstance(one, LEFT):
                 place = ""
         after = story[story.index(end) + 1 :]
         if place and after and isinstance(after[0], records.ReportDisbelieved):

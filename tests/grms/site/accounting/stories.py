@@ -102,7 +102,7 @@ def random_story(seed: int, jobs: int = 12) -> list[Record]:
             home = at_home(job, start, start, run_time, processors)[1:]
             back: list[Record] = [
                 records.JobReturned(start, job),
-                records.JobSentHome(start, job, away[1].partner, 2.0),
+                records.JobSentHome(start, job, PARTNERS[0], 2.0),
             ]
             story = [*away, back[job % 2], *home]
         stories.append(story)

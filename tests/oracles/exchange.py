@@ -11,7 +11,6 @@ from typing import Any
 from grms.site.model import records
 from grms.site.model.records import Record
 
-
 LEFT = (
     records.JobDeclined,
     records.JobReturned,

@@ -20,6 +20,7 @@ from grms.site.monitoring.dashboard_events import (
     PartnerFigures,
     Sampled,
 )
+from lrms_sim.util.messages import duration
 
 JOBS_MAX: Final = 20_000
 STEPS_MAX: Final = 64
@@ -295,7 +296,8 @@ class DashboardState:
 
     def _anew(self, entry: Entry, record: Any, _: Decided | None) -> None:
         kind = _DECIDED_ANEW[type(record)]
-        self._step(entry, Step(record.time, kind, entry.place or entry.asking))
+        ran = duration(record.lost) if isinstance(record, records.JobSentHome) else ""
+        self._step(entry, Step(record.time, kind, entry.place or entry.asking, words=ran))
         entry.state, entry.place, entry.asking = "received", "", ""
 
     def _operator(self, entry: Entry, record: Any, _: Decided | None) -> None:

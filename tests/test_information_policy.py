@@ -344,7 +344,7 @@ WORDS_THAT_CROSS = {
         "OUT_OF_MEMORY",
         "LOST",
         "UNKNOWN",
-        "PREEMPTED",  # and not for which job
+        "PREEMPTED",
     },
     "FileProblem": {"UNSPECIFIED", "MISSING", "NO_FILE", "TOO_LARGE"},
     "MemoryScope": {"UNSPECIFIED", "NODE", "CORE", "GPU"},

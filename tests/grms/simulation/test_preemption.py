@@ -52,6 +52,25 @@ def test_jobs_that_are_sent_home_run_to_their_end_once(mode: str) -> None:
     assert seen["crashes"] > 200
 
 
+@pytest.mark.parametrize(
+    ("seed", "arrays"),
+    [
+        (
+            10_845,
+            False,
+        ),  # an earlier submission comes when the batch system has forgotten the job's end
+        (10_186, True),  # the same
+        (
+            41_575,
+            True,
+        ),  # that a partner's job stays was noted, and has been left out of the journal since
+    ],
+)
+def test_what_was_no_fault_of_a_site_is_not_held_against_it(seed: int, arrays: bool) -> None:
+    """Runs in which the judge was wrong once."""
+    assert not run_trial(seed, reoffers=True, arrays=arrays, returns=True).problems
+
+
 def test_what_is_sent_home_at_lost_partners_that_are_given_up_is_excused() -> None:
     """There a job may run twice, as the documentation warns."""
     verdicts = [run_trial(seed, on_lost="resubmit", returns=True) for seed in range(runs(40, 400))]

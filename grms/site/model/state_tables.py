@@ -683,6 +683,9 @@ class StateTables:
         # Others may have room for it by now. The partner itself has just needed that room.
         job = self.jobs[record.job]
         job.note_sent_home(record.partner, record.lost)
+        if record.lost > 0:
+            used = Used.by(job.request, record.lost)
+            self.usage.give(record.partner, job.user, record.time, used)
         job.asked, job.put, job.remaining = (record.partner,), 0, None
         self._job_returned(record)
 

@@ -187,9 +187,14 @@ def test_a_job_that_is_sent_home_is_decided_anew() -> None:
     ]
     shown = write_job(job, "a", program=False).sent_home
     assert [(each.site, each.times, each.lost_s) for each in shown] == [("b", 1, 8.0)]
-    site.restart()
-    assert site.job().sent_home == (SentHome("b", 1, 8.0),)
-    assert site.state.partners["b"].given == 0
+    for _ in range(2):
+        # The processors were used, and nothing was given for it.
+        assert site.state.partners["b"].given == 0
+        (row,) = site.state.memory.usage.rows()
+        assert (row.partner, row.user) == ("b", "ann")
+        assert row.processor_s == 16.0
+        site.restart()
+        assert site.job().sent_home == (SentHome("b", 1, 8.0),)
 
 
 @pytest.mark.parametrize("overtakes", [False, True])

@@ -3,10 +3,11 @@
     python -m benchmarks.faults                        on from where faults.json ends, to 100,000 runs
     python -m benchmarks.faults --anew                 from seed 0 on, and what faults.json has is dropped
     python -m benchmarks.faults --together             constraints, rounds of offers and a Byzantine partner in every run
+    python -m benchmarks.faults --returns              rounds of offers, and jobs that are sent home; also with --together
     python -m benchmarks.faults --count 1000 --first 5000 --dry
 
 Every run that is not as it has to be is printed with the command that replays it; then the status
-is 1. The figures go to faults.json beside this file (--dry: nowhere), every thousand runs, so what is
+is 1. The figures go to faults.json beside this file (--dry and --returns: nowhere), every thousand runs, so what is
 interrupted goes on later. There each commit has a part of its own, with the machine, its first seed and
 the one after its last; the figures are the sums of all parts. Runs with all together have a place of
 their own in the file.
@@ -70,19 +71,26 @@ class Tally:
     longest: float = 0.0
 
 
-def work(seeds: range, *, on_lost: OnLost, together: bool = False) -> Tally:
+def work(seeds: range, *, on_lost: OnLost, together: bool = False, returns: bool = False) -> Tally:
     """Runs the trials of some seeds."""
     tally = Tally()
     for seed in seeds:
         try:
             verdict = run_trial(
-                seed, on_lost=on_lost, rails=together, reoffers=together, rogues=together
+                seed,
+                on_lost=on_lost,
+                rails=together,
+                reoffers=together or returns,
+                rogues=together,
+                returns=returns,
             )
         except Exception as error:  # noqa: BLE001  # whatever it is, the seed must be known
             tally.problems[seed] = (f"{type(error).__name__}: {error}",)
             continue
         for name in FIGURES_OF_RUNS:
             tally.counts[name] += getattr(verdict, name)
+        if returns:
+            tally.counts["sent_home"] += verdict.sent_home
         tally.counts[f"rogue: {verdict.rogue or 'none'}"] += 1
         tally.counts["runs"] += 1
         tally.longest = max(tally.longest, verdict.longest)
@@ -181,18 +189,25 @@ def main() -> int:
         action="store_true",
         help="constraints, rounds, Byzantine partners in each run",
     )
+    parser.add_argument(
+        "--returns",
+        action="store_true",
+        help="rounds, and partners' jobs are sent home; implies --dry",
+    )
     parser.add_argument("--dry", action="store_true", help="do not write faults.json")
     arguments = parser.parse_args()
     together = arguments.together
     record = Record(FIGURES, machine(), arguments.on_lost, arguments.anew, together)
     more = " --rails --reoffers --rogues" if together else ""
+    if arguments.returns:
+        more = f"{more} --returns" if together else " --reoffers --returns"
     first = record.next_seed if arguments.first is None else arguments.first
     last = max(first, RUNS) if arguments.count is None else first + arguments.count
     started = noted = time.perf_counter()
     total = Tally()
     pieces = chunks(first, last)
     with ProcessPoolExecutor(arguments.workers) as pool:
-        run = partial(work, on_lost=arguments.on_lost, together=together)
+        run = partial(work, on_lost=arguments.on_lost, together=together, returns=arguments.returns)
         for number, (seeds, tally) in enumerate(zip(pieces, pool.map(run, pieces), strict=True), 1):
             total.counts += tally.counts
             total.problems |= tally.problems
@@ -206,7 +221,7 @@ def main() -> int:
             noted = now
             if number % 4 == 0 or number == len(pieces):
                 print(f"{total.counts['runs']} runs, {now - started:.0f} s", flush=True)
-                if not arguments.dry:
+                if not (arguments.dry or arguments.returns):
                     record.write()
     print({**total.counts, "problems": len(total.problems)})
     return 1 if total.problems else 0

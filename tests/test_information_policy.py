@@ -158,6 +158,7 @@ PROGRESS = "where a job one has delegated stands"
 USAGE = "what a job one has delegated has used"
 LEFT = "the files that a job one has delegated has left"
 CLOCK = "the clock of a replay"
+RERUN = "whether a job may be run again from its start"
 STILL_THERE = "whether the home site has the job still"
 
 NEVER_FILLED = {
@@ -193,6 +194,7 @@ MAY_CROSS = {
     "OfferRequest.job": REQUEST,
     "OfferRequest.replay_time_s": CLOCK,
     "OfferRequest.reserve": STILL_THERE,
+    "OfferRequest.rerun": RERUN,
     "JobRequest.processors": REQUEST,
     "JobRequest.requested_time_s": REQUEST,
     "JobRequest.needs": REQUEST,

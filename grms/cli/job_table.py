@@ -40,7 +40,7 @@ def lines(width: int, job: "Job", *others: "Job", users: bool = False) -> Iterat
     In a narrow terminal what is said in words has lines of its own, with the user if there are several `users`.
     """
     shown = _name(job, others)
-    said = "; ".join(filter(None, (printable(job.reason), place_words(job))))
+    said = "; ".join(filter(None, (printable(job.reason), place_words(job), home_words(job))))
     started = _time(job.start_time_s)
     cost = _NONE if job.cost is None else f"{job.cost / 3600:,.1f}"
     if width < WIDE:
@@ -106,7 +106,8 @@ def job_words(job: "Job") -> str:
         done = job.array
         state += f", {done.completed} of {done.count} elements completed, {done.not_completed} not"
         state += f", {done.under_way} under way, {done.held} held" if not job.has_ended else ""
-    return f"{job.job_id}: {state}{left}{where}{place}{took}{reason}"
+    sent = f", {home_words(job)}" if job.sent_home else ""
+    return f"{job.job_id}: {state}{left}{where}{place}{sent}{took}{reason}"
 
 
 def job_details(job: "Job") -> Iterator[str]:
@@ -125,6 +126,7 @@ def job_details(job: "Job") -> Iterator[str]:
         ("submitted", _time(job.submit_time_s)),
         ("started", "" if job.start_time_s is None else _time(job.start_time_s)),
         (state_word(job), "" if since is None else f"since {_time(since)}{told}"),
+        ("sent home", lost_words(job)),
         ("ended", "" if job.end_time_s is None else _time(job.end_time_s)),
         ("cost", f"{cost}, paid by {payer}{printable(job.user)}" if cost else ""),
     ):
@@ -135,6 +137,24 @@ def job_details(job: "Job") -> Iterator[str]:
                 subsequent_indent=" " * 14,
                 break_on_hyphens=False,
             )
+
+
+def home_words(job: "Job") -> str:
+    """Returns which partners have sent a job home, and how often; empty if none has."""
+    told = [f"{printable(each.site)}{_times(each.times)}" for each in job.sent_home]
+    return f"sent home by {', '.join(told)}" if told else ""
+
+
+def lost_words(job: "Job") -> str:
+    """Returns the same with how long it had run there for nothing."""
+    return "; ".join(
+        f"by {printable(each.site)}{_times(each.times)}, {duration(each.lost_s)} lost"
+        for each in job.sent_home
+    )
+
+
+def _times(count: int) -> str:
+    return "" if count == 1 else f" {count} times"
 
 
 def place_words(job: "Job") -> str:

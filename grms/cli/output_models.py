@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field, RootModel, create_model
 
-from grms.client import ArrayCounts, Job, JobPhase, Outcome
+from grms.client import ArrayCounts, Job, JobPhase, Outcome, SentHome
 from lrms_sim.cli.output_models import OutputModel, Percent, fields_of
 
 _Job: Any = create_model("_Job", __base__=OutputModel, **fields_of(Job, nan=False))
@@ -47,6 +47,9 @@ class JobOutput(_Job):
     )
     account: str = Field(description="That pays for it, as its user named it; empty for none.")
     sites: tuple[str, ...] = Field(description="That may run it; empty for any.")
+    sent_home: Sequence[SentHome] = Field(
+        description="Partners that have ended it for other jobs, how often, and how long it had run there."
+    )
 
 
 class CircuitBreakerStatusOutput(OutputModel):

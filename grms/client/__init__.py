@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         Preview,
         ResultFile,
         Results,
+        SentHome,
     )
     from grms.client.asynchronous import Client
     from grms.client.errors import SiteError, SiteUnavailable
@@ -50,6 +51,7 @@ _HOMES: Final = {
     "Preview": "answers",
     "ResultFile": "answers",
     "Results": "answers",
+    "SentHome": "answers",
     "SiteError": "errors",
     "SiteUnavailable": "errors",
     "SyncClient": "synchronous",
@@ -66,6 +68,7 @@ __all__ = [
     "Preview",
     "ResultFile",
     "Results",
+    "SentHome",
     "SiteError",
     "SiteUnavailable",
     "SyncClient",

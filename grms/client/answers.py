@@ -61,6 +61,18 @@ class ArrayCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class SentHome:
+    """A partner has ended a job for other ones; it ran there for nothing.
+
+    `times` is how often, `lost_s` how long in all, by the partner's clock, seconds.
+    """
+
+    site: str
+    times: int
+    lost_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """A job as its site shows it.
 
@@ -91,6 +103,7 @@ class Job:
         cost: processor seconds that it has used, so far if it runs; `None` if it has not started.
         account: that pays for it, as its user named it; empty for the default.
         sites: that may run it; empty for any.
+        sent_home: by which partners, in the order of the first time.
     """
 
     job_id: str
@@ -122,6 +135,7 @@ class Job:
     cost: float | None = None
     account: str = ""
     sites: tuple[str, ...] = ()
+    sent_home: tuple[SentHome, ...] = ()
 
     @property
     def has_ended(self) -> bool:
@@ -288,6 +302,7 @@ def read_job(message: job_pb2.Job) -> Job:
         cost=_optional(message, "cost"),
         account=request.needs.account,
         sites=tuple(message.sites),
+        sent_home=tuple(SentHome(one.site, one.times, one.lost_s) for one in message.sent_home),
     )
 
 

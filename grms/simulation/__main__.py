@@ -24,8 +24,17 @@ from grms.simulation.fault_run import run_trial
     "--rogues", is_flag=True, help="One of the sites is a Byzantine partner in every run."
 )
 @click.option("--arrays", is_flag=True, help="Users also hand in arrays and dependent jobs.")
+@click.option("--returns", is_flag=True, help="Batch systems end partners' jobs for other ones.")
 def main(
-    seed: int, count: int, on_lost: str, *, rails: bool, reoffers: bool, rogues: bool, arrays: bool
+    seed: int,
+    count: int,
+    on_lost: str,
+    *,
+    rails: bool,
+    reoffers: bool,
+    rogues: bool,
+    arrays: bool,
+    returns: bool,
 ) -> None:
     """Replays runs of the fault test; tells the story where it is one run."""
     tell = click.echo if count == 1 else None
@@ -39,6 +48,7 @@ def main(
             reoffers=reoffers,
             rogues=rogues,
             arrays=arrays,
+            returns=returns,
         )
         if count == 1:
             click.echo(
@@ -46,6 +56,7 @@ def main(
                 f"{verdict.cancelled} cancelled; {verdict.crashes} crashes"
                 f"{f'; {verdict.moved} left a queue' if reoffers else ''}"
                 f"{f'; {verdict.held} were held, {verdict.hopeless} could not begin' if arrays else ''}"
+                f"{f'; {verdict.sent_home} were sent home' if returns else ''}"
                 f"{f'; the Byzantine partner {verdict.rogue}' if verdict.rogue else ''}"
             )
         for problem in verdict.problems:
@@ -59,6 +70,7 @@ def main(
                     ("reoffers", reoffers),
                     ("rogues", rogues),
                     ("arrays", arrays),
+                    ("returns", returns),
                 )
                 if wanted
             )

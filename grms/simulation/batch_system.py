@@ -14,12 +14,15 @@ class FakeLrmsJob:
     """A job in a fake batch system.
 
     Attributes:
+        submit_time: seconds.
         start_time: `None` before the start.
         end_time: `None` before the end.
         outcome: `None` before the end.
         held: it does not start before it is released.
         lost: the batch system has forgotten it; it never ran.
         by_others: somebody else has cancelled it.
+        preemptible: it may be ended for another job.
+        copy: an earlier submission of a job that has ended, and has been forgotten; it came late, and is held.
         let_go: it was cancelled as it waited, by whoever wanted no more than that.
         told_to_leave: how often the batch system was to be told to let it go.
         unanswered: such an attempt had no answer in time.
@@ -29,12 +32,15 @@ class FakeLrmsJob:
     key: str
     request: Request
     payload: bytes
+    submit_time: float = 0.0
     start_time: float | None = None
     end_time: float | None = None
     outcome: Outcome | None = None
     held: bool = False
     lost: bool = False
     by_others: bool = False
+    preemptible: bool = False
+    copy: bool = False
     let_go: bool = False
     runs: int = 0
     told_to_leave: int = 0
@@ -51,6 +57,7 @@ class FakeLrms:
         forget_after: so many seconds after the end of a job that somebody was told of it is
             forgotten; infinity for never.
         history: all that were ever submitted, in order.
+        forgotten: keys of those that have ended and are forgotten.
         listener: told of each job that starts or ends; None while the daemon is down.
         free: processors no running job holds.
         stopped: nothing starts.
@@ -63,6 +70,7 @@ class FakeLrms:
     listener: Callable[[FakeLrmsJob], None] | None = None
     forget_after: float = math.inf
     history: list[FakeLrmsJob] = field(default_factory=list)
+    forgotten: set[str] = field(default_factory=set)
     heard_since: float = 0.0
     free: int = field(init=False)
     stopped: bool = False
@@ -80,7 +88,15 @@ class FakeLrms:
         """Returns a job by its key, an ended one as well; `None` if there is none."""
         return self.jobs.get(key)
 
-    def submit(self, key: str, request: Request, payload: bytes, *, held: bool = False) -> None:
+    def submit(
+        self,
+        key: str,
+        request: Request,
+        payload: bytes,
+        *,
+        held: bool = False,
+        preemptible: bool = False,
+    ) -> None:
         """Puts a job into the queue.
 
         Raises:
@@ -90,7 +106,9 @@ class FakeLrms:
             raise ValueError(f"{key} was submitted before")
         if request.processors > self.processors:
             raise ValueError(f"{key} needs {request.processors} of {self.processors} processors")
-        job = self.jobs[key] = FakeLrmsJob(key, request, payload, held=held)
+        job = self.jobs[key] = FakeLrmsJob(
+            key, request, payload, self.clock.now, held=held, preemptible=preemptible
+        )
         self.history.append(job)
         self._waiting.append(job)
         self.clock.after(0.0, self._start)
@@ -112,6 +130,14 @@ class FakeLrms:
             self.free += job.request.processors
         self._end(job, Outcome.CANCELLED)
         return True
+
+    def preempt(self, key: str) -> None:
+        """Ends a job that runs and that may be ended for another one."""
+        job = self.jobs[key]
+        assert job.preemptible
+        assert job.start_time is not None
+        self.free += job.request.processors
+        self._end(job, Outcome.PREEMPTED)
 
     def lose(self, key: str) -> None:
         """Forgets a job that waits, as if it had never been submitted."""
@@ -181,3 +207,4 @@ class FakeLrms:
             self.clock.after(self.forget_after, self._forget, job)
         else:
             del self.jobs[job.key]
+            self.forgotten.add(job.key)

@@ -21,7 +21,7 @@ from grms.site.model.commands import (
     SendWithdraw,
 )
 from grms.site.model.events import OfferReceived, ResolveReceived, WithdrawReceived
-from grms.site.model.jobs import Completion
+from grms.site.model.jobs import Completion, OfferId
 from grms.site.model.lifecycle import GuestState, Outcome
 from grms.site.model.records import Record
 
@@ -176,6 +176,45 @@ class HoardsPlaces(SimulatedSite):
             super()._send(command)
 
 
+@dataclass
+class SendsHome(SimulatedSite):
+    """Says of partners' jobs that they were ended for other ones: soon after their start, of each several times.
+
+    It says so of jobs that must run to their end as well, and of offers that it never got.
+    """
+
+    def _lrms_submit(self, command: LrmsSubmit) -> None:
+        key = command.lrms_key
+        if key.startswith(f"{self.settings.name}/"):
+            super()._lrms_submit(command)
+            return
+        life, start = self._life, self.now
+
+        def over() -> None:
+            if self._life == life:
+                end = base.LrmsEnd(Outcome.PREEMPTED, self.now, self.now - start)
+                self.lrms_told(base.Ended(key, end))
+
+        for news in (base.Accepted(key), base.Started(key, start)):
+            if self._life == life:
+                self.lrms_told(news)
+        self.clock.after(self.draws.exponential(3.0), over)
+
+    def _send(self, command: Question) -> None:
+        super()._send(command)
+        if isinstance(command, SendReport) and command.delay_s < SAID_AGAIN_S:
+            said = command.completion
+            other = OfferId(said.offer.epoch, said.offer.number + 1)
+            for delay, completion in (
+                (SAID_AGAIN_S, said),
+                (2.0 * SAID_AGAIN_S, replace(said, offer=other)),
+            ):
+                super()._send(replace(command, completion=completion, delay_s=delay))
+
+
+SAID_AGAIN_S: Final = 4.0
+"""When such a site says again that it has sent a job home, seconds."""
+
 BYZANTINE_PARTNERS: Final[dict[str, type[SimulatedSite]]] = {
     "rubbish": TalksRubbish,
     "liar": Lies,
@@ -194,7 +233,12 @@ EVERY_BYZANTINE: Final = CONSTRAINED_BYZANTINE | {
 }
 """If they also offer waiting jobs again."""
 
-TAKERS: Final = frozenset({"liar", "starts nothing", "never heard", "denies places", "ends places"})
+RETURNING_BYZANTINE: Final[dict[str, type[SimulatedSite]]] = {"sends home": SendsHome}
+"""If partners' jobs may also be sent home."""
+
+TAKERS: Final = frozenset(
+    {"liar", "starts nothing", "never heard", "denies places", "ends places", "sends home"}
+)
 """Those that harm the jobs they take."""
 
 ANSWERING: Final = frozenset({"starts nothing", "ends places"})

@@ -28,6 +28,9 @@ honest site resubmits what the Byzantine partner holds beyond its deadline, and 
 In runs with arrays and dependent jobs, all honest, each element has run once, and the order was kept
 (`grms.simulation.dependent_jobs`).
 
+With `returns` batch systems also end partners' jobs for other ones, and these run again: `grms.simulation.preemption` says
+what has to hold then. All that is said above of a job's run is said of the one that was not ended so.
+
 And of every submission that led to an offer: the partner was the right one to be asked first, by
 records alone (`grms.simulation.order`).
 """
@@ -54,6 +57,7 @@ from grms.simulation.byzantine_peers import (
     BYZANTINE_PARTNERS,
     CONSTRAINED_BYZANTINE,
     EVERY_BYZANTINE,
+    RETURNING_BYZANTINE,
     TAKERS,
     PutBack,
 )
@@ -63,6 +67,12 @@ from grms.simulation.fault_injection import Crashes, Faults, Timing
 from grms.simulation.findings import Judgement, Verdict, unfinished
 from grms.simulation.network import Network
 from grms.simulation.order import NumberChecker, OrderChecker
+from grms.simulation.preemption import (
+    Preemptions,
+    RerunChecker,
+    asked_by_user,
+    draw_returns,
+)
 from grms.simulation.promises import PromiseCheckers, drawn_constraints
 from grms.simulation.random_source import RandomSource
 from grms.simulation.rebalance_checks import draw_rounds
@@ -85,14 +95,20 @@ FAULTS_UNTIL = 60.0
 PATIENCE = 2000.0
 """Time after that for the sites to come to rest, seconds."""
 
+PREEMPTIONS_AFTER = 30.0
+"""Time after that during which batch systems still preempt, seconds: that is none of their faults."""
+
 _GIVE = RuleBase((Rule(Gaussian(0.0, 1.0), Gaussian(0.0, 1.0), accept=False),), "give")
 CONSTRAINED_JOBS = 12
 """Additional jobs if sites have exchange constraints: who has given a job comes back with
 another."""
 
+RETURNING_JOBS = 20
+"""Additional jobs if these are sent home: machines have to be full for jobs to go elsewhere."""
+
 _PLAN, _NETWORK, _SITES, _USERS, _WORLD = range(5)
 _MOODS, _MOODY = 20, 30
-_RESOURCES, _BROKERS, _CONSTRAINTS, _ROUNDS, _ARRAYS = 6, 7, 8, 9, 10
+_RESOURCES, _BROKERS, _CONSTRAINTS, _ROUNDS, _ARRAYS, _RETURNS = 6, 7, 8, 9, 10, 11
 
 
 @dataclass(slots=True)
@@ -108,6 +124,7 @@ class Trial:
         rogues: one site is a Byzantine partner in every run, and not in half of them; it may be of any kind.
             Operators also take back what it was to start at once, and has not ended.
         arrays: users also hand in arrays and dependent jobs (`dependent_jobs`); all sites are honest.
+        returns: batch systems end partners' jobs for other ones, and these go home (`preemption`).
     """
 
     seed: int
@@ -121,6 +138,7 @@ class Trial:
     reoffers: bool = False
     rogues: bool = False
     arrays: bool = False
+    returns: bool = False
     clock: ManualClock = field(default_factory=ManualClock)
     sites: dict[str, SimulatedSite] = field(default_factory=dict)
     _problems: list[str] = field(default_factory=list)
@@ -148,19 +166,13 @@ class Trial:
         self._make_sites(plan, network)
         if self.reoffers:
             draw_rounds(RandomSource(self.seed, _ROUNDS), self.sites.values())
-        rails = self._promises.rails
-        held = rails is not None and rails.promise is not None and self.rogues
-        self._operators = Operators(
-            clock=self.clock,
-            rogue=self._byzantine,
-            answers=self._manner in ANSWERING,
-            tolerance=rails.promise.tolerance if held and rails and rails.promise else math.inf,
-            healed=FAULTS_UNTIL,
-            problems=self._problems,
-        )
+        returns = RandomSource(self.seed, _RETURNS) if self.returns else None
+        if returns is not None:
+            draw_returns(returns, self.sites.values())
+        self._make_operators()
         draws = RandomSource(self.seed, _USERS)
         self._users = Users(self.clock, draws, self.sites, self._byzantine, self._problems)
-        self._make_wishes(plan)
+        self._make_wishes(plan, returns)
         if self.arrays:
             draw_dependent_jobs(RandomSource(self.seed, _ARRAYS), self._users, FAULTS_UNTIL)
         self._make_faults(plan, network)
@@ -169,13 +181,10 @@ class Trial:
         brokers.want(self._honest())
         for site in self.sites.values():
             site.start()
+        if returns is not None:
+            Preemptions.drawn(returns, FAULTS_UNTIL + PREEMPTIONS_AFTER).begin(self.sites.values())
         self.clock.advance(FAULTS_UNTIL)
-        faults.heal()
-        for site in self.sites.values():
-            site.crashes.probability = 0.0
-            site.crashes.down_mean = 1.0
-            if isinstance(site, ScriptedSite):
-                site.lrms_faults.calm()
+        self._heal(faults)
         until = FAULTS_UNTIL
         while not self._at_rest() and until < FAULTS_UNTIL + PATIENCE:
             until += 10.0
@@ -187,6 +196,14 @@ class Trial:
             pass
         brokers.judge(self._honest())
         return self._verdict(brokers.answers)
+
+    def _heal(self, faults: Faults) -> None:
+        faults.heal()
+        for site in self.sites.values():
+            site.crashes.probability = 0.0
+            site.crashes.down_mean = 1.0
+            if isinstance(site, ScriptedSite):
+                site.lrms_faults.calm()
 
     # --- the plan ------------------------------------------------------------------------------
 
@@ -208,7 +225,11 @@ class Trial:
             location: LocationPolicy = (
                 AwrtLocation(open_jobs="count") if plan.chance(0.7) else FixedOrder(tuple(others))
             )
-            make = EVERY_BYZANTINE[self._manner] if name == self._byzantine else self.site
+            make = (
+                (EVERY_BYZANTINE | RETURNING_BYZANTINE)[self._manner]
+                if name == self._byzantine
+                else self.site
+            )
             more: dict[str, Any] = {}
             if lrms_faults is not None and make is SimulatedSite:
                 make = ScriptedSite
@@ -260,10 +281,24 @@ class Trial:
                 **more,
             )
 
+    def _make_operators(self) -> None:
+        rails = self._promises.rails
+        held = rails is not None and rails.promise is not None and self.rogues
+        self._operators = Operators(
+            clock=self.clock,
+            rogue=self._byzantine,
+            answers=self._manner in ANSWERING,
+            tolerance=rails.promise.tolerance if held and rails and rails.promise else math.inf,
+            healed=FAULTS_UNTIL,
+            problems=self._problems,
+        )
+
     def _draw_byzantine(self, world: RandomSource, names: list[str]) -> None:
         manners = CONSTRAINED_BYZANTINE if self.rails else BYZANTINE_PARTNERS
         if self.rogues:
             manners = EVERY_BYZANTINE
+        if self.returns:
+            manners = manners | RETURNING_BYZANTINE
         self._manner = list(manners)[world.integer(0, len(manners) - 1)]
         self._byzantine = names[world.integer(0, len(names) - 1)]
 
@@ -283,10 +318,11 @@ class Trial:
     def _run_time(self, payload: bytes) -> float:
         return self._users.wishes[payload].run_time
 
-    def _make_wishes(self, plan: RandomSource) -> None:
+    def _make_wishes(self, plan: RandomSource, returns: RandomSource | None) -> None:
         names = list(self.sites)
         rush = plan.between(0.0, FAULTS_UNTIL - 20.0) if plan.chance(0.5) else None
         count = plan.integer(3, 10) + (CONSTRAINED_JOBS if self.rails or self.reoffers else 0)
+        count += RETURNING_JOBS if self.returns else 0
         for number in range(count):
             home = names[plan.integer(0, len(names) - 1)]
             run_time = 0.1 + plan.exponential(8.0)
@@ -304,6 +340,8 @@ class Trial:
                 submit_time=submit_time,
                 cancel_time=(submit_time + plan.exponential(6.0) if plan.chance(0.25) else None),
             )
+            if returns is not None:
+                wish.request = asked_by_user(returns, wish.request)
             self._users.want(f"{home} {number}".encode(), wish)
 
     def _make_faults(self, plan: RandomSource, network: Network) -> None:
@@ -420,10 +458,17 @@ class Trial:
             self.sites, self._byzantine, self._manner, self.on_lost, self._problems
         )
         wishes = self._users.wishes
-        runs = judgement.runs(wishes)
+        runs = all_runs = judgement.runs(wishes)
+        reruns = RerunChecker(
+            {site.settings.name: site for site in self._honest()},
+            self.on_lost == "wait",
+            self._problems,
+        )
+        if self.returns:
+            runs = reruns.last_runs(wishes, all_runs)
         ended = judgement.jobs(wishes, runs)
         judgement.honest_sites()
-        hopeless = DependencyChecker(self.sites, self._users, runs, self._problems).judge()
+        hopeless = DependencyChecker(self.sites, self._users, all_runs, self._problems).judge()
         return Verdict(
             hopeless=hopeless,
             held=self._noted(JobReleased),
@@ -448,6 +493,8 @@ class Trial:
             breaches=self._promises.breaches,
             reoffered=self._noted(JobReoffered),
             moved=self._noted(JobLeft),
+            sent_home=reruns.returns,
+            lost_s=reruns.lost,
             **self._found_out(),
         )
 
@@ -477,13 +524,23 @@ def run_trial(
     reoffers: bool = False,
     rogues: bool = False,
     arrays: bool = False,
+    returns: bool = False,
 ) -> Verdict:
     """Runs one trial of a seed; `tell` gets the story, line by line.
 
     `factory` makes the state of a site. With `on_lost` "resubmit" a job may run twice. With `rails`
     honest sites keep to exchange constraints, with `reoffers` they offer waiting jobs again, with
-    `rogues` one site is a Byzantine partner of any kind, with `arrays` users hand in arrays and dependent jobs.
+    `rogues` one site is a Byzantine partner of any kind, with `arrays` users hand in arrays and dependent jobs, with
+    `returns` batch systems end partners' jobs for other ones.
     """
     return Trial(
-        seed, factory, tell, on_lost, rails=rails, reoffers=reoffers, rogues=rogues, arrays=arrays
+        seed,
+        factory,
+        tell,
+        on_lost,
+        rails=rails,
+        reoffers=reoffers,
+        rogues=rogues,
+        arrays=arrays,
+        returns=returns,
     ).run()

@@ -43,6 +43,8 @@ class Verdict:
         reserved: how many questions of brokers were answered with a reservation.
         reoffered: how many jobs that waited were offered again.
         moved: how many of these have left the queue.
+        sent_home: how often honest partners have sent a job home.
+        lost_s: how long these had run, seconds.
         breaches: how many promises honest sites have found to be broken.
         taken_back: how many jobs operators have asked the Byzantine partner to give back.
         longest: so long a job was with the Byzantine partner beyond its deadline at most, seconds.
@@ -64,6 +66,8 @@ class Verdict:
     reserved: int = 0
     reoffered: int = 0
     moved: int = 0
+    sent_home: int = 0
+    lost_s: float = 0.0
     breaches: int = 0
     taken_back: int = 0
     longest: float = 0.0
@@ -96,7 +100,7 @@ def known(state: SiteState) -> object:
     """Returns what a site knows that has to survive a restart, to compare."""
     memory = state.memory
     jobs = [
-        (job.job_id, job.state, job.outcome, job.partner, job.asked, job.end_time)
+        (job.job_id, job.state, job.outcome, job.partner, job.asked, job.end_time, job.sent_home)
         for job in memory.jobs.values()
     ]
     books = [
@@ -155,7 +159,8 @@ class Judgement:
         runs: dict[bytes, list[FakeLrmsJob]] = {payload: [] for payload in wishes}
         for site in self.honest:
             for ran in site.lrms.history:
-                if not (ran.lost or ran.let_go or has_left(site, ran)):
+                unrun_copy = ran.copy and not ran.runs
+                if not (ran.lost or ran.let_go or unrun_copy or has_left(site, ran)):
                     runs[ran.payload].append(ran)
         return runs
 

@@ -21,6 +21,7 @@ from grms.site.model.records import (
     JobReoffered,
     JobReofferEnded,
     JobReturned,
+    JobSentHome,
     PartnerStanding,
     Record,
     ReportDisbelieved,
@@ -59,7 +60,7 @@ class OrderChecker:
             self._jobs[record.job].delegated = True
         elif isinstance(record, JobDeclined | JobReofferEnded):
             self._jobs[record.job].partner = ""
-        elif isinstance(record, JobAbandoned | JobReturned):
+        elif isinstance(record, JobAbandoned | JobReturned | JobSentHome):
             self._lost(record)
         elif isinstance(record, JobEnded):
             if isinstance(record.job, int):
@@ -77,7 +78,7 @@ class OrderChecker:
         else:
             self._jobs[record.job].submitted = record.time
 
-    def _lost(self, record: JobAbandoned | JobReturned) -> None:
+    def _lost(self, record: JobAbandoned | JobReturned | JobSentHome) -> None:
         job = self._jobs[record.job]
         if job.delegated:
             weight = job.requested_time * job.processors

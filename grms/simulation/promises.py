@@ -22,6 +22,7 @@ from grms.site.model.records import (
     JobReoffered,
     JobReofferEnded,
     JobReturned,
+    JobSentHome,
     PartnerBooks,
     PartnerPardoned,
     PromisesReviewed,
@@ -78,7 +79,7 @@ class PromiseChecker:
             width, requested = self._jobs[record.job]
             given = _Given(since, requested, requested * width)
             self._of(partner).given[number] = given
-        elif isinstance(record, JobEnded | JobAbandoned | JobReturned):
+        elif isinstance(record, JobEnded | JobAbandoned | JobReturned | JobSentHome):
             self._over(record)
         elif isinstance(record, PromisesReviewed):
             return self._reviewed(record)
@@ -92,14 +93,14 @@ class PromiseChecker:
     def _of(self, partner: str) -> _Opinion:
         return self._opinions.setdefault(partner, _Opinion())
 
-    def _over(self, record: JobEnded | JobAbandoned | JobReturned) -> None:
+    def _over(self, record: JobEnded | JobAbandoned | JobReturned | JobSentHome) -> None:
         if not isinstance(record.job, int):
             return
         partner, number, _ = self._at.pop(record.job, ("", 0, math.nan))
         given = self._of(partner).given.get(number)
         if given is None:
             return
-        if isinstance(record, JobReturned):
+        if isinstance(record, JobReturned | JobSentHome):
             del self._of(partner).given[number]
         elif isinstance(record, JobAbandoned):
             given.ended, given.late = record.time, True

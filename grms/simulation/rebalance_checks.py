@@ -56,7 +56,8 @@ def has_left(site: SimulatedSite, ran: FakeLrmsJob) -> bool:
 
 def _was_to_go_home(site: SimulatedSite, ran: FakeLrmsJob) -> bool:
     was = ran.told_to_leave > 0
-    for record in site.journal:
+    # What is settled may be left out of the journal since.
+    for record in (*site.left_out, *site.journal):
         if isinstance(record, JobLeaving | JobStays) and isinstance(record.job, GuestRef):
             offer = record.job.offer
             if lrms_key(record.job.partner, offer.epoch, offer.number) == ran.key:

@@ -165,20 +165,28 @@ class ScriptedLrms:
         assert job.program is not None
         request = Request(job.processors, job.requested_time)
         try:
-            self.machine.submit(job.key, request, job.program.script.encode(), held=held)
+            self.machine.submit(
+                job.key,
+                request,
+                job.program.script.encode(),
+                held=held,
+                preemptible=job.preemptible,
+            )
         except ValueError as error:
             self._unwanted.add(job.key)
             raise LrmsRefusedError(str(error)) from error
 
     def _comes_late(self, job: LrmsJob, *, held: bool) -> None:
-        # A second copy is useless. One that was refused since, or cancelled, stays held as the port says, and whoever
-        # has given it up is told.
+        # A second copy is useless. One that was refused since, or cancelled, or that has ended meanwhile and been
+        # forgotten, stays held as the port says, and whoever has given it up is told.
         if job.key in self.machine.jobs or self._is_shut:
             return
-        unwanted = job.key in self._unwanted
+        copy = job.key in self.machine.forgotten
+        unwanted = copy or job.key in self._unwanted
         with suppress(LrmsRefusedError):
             self._take(job, held=held or unwanted)
             came = self.machine.jobs[job.key]
+            came.copy = copy
             self._untold.append(
                 Appeared(job.key, self._record(came)) if unwanted else Accepted(job.key)
             )

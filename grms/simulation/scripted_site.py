@@ -195,6 +195,7 @@ class ScriptedSite(SimulatedSite):
                 command.user,
                 command.partner,
                 program,
+                preemptible=command.preemptible,
             )
         )
         if self.draws.chance(self.crashes.probability):

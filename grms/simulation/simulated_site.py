@@ -55,7 +55,7 @@ _TIMER = 0.001
 class SimulatedSite(Host):
     """A daemon that can be crashed.
 
-    `journal` holds what is durable. `tell` gets the story line by line, `watch` every event and its
+    `journal` holds what is durable; `left_out` are the records that compaction has left out of it. `tell` gets the story line by line, `watch` every event and its
     commands, if not `None`.
     """
 
@@ -66,6 +66,7 @@ class SimulatedSite(Host):
     timing: Timing = field(default_factory=Timing)
     tell: Callable[[str], None] | None = None
     journal: list[Record] = field(default_factory=list)
+    left_out: list[Record] = field(default_factory=list)
     crash_count: int = 0
     watch: Callable[["SimulatedSite", Event, list[Command]], None] | None = None
     _commit: tuple[Record, ...] | None = None
@@ -111,8 +112,13 @@ class SimulatedSite(Host):
 
     def compact(self) -> None:
         """Compacts the journal, unless records are being written."""
-        if self._commit is None:
-            self.journal[:] = compacted(self.settings, lambda: self.journal) or self.journal
+        shorter = (
+            None if self._commit is not None else compacted(self.settings, lambda: self.journal)
+        )
+        if shorter is not None:
+            kept = set(map(id, shorter))
+            self.left_out += [record for record in self.journal if id(record) not in kept]
+            self.journal[:] = shorter
 
     def _tick(self, life: int) -> None:
         if self._life == life and self.timing.probe_interval:
@@ -269,7 +275,7 @@ class SimulatedSite(Host):
             )
             return
         if job is None:
-            self.lrms.submit(key, command.request, command.payload)
+            self.lrms.submit(key, command.request, command.payload, preemptible=command.preemptible)
             if self.draws.chance(self.crashes.probability):
                 self.crash()
                 return

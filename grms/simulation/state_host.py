@@ -243,6 +243,7 @@ def question(command: Question, home: str, load: Callable[[], Load | None]) -> M
             offer.request,
             offer.payload,
             offer.reserve,
+            rerun=offer.rerun,
         )
     if isinstance(command, SendReport):
         completion = command.completion

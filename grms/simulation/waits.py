@@ -29,11 +29,12 @@ from grms.site.model.records import (
     JobReoffered,
     JobReofferEnded,
     JobReturned,
+    JobSentHome,
     Record,
 )
 from grms.site.model.settings import SiteSettings
 
-_OVER = JobDeclined | JobReofferEnded | JobReturned | JobAbandoned | JobEnded
+_OVER = JobDeclined | JobReofferEnded | JobReturned | JobSentHome | JobAbandoned | JobEnded
 
 
 @dataclass(slots=True)

@@ -132,6 +132,8 @@ def site_settings(config: SiteConfig, epoch: int, shown: str) -> SiteSettings:
         translation=translation_of(config),
         weights=weights_of(config),
         given_user=given_by_user(config),
+        requeue=config.requeue,
+        preempt_guests=config.guests.preemptible,
         nodes=tuple(
             NodeKind(str(number), one.nodes, one.cores, one.memory_mib, one.gpus)
             for number, one in enumerate(config.nodes, 1)

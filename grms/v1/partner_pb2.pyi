@@ -66,20 +66,22 @@ class OfferId(_message.Message):
     def __init__(self, epoch: _Optional[int] = ..., number: _Optional[int] = ...) -> None: ...
 
 class OfferRequest(_message.Message):
-    __slots__ = ("site", "offer", "settled_below", "job", "replay_time_s", "reserve")
+    __slots__ = ("site", "offer", "settled_below", "job", "replay_time_s", "reserve", "rerun")
     SITE_FIELD_NUMBER: _ClassVar[int]
     OFFER_FIELD_NUMBER: _ClassVar[int]
     SETTLED_BELOW_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
     REPLAY_TIME_S_FIELD_NUMBER: _ClassVar[int]
     RESERVE_FIELD_NUMBER: _ClassVar[int]
+    RERUN_FIELD_NUMBER: _ClassVar[int]
     site: str
     offer: OfferId
     settled_below: int
     job: _request_pb2.JobRequest
     replay_time_s: float
     reserve: bool
-    def __init__(self, site: _Optional[str] = ..., offer: _Optional[_Union[OfferId, _Mapping]] = ..., settled_below: _Optional[int] = ..., job: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., replay_time_s: _Optional[float] = ..., reserve: bool = ...) -> None: ...
+    rerun: bool
+    def __init__(self, site: _Optional[str] = ..., offer: _Optional[_Union[OfferId, _Mapping]] = ..., settled_below: _Optional[int] = ..., job: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., replay_time_s: _Optional[float] = ..., reserve: bool = ..., rerun: bool = ...) -> None: ...
 
 class OfferResponse(_message.Message):
     __slots__ = ("answer",)

@@ -11,6 +11,14 @@ from typing import Any
 from grms.site.model import records
 from grms.site.model.records import Record
 
+LEFT = (
+    records.JobDeclined,
+    records.JobReturned,
+    records.JobSentHome,
+    records.JobAbandoned,
+)
+"""With these a job is with no partner any more."""
+
 
 @dataclass(frozen=True, slots=True)
 class PlainRun:
@@ -43,7 +51,7 @@ def ended_runs(story: Sequence[Record]) -> list[PlainRun]:
         for one in about:
             if isinstance(one, records.JobOffered):
                 place = one.partner
-            if isinstance(one, records.JobDeclined | records.JobReturned | records.JobAbandoned):
+            if isinstance(one, LEFT):
                 place = ""
         after = story[story.index(end) + 1 :]
         if place and after and isinstance(after[0], records.ReportDisbelieved):

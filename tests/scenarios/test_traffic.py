@@ -20,8 +20,11 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from grms.daemon.ports import free_port
 from grms.federation.federation import Site, replay
+from grms.lrms.base import Ended, LrmsEnd
 from grms.policy.files import save_rule_base
-from grms.v1 import partner_pb2
+from grms.site.model.events import LrmsTold
+from grms.util.outcomes import Outcome
+from grms.v1 import job_pb2, partner_pb2, request_pb2
 from lrms_sim.workload.jobs import JobTable
 from lrms_sim.workload.schedule import MachineInfo, Schedule
 from scenarios.live.coordinator import Coordinator
@@ -33,7 +36,7 @@ from tests.grms.site.peers.partner import full
 from tests.recorder import Exchange, Recorder
 from tests.scenarios.live.test_coordinator import RULES, scenario
 from tests.test_information_policy import MAY_CROSS
-from tests.waiting import run, until
+from tests.waiting import TIME_OUT_S, run, until
 
 SERVICE = partner_pb2.DESCRIPTOR.services_by_name["PartnerService"]
 PREFIX = "/grms.v1.PartnerService/"
@@ -350,3 +353,71 @@ def test_what_crosses_while_jobs_run_is_of_these_jobs_alone(
     assert {(one.number, one.offer.number, one.processors) for one in used} == {(1, 1, 2)}
     assert {one.offer.number for one in told("Progress", "jobs")} <= {1, 2}
     assert all(b"secret" not in each.request + each.response for each in exchanges)
+
+
+@pytest.mark.parametrize("requeue", ["never", "allow"])
+def test_what_crosses_with_a_job_that_is_sent_home(tmp_path: Path, requeue: str) -> None:
+    """One word more in the offer, and one in the report; both only where the files of both sites say so."""
+    exchanges: list[Exchange] = []
+    allowed = requeue == "allow"
+
+    async def scene() -> None:
+        ports = {name: free_port() for name in ("home", "away")}
+        async with AsyncExitStack() as stack:
+            there = Recorder("home", "away", f"127.0.0.1:{ports['away']}", exchanges.append)
+            back = Recorder("away", "home", f"127.0.0.1:{ports['home']}", exchanges.append)
+            for way in (there, back):
+                await stack.enter_async_context(way)
+            home, away = [
+                await stack.enter_async_context(
+                    running(
+                        document(tmp_path, name, size, partners=partners, port=ports[name], **more),
+                        tmp_path,
+                    )
+                )
+                for name, size, partners, more in (
+                    ("home", 4, {"away": there.port}, {"requeue": requeue}),
+                    ("away", 64, {"home": back.port}, {"guests": {"preemptible": True}}),
+                )
+            ]
+            for site in (home, away):
+                await site.linked()
+            await full(home)
+            job = await home.submit("leaves", 2, 400.0, run_time_s=300.0)
+            here, others = home.core.engine, away.core.engine.state.memory
+            await until(lambda: any(guest.begun for guest in others.at_lrms.values()))
+            (guest,) = others.at_lrms.values()
+            assert guest.preemptible == allowed
+            engine = away.core.engine
+            now = engine.clock.now()
+            end = LrmsEnd(Outcome.PREEMPTED, now, now - guest.start_time)
+            engine.tell(LrmsTold(engine.new_id(), Ended(guest.lrms_key, end)))
+            await until(lambda: not others.books["home"].guests)
+            shown = await home.jobs.Get(job_pb2.GetRequest(job_id=job.job_id), timeout=TIME_OUT_S)
+            found = here.state.job(job.job_id)
+            assert found is not None
+            if allowed:
+                assert (shown.executed_on, shown.outcome) == ("home", 0)
+                (sent,) = shown.sent_home
+                assert (sent.site, sent.times) == ("away", 1)
+                assert sent.lost_s == pytest.approx(end.run_time)
+                assert found.submit_time == job.submit_time_s
+            else:
+                assert shown.outcome == request_pb2.OUTCOME_PREEMPTED
+                assert not shown.sent_home
+
+    run(scene)
+    assert violations(exchanges) == []
+    crossed = {
+        name
+        for exchange in exchanges
+        for answer in (False, True)
+        for name in fields(message(exchange, answer=answer))
+    }
+    assert ("OfferRequest.rerun" in crossed) == allowed
+    reports = [
+        message(exchange, answer=False)
+        for exchange in exchanges
+        if exchange.method == f"{PREFIX}Report"
+    ]
+    assert {end.outcome_text for one in reports for end in one.completions} == {"preempted"}

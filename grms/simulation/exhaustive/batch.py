@@ -16,6 +16,7 @@ WAITS: Final = "waits"
 RUNS: Final = "runs"
 COMPLETED: Final = "completed"
 CANCELLED: Final = "cancelled"
+PREEMPTED: Final = "preempted"
 GONE: Final = "lost"
 UNWATCHED: Final = ""
 WATCHED: Final = "watched"
@@ -23,7 +24,7 @@ NEW: Final = "new"
 """The site has heard nothing of it: it has looked it up, or handed it in."""
 
 FORGOTTEN: Final = "forgotten "
-OVER: Final = (COMPLETED, CANCELLED, GONE)
+OVER: Final = (COMPLETED, CANCELLED, PREEMPTED, GONE)
 
 
 class BatchJob(NamedTuple):
@@ -35,6 +36,7 @@ class BatchJob(NamedTuple):
         runs: how often it has started.
         heard: the phase that the site has heard of; or that it looks, or does not.
         requeued: how often it waits again.
+        preemptible: it may be ended for another job.
     """
 
     key: str
@@ -43,6 +45,7 @@ class BatchJob(NamedTuple):
     runs: int = 0
     heard: str = NEW
     requeued: int = 0
+    preemptible: bool = False
 
 
 class TwiceError(Exception):
@@ -74,7 +77,7 @@ class Batch:
         if command.started:
             end = base.LrmsEnd(Outcome.UNKNOWN, now, 0.0, reason="it is not there")
             return [base.Ended(key, end)]
-        self._jobs[key] = BatchJob(key, command.payload)
+        self._jobs[key] = BatchJob(key, command.payload, preemptible=command.preemptible)
         return []
 
     def cancel(self, command: LrmsCancel) -> list[LrmsNews]:
@@ -102,6 +105,8 @@ class Batch:
             news.append(base.Requeued(key, "a node went down"))
         if job.phase == COMPLETED:
             news.append(base.Ended(key, base.LrmsEnd(Outcome.COMPLETED, now, 1.0)))
+        elif job.phase == PREEMPTED:
+            news.append(base.Ended(key, base.LrmsEnd(Outcome.PREEMPTED, now, 1.0)))
         elif job.phase == CANCELLED:
             ran = 1.0 if job.runs else 0.0
             news.append(base.Ended(key, base.LrmsEnd(Outcome.CANCELLED, now, ran)))

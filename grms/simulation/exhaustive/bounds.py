@@ -66,6 +66,9 @@ def bound(
 ROUNDS: Final = {"reoffer": 1.0}
 """Settings of sites that offer again what waits."""
 
+RETURNS: Final = {"requeue": "allow", "preempt_guests": True}
+"""Settings of sites that end partners' jobs for others, and run their own again."""
+
 SMALL: Final = (
     bound("no fault"),
     bound("home dies", crash_0=1),
@@ -77,6 +80,8 @@ SMALL: Final = (
     bound("a job is not started, and the partner dies", hinder=1, crash_1=1, busy=1),
     bound("a partner's job is refused", refuse=1, crash_1=1, busy=1),
     bound("ended jobs are forgotten, and the partner dies", forget=1, crash_1=1),
+    bound("sent home, and the partner dies", preempt=1, crash_1=1, settings=RETURNS),
+    bound("sent home; loss, duplicate", preempt=1, loss=1, duplicate=1, settings=RETURNS),
 )
 """Those of the tests; some thousand states each."""
 
@@ -100,6 +105,55 @@ LARGE: Final = (
     bound("a batch system loses a job, and both die", gone=1, crash_0=1, crash_1=1),
     bound("ended jobs are forgotten, and both die", forget=1, crash_0=1, crash_1=1),
     bound("a job is not started; both die, loss", hinder=1, crash_0=1, crash_1=1, busy=1, loss=1),
+    bound(
+        "rounds; sent home as often as can be, loss",
+        preempt=3,
+        busy=1,
+        round=3,
+        loss=1,
+        settings={**ROUNDS, **RETURNS},
+    ),
+    bound("sent home; both die, loss", preempt=1, crash_0=1, crash_1=1, loss=1, settings=RETURNS),
+    bound(
+        "sent home, cancelled; both die",
+        preempt=1,
+        cancel=1,
+        crash_0=1,
+        crash_1=1,
+        settings=RETURNS,
+    ),
+    bound(
+        "sent home, forgotten; both die",
+        preempt=1,
+        forget=1,
+        crash_0=1,
+        crash_1=1,
+        settings=RETURNS,
+    ),
+    bound(
+        "rounds; sent home, home dies",
+        preempt=1,
+        busy=1,
+        round=2,
+        crash_0=1,
+        settings={**ROUNDS, **RETURNS},
+    ),
+    bound(
+        "rounds; sent home, the partner dies",
+        preempt=1,
+        busy=1,
+        round=2,
+        crash_1=1,
+        settings={**ROUNDS, **RETURNS},
+    ),
+    bound(
+        "three sites, sent home twice; home and a partner die",
+        count=3,
+        preempt=2,
+        crash_0=1,
+        crash_1=1,
+        settings=RETURNS,
+    ),
     bound("a partner is lost and comes back; it dies", down=1, lost=1, crash_1=1),
     bound("taken back; both die", take_back=1, crash_0=1, crash_1=1, once=False),
     bound("resubmitted; home dies", resubmit=1, crash_0=1, once=False, promised=False),

@@ -108,7 +108,10 @@ def revive(frozen: Frozen, settings: SiteSettings, factory: StateFactory) -> Sit
 def durable(memory: StateTables) -> object:
     """Returns what a site at rest knows that has to survive a restart, to compare."""
     jobs = [
-        (job.job, _SINCE.get(job.state, job.state), job.outcome, job.partner, job.asked)
+        (
+            *(job.job, _SINCE.get(job.state, job.state), job.outcome, job.partner, job.asked),
+            job.sent_home,
+        )
         for job in memory.jobs.values()
     ]
     books = [

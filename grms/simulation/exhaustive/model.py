@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from grms.simulation.exhaustive.batch import COMPLETED, OVER, RUNS
+from grms.simulation.exhaustive.batch import COMPLETED, OVER, PREEMPTED, RUNS
 from grms.simulation.exhaustive.encoding import StateFactory, durable, revive, thaw
 from grms.simulation.exhaustive.steps import USER, Actor, Memories, Wish
 from grms.simulation.findings import unfinished
@@ -57,6 +57,7 @@ FAULTS: Final[Mapping[str, str]] = {
     "down": "a partner does not answer",
     "lost": "a partner is lost",
     "requeue": "a batch system starts a job anew",
+    "preempt": "a batch system ends a partner's job for another one",
     "gone": "a batch system loses a job that waits",
     "forget": "a batch system forgets a job that has ended",
     "refuse": "a batch system refuses a job",
@@ -101,6 +102,8 @@ class Facts(NamedTuple):
         ended: their users see them ended.
         claimed: their users see them completed.
         denied: their users see another end, but for an unknown one.
+        preempted: how often each was ended there for another job.
+        returned: how often their home has noted that of each.
         over: nothing is left to be done.
     """
 
@@ -111,7 +114,16 @@ class Facts(NamedTuple):
     ended: int
     claimed: int
     denied: int
+    preempted: tuple[int, ...]
+    returned: tuple[int, ...]
     over: bool
+
+
+class Seen(NamedTuple):
+    """What a user sees of a job: how it has ended, or stands; and how often it was sent home."""
+
+    outcome: Outcome | JobState | None
+    returned: int
 
 
 class FoundError(Exception):
@@ -133,9 +145,7 @@ class Judge:
         self.wishes = bound.wishes()
         count = len(bound.settings)
         self._known: list[dict[int, Known]] = [{} for _ in range(count)]
-        self._users_see: list[dict[int, tuple[Outcome | JobState | None, ...]]] = [
-            {} for _ in range(count)
-        ]
+        self._users_see: list[dict[int, tuple[Seen, ...]]] = [{} for _ in range(count)]
 
     def name(self, place: int) -> str:
         """Returns the name of a site."""
@@ -169,16 +179,20 @@ class Judge:
             )
         return found
 
-    def _outcomes(self, place: int, number: int) -> tuple[Outcome | JobState | None, ...]:
+    def _seen(self, place: int, number: int) -> tuple[Seen, ...]:
         # What the users of a site see, by what its journal recovers to.
         seen = self._users_see[place].get(number)
         if seen is None:
             memory, _ = thaw(self.memories[number], self.bound.settings[place])
-            found: list[Outcome | JobState | None] = []
+            found: list[Seen] = []
             for wish in self.wishes_of(place):
                 number_of_job = memory.keys.get((USER, wish.key))
                 job = None if number_of_job is None else memory.jobs[number_of_job]
-                found.append(None if job is None else job.outcome or job.state)
+                if job is None:
+                    found.append(Seen(None, 0))
+                else:
+                    times = sum(each.times for each in job.sent_home)
+                    found.append(Seen(job.outcome or job.state, times))
             seen = self._users_see[place][number] = tuple(found)
         return seen
 
@@ -190,11 +204,16 @@ class Judge:
         """
         bits = {wish.payload: 1 << wish.bit for wish in self.wishes}
         runs: dict[bytes, int] = {}
+        preempted = [0] * len(self.wishes)
+        returned = [0] * len(self.wishes)
+        numbers = {wish.payload: wish.bit for wish in self.wishes}
         ran = lives = running = done = 0
         for job in actor.jobs:
             bit = bits[job.payload]
-            runs[job.payload] = runs.get(job.payload, 0) + job.runs - job.requeued
-            ran |= bit if job.runs else 0
+            again = job.phase == PREEMPTED  # it may run once more, elsewhere or here
+            preempted[numbers[job.payload]] += again
+            runs[job.payload] = runs.get(job.payload, 0) + job.runs - job.requeued - again
+            ran |= bit if job.runs and not again else 0
             running |= bit if job.phase == RUNS else 0
             done |= bit if job.phase == COMPLETED else 0
             if job.phase not in OVER:
@@ -204,10 +223,13 @@ class Judge:
         if self.bound.once and max(runs.values(), default=0) > 1:
             raise FoundError(f"a job has run 2 times at {self.name(place)}", label)
         ended = claimed = denied = 0
-        seen = self._outcomes(place, actor.durable)
+        seen = self._seen(place, actor.durable)
         settled = True
-        for wish, told, outcome in zip(self.wishes_of(place), actor.told, seen, strict=True):
+        for wish, told, (outcome, times) in zip(
+            self.wishes_of(place), actor.told, seen, strict=True
+        ):
             bit = 1 << wish.bit
+            returned[wish.bit] = times
             if told.submitted and outcome is None:
                 raise FoundError(f"{wish.payload!r} was acknowledged, and is lost", label)
             if not isinstance(outcome, Outcome):
@@ -223,7 +245,12 @@ class Judge:
         over = settled and actor.up and not (actor.outbox or actor.calls or actor.news or lives)
         if over:
             over = self._is_over(place, actor, label)
-        return Facts(ran, lives, running, done, ended, claimed, denied, over)
+        return Facts(
+            *(ran, lives, running, done, ended, claimed, denied),
+            tuple(preempted),
+            tuple(returned),
+            over,
+        )
 
     def _is_over(self, place: int, actor: Actor, label: Label) -> bool:
         if self.known(place, actor).open or any(
@@ -255,6 +282,8 @@ class Judge:
             ran, running = ran | one.ran, running | one.runs
             ended, claimed, denied = ended | one.ended, claimed | one.claimed, denied | one.denied
             done, lives = done | one.done, lives | one.lives
+        if "preempt" in self.bound.faults:
+            self._judge_returns(facts, claimed, label)
         if not self.bound.promised:
             return
         if ended & lives:
@@ -263,3 +292,15 @@ class Judge:
             raise FoundError("a job is completed at home, and has not run to its end", label)
         if denied & done:
             raise FoundError("a job has run to its end, and its home says otherwise", label)
+
+    def _judge_returns(self, facts: Sequence[Facts], claimed: int, label: Label) -> None:
+        # What a home notes has happened; and in the end all that has happened is noted, but for the last end of a job
+        # that did not complete.
+        over = all(one.over for one in facts)
+        for wish in self.wishes:
+            happened = sum(one.preempted[wish.bit] for one in facts)
+            noted = sum(one.returned[wish.bit] for one in facts)
+            left = happened - noted
+            if left < 0 or (over and left > (not claimed & 1 << wish.bit)):
+                text = f"{wish.payload!r} was sent home {happened} times, and its home says {noted} times"
+                raise FoundError(text, label)

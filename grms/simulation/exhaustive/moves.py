@@ -9,6 +9,7 @@ from grms.simulation.exhaustive.batch import (
     GONE,
     NEW,
     OVER,
+    PREEMPTED,
     RUNS,
     WAITS,
     BatchJob,
@@ -182,6 +183,8 @@ class Moves:
                 steps = [(RUNS, ""), (GONE, "gone")] if not job.runs else [(RUNS, "")]
             elif job.phase == RUNS:
                 steps = [(COMPLETED, ""), (WAITS, "requeue")]
+                if job.preemptible:
+                    steps.append((PREEMPTED, "preempt"))
             for phase, kind in steps:
                 after = actor._replace(jobs=moved(job, actor.jobs, phase))
                 moves += self._batch_move(place, after, (place, "job", job.key, phase), kind)

@@ -24,6 +24,7 @@ from grms.site.model.records import (
     JobReoffered,
     JobReofferEnded,
     JobReturned,
+    JobSentHome,
     Record,
     ReportDisbelieved,
     SiteTally,
@@ -131,6 +132,7 @@ class Accounts:
             JobDeclined: self._answered,
             JobAbandoned: self._left_partner,
             JobReturned: self._left_partner,
+            JobSentHome: self._left_partner,
             JobKept: self._kept,
             JobReoffered: self._reoffered,
             JobReofferEnded: self._stays,
@@ -213,7 +215,7 @@ class Accounts:
             )
         )
 
-    def _left_partner(self, record: JobAbandoned | JobReturned) -> None:
+    def _left_partner(self, record: JobAbandoned | JobReturned | JobSentHome) -> None:
         job = self._open.get(record.job)
         if job is not None:
             job.partner = ""

@@ -209,6 +209,8 @@ class GuestsConfig(Model):
             partner; or `refuse`, and they go back to their home site.
         place_held_s: so long a place is held for a job that its home site has still. Less than ten seconds
             are too little for a batch system to let the job go; a day is too long for any partner's crash.
+        preemptible: the batch system may end those for other jobs whose home sites run them again; all others run to
+            their end.
         translate: what the names in their requests mean here: partitions, accounts and others.
     """
 
@@ -216,6 +218,7 @@ class GuestsConfig(Model):
     users: FilePath | None = None
     unknown_users: Literal["run", "refuse"] = "run"
     place_held_s: Annotated[float, Field(ge=10, le=86_400, allow_inf_nan=False)] = 300.0
+    preemptible: bool = False
     translate: TranslateConfig = TranslateConfig()
 
     @model_validator(mode="after")

@@ -46,6 +46,7 @@ from grms.site.config.connections import (
     PartnerConfig,
     SiteTlsConfig,
 )
+from grms.site.model.settings import Requeue
 from grms.util.names import parse_endpoint
 from lrms_sim.machine.node_kinds import KINDS_MAX
 from lrms_sim.scheduling.user_defined import names_user_defined
@@ -350,6 +351,8 @@ class SiteConfig(Model):
         rails: what the exchange keeps to under any policy: a word, or a table with other numbers.
         reoffer: when own jobs that wait are offered again: a period or a table; never if omitted.
         circuit_breaker: when exchange stands still, as it has cost own users too much; never if omitted.
+        requeue: which own jobs partners may end for other jobs, so that they are run again from their start: `never`;
+            `ask`, those whose user has said so; or `allow`, all but those whose user has said that they must not.
         suspect: what becomes of a job at a lost partner: `wait`, or `resubmit`, which may run it
             twice.
         suspect_after_s: a partner with open jobs that is silent so long counts as lost.
@@ -383,6 +386,7 @@ class SiteConfig(Model):
     rails: ConstraintsField | None = None
     reoffer: ReofferField | None = None
     circuit_breaker: CircuitBreakerConfig | None = None
+    requeue: Requeue = "never"
     suspect: Literal["wait", "resubmit"] = "wait"
     suspect_after_s: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] = 86400.0
     lrms: Annotated[SerializeAsAny[LrmsSettings], PlainValidator(settings_of)] = SimulatedSettings()

@@ -142,7 +142,7 @@ class SendOffer(Command):
     """Offers a job. Leads to `OfferAnswered` or `OfferFailed`.
 
     Offers below `settled_below` are settled. `reserve`: the partner is to hold a place for the job, without starting
-    it yet.
+    it yet. `rerun`: the partner may end the job for another one, as it may be run again.
     """
 
     partner: str
@@ -151,6 +151,7 @@ class SendOffer(Command):
     request: Request
     payload: bytes
     reserve: bool = False
+    rerun: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +227,7 @@ class LrmsSubmit(Command):
         partner: empty for a local user's job.
         since: when the batch system may have got it, seconds. If it is not found, and that is longer ago than the
             batch system remembers ended jobs, it may have ended: UNKNOWN, too.
+        preemptible: the batch system may end it for another job (PREEMPTED).
     """
 
     lrms_key: str
@@ -236,6 +238,7 @@ class LrmsSubmit(Command):
     user: str = ""
     partner: str = ""
     since: float = math.inf
+    preemptible: bool = False
 
 
 @dataclass(frozen=True, slots=True)

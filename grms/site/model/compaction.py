@@ -37,6 +37,7 @@ from grms.site.model.records import (
     PromisesReviewed,
     Record,
     ReportDisbelieved,
+    RerunAllowed,
     ReservationTally,
     RoundHeld,
     SiteBooks,
@@ -209,7 +210,7 @@ class _Needed:
 
     def _is_in_vain(self, record: Record) -> bool:
         # A waiting job may be offered again and again, for weeks.
-        return isinstance(record, JobReoffered | JobReofferEnded) and (
+        return isinstance(record, JobReoffered | JobReofferEnded | RerunAllowed) and (
             (record.partner, record.number) in self._came_to_nothing
         )
 

@@ -22,7 +22,7 @@ from grms.policy.rebalancing import Rebalancing
 from grms.policy.transfer import TransferPolicy
 from grms.site.model.jobs import NO_EXIT, Completion, Exit, Load, OfferId, Progress, Request
 from grms.site.model.lifecycle import GuestState, Outcome
-from grms.site.model.settings import PartnerSettings
+from grms.site.model.settings import PartnerSettings, Requeue
 from grms.site.model.translation import Translation
 from grms.site.model.usage import Weights
 from grms.util.dependencies import Dependency
@@ -83,6 +83,8 @@ class PoliciesChanged(Event):
         translation: of the names in partners' jobs; `None` leaves it.
         weights: what counts how much in costs and limits; `None` leaves it.
         given_user: what jobs of one local user may use at partners in a month; `None` leaves it.
+        requeue: which local users' jobs may be run again; `None` leaves it.
+        preempt_guests: whether partners' jobs may be ended for other jobs; `None` leaves it.
     """
 
     transfer: Mapping[str, TransferPolicy]
@@ -94,6 +96,8 @@ class PoliciesChanged(Event):
     translation: Translation | None = None
     weights: Weights | None = None
     given_user: float | None = None
+    requeue: Requeue | None = None
+    preempt_guests: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,6 +397,7 @@ class OfferReceived(LoadedEvent):
         reserve: a place is to be held for the job, which is not to be started before the partner confirms that it no
             longer has it.
         to_fetch: the program is still with the partner.
+        rerun: the partner says that the job may be ended for another one, and be run again.
     """
 
     partner: str
@@ -402,6 +407,7 @@ class OfferReceived(LoadedEvent):
     payload: bytes
     reserve: bool = False
     to_fetch: bool = False
+    rerun: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -307,6 +307,18 @@ class Completion:
 
 
 @dataclass(frozen=True, slots=True)
+class SentHome:
+    """What a partner has sent home of one job, after it had begun there.
+
+    `times` is how often, `lost` how long it has run there in all, by the partner's clock, seconds.
+    """
+
+    site: str
+    times: int
+    lost: float
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """Where a delegated job stands, in the words of the partner that has it.
 
@@ -345,6 +357,7 @@ class LocalJob(msgspec.Struct, eq=False, kw_only=True):
         lost: how often the batch system has lost it before its start.
         hindered: what it waits for other than room: the batch system does not accept it now, or the part of the
             machine that would run it is shut. Not durable; the batch system reports it again after a restart.
+        preemptible: the batch system may end it for another job, and its home site runs it again; a partner's alone.
         begun: it has started here, whatever it does now.
         paused: SUSPENDED or COMPLETING, of a job that runs here; `None` for neither. Like the next not durable.
         paused_time: since when, as far as was seen, seconds.
@@ -370,6 +383,7 @@ class LocalJob(msgspec.Struct, eq=False, kw_only=True):
     end_told: LrmsEnd | None = None
     lost: int = 0
     hindered: str = ""
+    preemptible: bool = False
     begun: bool = False
     paused: LrmsPhase | None = None
     paused_time: float = math.nan
@@ -461,6 +475,8 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
         cancel_told: that question tells the partner to end the job.
         attempts: how often in a row that question went unanswered.
         confirms: its partner holds a place for it, and is to be told to start it.
+        rerun: its partner was told that it may be run again.
+        sent_home: by partner, in the order of the first time.
         revision: counts the changes.
         unfit: why this site's own batch system would never run it, in its words; empty if it may.
         here: it is offered to nobody.
@@ -503,6 +519,8 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
     cancel_told: bool = False
     attempts: int = 0
     confirms: bool = False
+    rerun: bool = False
+    sent_home: tuple[SentHome, ...] = ()
     revision: int = 1
     story: list[JobState] = msgspec.field(default_factory=partial(list, (JobState.RECEIVED,)))
     unfit: str = ""
@@ -547,6 +565,7 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
         self.offer_time = math.nan
         self.accept_time = math.nan
         self.confirms = False
+        self.rerun = False
         self.take_back = False
         self.overdue = False
         self.question = 0
@@ -632,6 +651,19 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
     def offer(self) -> OfferId:
         """Names its offer."""
         return OfferId(self.offer_epoch, self.offer_number)
+
+    def times_sent_home(self, partner: str) -> int:
+        """Returns how often a partner has sent it home."""
+        return sum(each.times for each in self.sent_home if each.site == partner)
+
+    def note_sent_home(self, partner: str, lost: float) -> None:
+        """Notes that a partner has sent it home; `lost` is how long it has run there, seconds."""
+        before = next((each for each in self.sent_home if each.site == partner), None)
+        if before is None:
+            self.sent_home += (SentHome(partner, 1, lost),)
+            return
+        more = SentHome(partner, before.times + 1, before.lost + lost)
+        self.sent_home = tuple(more if each is before else each for each in self.sent_home)
 
     @property
     def shown(self) -> JobState:
@@ -759,8 +791,14 @@ def next_lrms_key(key: str) -> str:
 
 
 def has_left_before(job: HomeJob) -> bool:
-    """Returns whether the batch system has released a job already, and has got it once more."""
-    return len(job.lrms_key.split("/")) > KEY_PARTS
+    """Returns whether a job has left the batch system, and has come back without having begun elsewhere.
+
+    Partners that hold places and then deny them would put it behind all others each time. One that partners have sent
+    home as often as it has left has run, and may leave again.
+    """
+    parts = job.lrms_key.split("/")
+    times_left = int(parts[KEY_PARTS]) - 1 if len(parts) > KEY_PARTS else 0
+    return times_left > sum(each.times for each in job.sent_home)
 
 
 LOSSES_MAX: Final = 5

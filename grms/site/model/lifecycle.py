@@ -138,12 +138,12 @@ JOB_MOVES: Mapping[JobState, Mapping[JobState, str]] = {
     },
     JobState.DELEGATED: {
         JobState.SUSPECT: "the partner is lost or has forgotten it",
-        JobState.RECEIVED: "given up on, taken back, or never started there",
+        JobState.RECEIVED: "given up on, taken back, never started there, or sent home",
         JobState.ENDED: "reported as ended",
     },
     JobState.SUSPECT: {
         JobState.DELEGATED: "the partner is back and has it",
-        JobState.RECEIVED: "given up on, taken back, or never started there",
+        JobState.RECEIVED: "given up on, taken back, never started there, or sent home",
         JobState.ENDED: "reported as ended, or cancelled",
     },
     JobState.ENDED: {},

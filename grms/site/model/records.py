@@ -145,6 +145,14 @@ class JobReofferEnded(Record, frozen=True):
     settled: bool
 
 
+class RerunAllowed(Record, frozen=True):
+    """The offer says that the job may be run again; follows JobOffered or JobReoffered."""
+
+    job: int
+    partner: str
+    number: int
+
+
 class RoundHeld(Record, frozen=True):
     """A round of offers begins, with its first question; or, if `over`, all of its jobs have been offered.
 
@@ -250,6 +258,14 @@ class JobReturned(Record, frozen=True):
     job: int
 
 
+class JobSentHome(Record, frozen=True):
+    """A partner has ended a job for another one, after `lost` seconds by its clock; the job is decided again."""
+
+    job: int
+    partner: str
+    lost: float
+
+
 class JobResubmitted(Record, frozen=True):
     """An operator wants a job decided again, whatever its partner does; JobAbandoned follows."""
 
@@ -341,6 +357,12 @@ class GuestReserved(Record, frozen=True):
 
 class GuestConfirmed(Record, frozen=True):
     """The home site no longer has the job; written before it is submitted here."""
+
+    job: GuestRef
+
+
+class GuestPreemptible(Record, frozen=True):
+    """The batch system may end the job for another one; follows GuestAccepted."""
 
     job: GuestRef
 

@@ -9,11 +9,15 @@ from grms.policy.circuit_breaker import CircuitBreaker
 from grms.policy.location import AwrtLocation, LocationPolicy
 from grms.policy.rebalancing import Rebalancing
 from grms.policy.transfer import TransferPolicy
+from grms.site.model.jobs import Request
 from grms.site.model.reservations import Resource
 from grms.site.model.translation import NO_TRANSLATION, Translation
 from grms.site.model.usage import NO_LIMITS, PROCESSORS, UsageLimits, Weights
 from grms.util.names import check_site_name
 from lrms_sim.machine.node_kinds import NodeKind
+
+Requeue = Literal["never", "ask", "allow"]
+"""Which local users' jobs may be run again from their start, when a partner has ended them for other jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +125,11 @@ class SiteSettings:
         weights: what counts how much in costs and limits.
         given_user: what jobs of one local user may use at all partners in a month, weighted processor seconds; infinity
             for no limit.
+        requeue: which local users' jobs a partner may end for other jobs, so that they are run again from their start.
+            "never": none. "ask": those whose user has said so. "allow": all but those whose user has said that they
+            must not run again.
+        preempt_guests: whether the batch system may end partners' jobs that may be run again for other jobs.
+        empty_returns: a job is not offered to a partner that has sent it home so often.
 
     Raises:
         ValueError: a name is duplicate or missing, or a bound is violated.
@@ -155,6 +164,9 @@ class SiteSettings:
     nodes: tuple[NodeKind, ...] = ()
     weights: Weights = PROCESSORS
     given_user: float = math.inf
+    requeue: Requeue = "never"
+    preempt_guests: bool = False
+    empty_returns: int = 2
 
     @property
     def questions(self) -> int:
@@ -162,12 +174,18 @@ class SiteSettings:
         bound = self.partners_asked
         return -1 if bound is None or bound >= len(self.transfer) else bound
 
+    def may_run_again(self, request: Request) -> bool:
+        """Returns whether a partner may be told that a local user's job can be run again."""
+        said = None if request.needs is None else request.needs.requeue
+        return self.requeue != "never" and (self.requeue == "allow" if said is None else said)
+
     def __post_init__(self) -> None:
         """Checks names and bounds."""
         check_site_name(self.name)
         for what, number, most in (
             ("processors", self.processors, 2**31),
             ("epoch", self.epoch, 2**63),
+            ("empty_returns", self.empty_returns, 2**31),
         ):
             if not 1 <= number < most:
                 raise ValueError(f"{what} is {number}; it must be at least 1 and below {most}")

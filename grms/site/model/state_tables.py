@@ -25,7 +25,7 @@ from grms.site.model.jobs import (
     next_lrms_key,
     read_job_id,
 )
-from grms.site.model.lifecycle import GuestState, JobState
+from grms.site.model.lifecycle import GuestState, JobState, Outcome
 from grms.site.model.partners import PartnerBook, response_time
 from grms.site.model.pilots import PilotBook
 from grms.site.model.rebalance_rounds import RebalanceBook
@@ -39,6 +39,7 @@ from grms.site.model.records import (
     GuestConfirmed,
     GuestDeclined,
     GuestNamed,
+    GuestPreemptible,
     GuestReserved,
     GuestWithdrawn,
     JobAbandoned,
@@ -60,6 +61,7 @@ from grms.site.model.records import (
     JobRequeued,
     JobResubmitted,
     JobReturned,
+    JobSentHome,
     JobStarted,
     JobStays,
     JobTakenBack,
@@ -73,6 +75,7 @@ from grms.site.model.records import (
     PromisesReviewed,
     Record,
     ReportDisbelieved,
+    RerunAllowed,
     RoundHeld,
     SiteBooks,
     SiteTally,
@@ -160,6 +163,7 @@ class StateTables:
             JobUnplaced: self._job_unplaced,
             JobReoffered: self._job_reoffered,
             JobReofferEnded: self._job_reoffer_ended,
+            RerunAllowed: self._rerun_allowed,
             RoundHeld: self._round_held,
             JobLeaving: self._job_leaving,
             JobStays: self._job_stays,
@@ -173,6 +177,7 @@ class StateTables:
             JobAbandoned: self._job_abandoned,
             AbandonedSettled: self._abandoned_settled,
             JobTakenBack: self._job_taken_back,
+            JobSentHome: self._job_sent_home,
             JobReturned: self._job_returned,
             **dict.fromkeys((JobResubmitted, JobWrittenOff), self._job_acted_on),
             EpochBegun: self._epoch_begun,
@@ -183,6 +188,7 @@ class StateTables:
             GuestAccepted: self._guest_accepted,
             GuestReserved: self._guest_reserved,
             GuestConfirmed: self._guest_confirmed,
+            GuestPreemptible: self._guest_preemptible,
             GuestDeclined: self._guest_declined,
             GuestNamed: self._guest_named,
             GuestWithdrawn: self._guest_withdrawn,
@@ -510,6 +516,9 @@ class StateTables:
             self.rounds.give_up(job.job, book.name)
         job.leave_partner()
 
+    def _rerun_allowed(self, record: RerunAllowed) -> None:
+        self.jobs[record.job].rerun = True
+
     def _round_held(self, record: RoundHeld) -> None:
         self.rounds.held(record, self.at_lrms.values(), self.settings.reoffer)
 
@@ -681,7 +690,17 @@ class StateTables:
         job.take_back = True
         job.revision += 1
 
-    def _job_returned(self, record: JobReturned) -> None:
+    def _job_sent_home(self, record: JobSentHome) -> None:
+        # Others may have room for it by now. The partner itself has just needed that room.
+        job = self.jobs[record.job]
+        job.note_sent_home(record.partner, record.lost)
+        if record.lost > 0:
+            used = Used.by(job.request, record.lost)
+            self.usage.give(record.partner, job.user, record.time, used)
+        job.asked, job.put, job.remaining = (record.partner,), 0, None
+        self._job_returned(record)
+
+    def _job_returned(self, record: JobReturned | JobSentHome) -> None:
         job = self.jobs[record.job]
         book = self.books[job.partner]
         job.move(JobState.RECEIVED)
@@ -760,6 +779,9 @@ class StateTables:
         del self.reserved[guest.lrms_key]
         self._goes_behind(guest, record.time)
 
+    def _guest_preemptible(self, record: GuestPreemptible) -> None:
+        self.books[record.job.partner].guests[record.job.offer].preemptible = True
+
     def _guest_named(self, record: GuestNamed) -> None:
         self.books[record.job.partner].guests[record.job.offer].pseudonym = record.pseudonym
 
@@ -784,8 +806,10 @@ class StateTables:
         if record.run_time > 0:
             used = Used.by(guest.asked_here, record.run_time)
             self.usage.take(guest.partner, guest.pseudonym, record.end_time, used)
+        # What was ended for another job is done again elsewhere: its home site has got nothing.
+        kept = 0.0 if record.outcome is Outcome.PREEMPTED else record.run_time
         self.books[guest.partner].taken += (
-            record.run_time * request.processors - request.requested_time * request.processors
+            kept * request.processors - request.requested_time * request.processors
         )
 
     def _guest_acknowledged(self, record: GuestAcknowledged) -> None:

@@ -20,6 +20,7 @@ from grms.site.monitoring.dashboard_events import (
     PartnerFigures,
     Sampled,
 )
+from lrms_sim.util.messages import duration
 
 JOBS_MAX: Final = 20_000
 STEPS_MAX: Final = 64
@@ -133,6 +134,7 @@ class DashboardState:
             records.JobEnded: self._ended,
             records.JobAbandoned: self._anew,
             records.JobReturned: self._anew,
+            records.JobSentHome: self._anew,
             records.JobTakenBack: self._operator,
             records.JobResubmitted: self._operator,
             records.JobWrittenOff: self._operator,
@@ -293,8 +295,9 @@ class DashboardState:
         self._step(entry, Step(record.end_time, "ended", words=record.reason))
 
     def _anew(self, entry: Entry, record: Any, _: Decided | None) -> None:
-        kind = "returned" if isinstance(record, records.JobReturned) else "given up"
-        self._step(entry, Step(record.time, kind, entry.place or entry.asking))
+        kind = _DECIDED_ANEW[type(record)]
+        ran = duration(record.lost) if isinstance(record, records.JobSentHome) else ""
+        self._step(entry, Step(record.time, kind, entry.place or entry.asking, words=ran))
         entry.state, entry.place, entry.asking = "received", "", ""
 
     def _operator(self, entry: Entry, record: Any, _: Decided | None) -> None:
@@ -306,6 +309,13 @@ class DashboardState:
 
     def _acknowledged(self, entry: Entry, record: Any, _: Decided | None) -> None:
         self._step(entry, Step(record.time, "reported", entry.home))
+
+
+_DECIDED_ANEW: Final[dict[type[Record], str]] = {
+    records.JobAbandoned: "given up",
+    records.JobReturned: "returned",
+    records.JobSentHome: "sent home",
+}
 
 
 _OPERATORS: Final = {

@@ -199,6 +199,7 @@ _SENTENCES: Final = {
     "started": "It started.",
     "ended": "It ended: {outcome}{words}.",
     "returned": "{partner} ended it, so that it is decided anew.",
+    "sent home": "{partner} ended it for another job after {words}, and it is decided anew.",
     "given up": "It was given up on at {partner}, and is decided anew.",
     "taken back": "The operator {words} wanted it back.",
     "resubmitted": "The operator {words} had it decided anew.",

@@ -74,7 +74,7 @@ _FAILURES: Final = frozenset(
 
 _LEVELS: Final[dict[type[Record], str]] = {
     **dict.fromkeys(_WARNINGS, "warning"),
-    **dict.fromkeys(_DECISIONS, "info"),
+    **dict.fromkeys((*_DECISIONS, records.JobSentHome), "info"),
 }
 
 _SHOWN: Final = frozenset({*_LEVELS, records.JobEnded, records.JobLeaving})

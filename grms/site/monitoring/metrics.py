@@ -206,6 +206,16 @@ class SiteMetrics:
             "Jobs that a partner has sent back undone, or that were sent back to it.",
             ("partner", "whose"),
         )
+        self.jobs_sent_home = counter(
+            "hanse_jobs_sent_home_total",
+            "Jobs that a partner has ended for other ones and sent home, or that were sent home to it.",
+            ("partner", "whose"),
+        )
+        self.work_lost = counter(
+            "hanse_work_lost_processor_seconds_total",
+            "What these jobs had run for nothing.",
+            ("partner", "whose"),
+        )
         self.offer_latency = histogram(
             "hanse_offer_latency_seconds",
             "From an offer to its answer.",

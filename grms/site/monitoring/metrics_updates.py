@@ -30,6 +30,7 @@ from grms.site.model.records import (
     JobOffered,
     JobReoffered,
     JobReturned,
+    JobSentHome,
     JobStarted,
 )
 from grms.site.monitoring.metrics import SiteMetrics
@@ -76,6 +77,7 @@ class MetricsUpdates:
         outputs.on(JobStarted, self._job_started)
         outputs.on(JobEnded, self._job_ended)
         outputs.on(JobReturned, self._job_returned)
+        outputs.on(JobSentHome, self._job_sent_home)
         outputs.on(GuestAccepted, lambda record, _: self._guest_counted(record.job.partner, 1))
 
     def _take_up(self, _: Restarted, __: Handled) -> None:
@@ -125,7 +127,7 @@ class MetricsUpdates:
 
     def _job_ended(self, record: JobEnded, handled: Handled) -> None:
         if isinstance(record.job, GuestRef):
-            self._guest_ended(record.job.partner, record.outcome)
+            self._guest_ended(record.job, record)
             return
         self._metrics.jobs_ended.labels(record.outcome.value).inc()
         job = self._state.memory.jobs.get(record.job)
@@ -143,6 +145,11 @@ class MetricsUpdates:
         if away is not None and not away.take_back:
             self._undone(away.partner, "own")
 
+    def _job_sent_home(self, record: JobSentHome, _: Handled) -> None:
+        job = self._state.memory.jobs.get(record.job)
+        processors = 0 if job is None else job.request.processors
+        self._sent_home(record.partner, "own", record.lost * processors)
+
     def _confirmed(self, away: Away | None) -> None:
         # By the record: a round may be over before its last job is confirmed.
         if away is not None and away.confirms:
@@ -151,15 +158,25 @@ class MetricsUpdates:
     def _undone(self, partner: str, whose: str) -> None:
         self._metrics.jobs_undone.labels(self._metrics.partners.label(partner), whose).inc()
 
+    def _sent_home(self, partner: str, whose: str, lost: float) -> None:
+        label = self._metrics.partners.label(partner)
+        self._metrics.jobs_sent_home.labels(label, whose).inc()
+        self._metrics.work_lost.labels(label, whose).inc(lost)
+
     # --- partners' jobs ------------------------------------------------------------------------
 
     def _guest_counted(self, partner: str, count: int) -> None:
         self._guests[partner] += count
         self._metrics.partners.set_guests(partner, self._guests[partner])
 
-    def _guest_ended(self, partner: str, outcome: Outcome) -> None:
-        if outcome is Outcome.LOST:
+    def _guest_ended(self, ref: GuestRef, record: JobEnded) -> None:
+        partner = ref.partner
+        if record.outcome is Outcome.LOST:
             self._undone(partner, "guest")
+        elif record.outcome is Outcome.PREEMPTED:
+            guest = self._state.memory.books[partner].guests.get(ref.offer)
+            processors = 0 if guest is None else guest.request.processors
+            self._sent_home(partner, "guest", record.run_time * processors)
         self._guest_counted(partner, -1)
 
 

@@ -125,6 +125,7 @@ class Sender:
             settled_below=command.settled_below,
             job=write_request(command.request, without_program(command.payload)),
             reserve=command.reserve,
+            rerun=command.rerun,
         )
         if settings.virtual:
             request.replay_time_s = engine.clock.now()

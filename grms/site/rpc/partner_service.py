@@ -140,6 +140,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
             payload,
             request.reserve,
             is_to_fetch(payload),
+            rerun=request.rerun,
         )
         return await self._admission.ask(context, event, _taken)
 

@@ -36,7 +36,10 @@ from grms.site.peers.pseudonyms import GuestOwners
 from grms.site.runtime.event_loop import Engine
 
 CHANGEABLE: Final = frozenset(
-    {"partners", "location", "operators", "partners_asked", "rails", "reoffer", "guests", "usage"}
+    {
+        *("partners", "location", "operators", "partners_asked"),
+        *("rails", "reoffer", "requeue", "guests", "usage"),
+    }
 )
 """Keys of a configuration that can be reloaded."""
 
@@ -126,6 +129,8 @@ class Reload:
                 translation_of(config),
                 weights_of(config),
                 given_by_user(config),
+                config.requeue,
+                config.guests.preemptible,
             )
         )
         self._admission.partners = frozenset(partner.name for partner in partners)

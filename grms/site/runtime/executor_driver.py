@@ -467,6 +467,7 @@ def _job(command: LrmsSubmit, contents: Callable[[int, JobFile], Path] | None = 
         command.payload,
         user=command.user,
         partner=command.partner,
+        preemptible=command.preemptible,
         contents=contents,
     )
 

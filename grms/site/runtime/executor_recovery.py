@@ -28,6 +28,13 @@ def _runs(job: HomeJob | GuestJob) -> bool:
 def _job_of(job: HomeJob | GuestJob) -> LrmsJob | None:
     user, partner = job.owner
     try:
-        return lrms_job(job.lrms_key, job.asked_here, job.program, user=user, partner=partner)
+        return lrms_job(
+            job.lrms_key,
+            job.asked_here,
+            job.program,
+            user=user,
+            partner=partner,
+            preemptible=job.preemptible,
+        )
     except LrmsRefusedError:
         return None  # it was refused then, and will be again

@@ -12,6 +12,9 @@
 - A job that never began here has not failed: it goes home undone (`Outcome.LOST` with a run time of 0), and is
   decided again there. So does one that the batch system refuses, for whatever reason, and one that waits where
   nothing is started any more.
+- A job that may be run again, by its offer, may be ended here for another one, and then is reported as
+  `Outcome.PREEMPTED` with the time that it has run; its home site decides it again. No other job is handed to the batch
+  system as one that it may end.
 """
 
 from grms.daemon.backoff import pause_after
@@ -42,6 +45,7 @@ from grms.site.model.records import (
     GuestAcknowledged,
     GuestConfirmed,
     GuestDeclined,
+    GuestPreemptible,
     GuestReserved,
     GuestWithdrawn,
     JobCancelRequested,
@@ -115,6 +119,8 @@ class GuestJobHandler(Owner[GuestJob]):
             )
             if event.reserve:
                 transaction.note(GuestReserved(transaction.now, GuestRef(event.partner, offer)))
+            if self._preemptible(event):
+                transaction.note(GuestPreemptible(transaction.now, GuestRef(event.partner, offer)))
             guest = book.guests[offer]
             transaction.do(AnswerOffer(event.id, accepted=True))
             if not guest.reserved:
@@ -125,6 +131,11 @@ class GuestJobHandler(Owner[GuestJob]):
             )
             book.budget.declined += unused
             transaction.do(AnswerOffer(event.id, accepted=False, unused=unused))
+
+    def _preemptible(self, event: OfferReceived) -> bool:
+        needs = event.request.needs
+        once = needs is not None and needs.requeue is False
+        return event.rerun and self.memory.settings.preempt_guests and not once
 
     @staticmethod
     def _dispute(event: OfferReceived, book: PartnerBook, transaction: Transaction) -> None:

@@ -11,6 +11,7 @@ The order of steps that keeps a job from being lost and from running twice:
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from grms.daemon.backoff import pause_after
@@ -38,8 +39,10 @@ from grms.site.model.records import (
     JobOffered,
     JobPromised,
     JobReturned,
+    JobSentHome,
     JobUnplaced,
     ReportDisbelieved,
+    RerunAllowed,
 )
 from grms.site.model.state_tables import StateTables
 from grms.site.scheduler.exchange_constraints import entrusts, held_to, wants
@@ -80,7 +83,14 @@ def offer_of(
         reserve: a place is asked for.
     """
     return SendOffer(
-        cause, job.partner, job.offer, settled_below, job.request, job.program, reserve=reserve
+        cause,
+        job.partner,
+        job.offer,
+        settled_below,
+        job.request,
+        job.program,
+        reserve=reserve,
+        rerun=job.rerun,
     )
 
 
@@ -109,7 +119,9 @@ class OfferHandler:
         if book is not None:
             self._offer(job, book, transaction)
             return
-        limited = limits_in_the_way(self.memory, job, transaction.now)
+        limits = [limits_in_the_way(self.memory, job, transaction.now)]
+        limits += [self._sent_home_too_often(job, name) for name in settings.transfer]
+        limited = "; ".join(filter(None, limits))
         if unfit:
             reason = f"{unfit}; no partner has taken it so far"
             if limited:
@@ -288,15 +300,30 @@ class OfferHandler:
         elif book.returns.rests(job.user, job.request, now):
             why = "it has returned such jobs unstarted"
         else:
-            why = why_not_given(self.memory, book, job, now)
+            why = self._sent_home_too_often(job, book.name) or why_not_given(
+                self.memory, book, job, now
+            )
         return why
+
+    def _sent_home_too_often(self, job: HomeJob, partner: str) -> str:
+        times = job.times_sent_home(partner)
+        if times < self.memory.settings.empty_returns:
+            return ""
+        return f"{partner} has sent it home {times} times"
 
     def _offer(self, job: HomeJob, book: PartnerBook, transaction: Transaction) -> None:
         # What is settled before this offer, which is not.
         settled_below = book.settled()
         transaction.note(JobOffered(transaction.now, job.job, book.name, book.next_number))
+        self.allow_rerun(job, transaction)
         transaction.do(offer_of(job, settled_below, transaction.cause))
         transaction.publish(job)
+
+    def allow_rerun(self, job: HomeJob, transaction: Transaction) -> None:
+        """Notes that a job's offer says that it may be run again, if so."""
+        if self.memory.settings.may_run_again(job.request):
+            number = job.offer_number
+            transaction.note(RerunAllowed(transaction.now, job.job, job.partner, number))
 
     def undecided_offer(self, partner: str, offer: OfferId) -> SendOffer | None:
         """Returns an offer whose outcome is asked for, as it was made; `None` if there is none."""
@@ -480,17 +507,29 @@ class OfferHandler:
             reason = f"{reason}, whose report cannot be true: {lie}"
         never_ran = completion.outcome is Outcome.LOST and completion.run_time == 0.0
         taken_back = completion.outcome is Outcome.CANCELLED and job.take_back
-        if (never_ran or taken_back) and not job.cancel_requested:
-            if never_ran and not job.confirms:  # a place that nobody has confirmed says nothing
-                self._came_back(job, transaction.now)
-            transaction.note(JobReturned(transaction.now, job.job))
+        sent_home = completion.outcome is Outcome.PREEMPTED and job.rerun
+        if (never_ran or taken_back or sent_home) and not job.cancel_requested:
+            if sent_home:
+                self._sent_home(job, completion, transaction)
+            else:
+                if never_ran and not job.confirms:  # a place that nobody has confirmed says nothing
+                    self._came_back(job, transaction.now)
+                transaction.note(JobReturned(transaction.now, job.job))
             self.decide(job, load, transaction)
         elif never_ran:
             self._end_cancelled(job, f"cancelled; {partner} had not started it", transaction)
+        elif sent_home:
+            cancelled = replace(completion, outcome=Outcome.CANCELLED)
+            self._completed(job, cancelled, f"cancelled; {partner} had ended it", transaction)
         else:
             self._completed(job, completion, reason, transaction)
         if lie:
             transaction.note(ReportDisbelieved(transaction.now, partner, number, lie))
+
+    def _sent_home(self, job: HomeJob, completion: Completion, transaction: Transaction) -> None:
+        if completion.run_time > 0:
+            self.memory.books[job.partner].returns.ran(job.user, job.request)
+        transaction.note(JobSentHome(transaction.now, job.job, job.partner, completion.run_time))
 
     def _came_back(self, job: HomeJob, now: float) -> None:
         settings = self.memory.settings

@@ -178,6 +178,7 @@ class RebalanceHandler:
             transaction.note(RoundHeld(transaction.now, over=False, left_out=tuple(out)))
         settled_below = book.settled()
         transaction.note(JobReoffered(transaction.now, job.job, name, book.next_number))
+        self.offers.allow_rerun(job, transaction)
         transaction.do(offer_of(job, settled_below, transaction.cause, reserve=True))
         return True
 

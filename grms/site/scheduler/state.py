@@ -298,6 +298,10 @@ class SiteState:
             partners=settings.partners if event.partners is None else event.partners,
             weights=settings.weights if event.weights is None else event.weights,
             given_user=settings.given_user if event.given_user is None else event.given_user,
+            requeue=settings.requeue if event.requeue is None else event.requeue,
+            preempt_guests=(
+                settings.preempt_guests if event.preempt_guests is None else event.preempt_guests
+            ),
         )
         self.memory.list_partners()
 

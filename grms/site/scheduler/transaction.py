@@ -60,6 +60,7 @@ class Transaction:
                 user=user,
                 partner=partner,
                 since=job.kept_time,
+                preemptible=job.preemptible,
             )
         )
 

@@ -719,6 +719,10 @@ def write_job(
         array_index=job.index,
         dependencies=_write_dependencies(job.dependencies),
         sites=job.sites,
+        sent_home=[
+            job_pb2.SentHome(site=each.site, times=each.times, lost_s=each.lost)
+            for each in job.sent_home
+        ],
     )
     if job.standing is not None:
         message.phase = JOB_PHASES[job.standing[0]]
@@ -785,12 +789,14 @@ def lrms_job(
     *,
     user: str = "",
     partner: str = "",
+    preemptible: bool = False,
     contents: Callable[[int, JobFile], Path] | None = None,
 ) -> LrmsJob:
     """Returns a job as the port defines it.
 
     The payload is a serialized `JobRequest` with only the program. `user` is empty for a partner's job, `partner` for
-    a local user's; `contents` returns where an input file is, by its number and description.
+    a local user's; `preemptible`: the batch system may end it for another job; `contents` returns where an input file
+    is, by its number and description.
 
     Raises:
         LrmsRefusedError: the payload is invalid.
@@ -837,6 +843,7 @@ def lrms_job(
         name=message.program.name,
         home=home,
         request=request.needs,
+        preemptible=preemptible,
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from grms.cli.job_table import WIDE, columns, head, job_details, job_words, lines, state_word
-from grms.client.answers import Job, JobPhase, JobState
+from grms.client.answers import Job, JobPhase, JobState, SentHome
 from grms.util.outcomes import Outcome
 from lrms_sim.util import messages
 
@@ -112,6 +112,18 @@ def test_of_one_job_all_is_said() -> None:
         "  ended       Jan 15 08:15",
         "  cost        16.00 hours, paid by ann",
     ]
+
+
+def test_a_job_that_was_sent_home_says_by_whom_how_often_and_what_was_lost() -> None:
+    """In a list and in its line the partners; of one job also how long it had run there."""
+    job = replace(WAITS, sent_home=(SentHome("ctc", 2, 90.0), SentHome("sdsc", 1, 0.25)))
+    words = "sent home by ctc 2 times, sdsc"
+    assert [*lines(80, job)][1:] == [f"  {words}"]
+    assert next(iter(lines(WIDE, job))).endswith(f"({words})")
+    assert job_words(job) == f"kth-17: delegated, waiting on ctc, {words}"
+    assert [*job_details(job)][-1] == (
+        "  sent home   by ctc 2 times, 1 min 30 s lost; by sdsc, 250 ms lost"
+    )
 
 
 @pytest.mark.parametrize(

@@ -194,3 +194,22 @@ def test_what_was_given_up_before_it_comes_stays_held() -> None:
     stage.look()
     appeared = {event.key for event in stage.told if isinstance(event, Appeared)}
     assert {each.key for each in late} <= appeared
+
+
+def test_what_comes_when_its_end_is_forgotten_stays_held() -> None:
+    """An earlier submission of a job that was handed over once more, has ended, and is not known any more."""
+    stage = Stage(silence=1.0, late=1.0, late_mean=300.0)
+    stage.machine.forget_after = 1.0
+    for number in range(20):
+        stage.do(stage.lrms.submit(job(str(number), processors=1)))
+    stage.lrms_faults.silence = 0.0
+    for number in range(20):
+        stage.do(stage.lrms.submit(job(str(number), processors=1)))
+    stage.clock.advance(stage.clock.now + 2000.0)
+    copies = [each for each in stage.machine.history if each.copy]
+    assert copies
+    assert all(each.held and not each.runs for each in copies)
+    assert sum(each.runs for each in stage.machine.history) == 20
+    stage.look()
+    appeared = {event.key for event in stage.told if isinstance(event, Appeared)}
+    assert {each.key for each in copies} == appeared

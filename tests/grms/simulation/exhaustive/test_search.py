@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from grms.simulation.exhaustive import numbers
-from grms.simulation.exhaustive.bounds import ROUNDS, SMALL, bound
+from grms.simulation.exhaustive.bounds import RETURNS, ROUNDS, SMALL, bound
 from grms.simulation.exhaustive.encoding import Frozen
 from grms.simulation.exhaustive.model import Bound
 from grms.simulation.exhaustive.search import explore, replay
@@ -18,8 +18,10 @@ from grms.simulation.exhaustive.space import Space
 from grms.simulation.exhaustive.steps import NAME, Memories
 from grms.site.model.commands import Command, SendOffer
 from grms.site.model.events import Event
+from grms.site.model.records import JobSentHome, RerunAllowed
 from grms.site.scheduler.state import SiteState
 from tests.grms.simulation import test_fault_run as careless
+from tests.grms.simulation import test_preemption as careless_returns
 
 BY_NAME = {one.name: one for one in SMALL}
 
@@ -52,6 +54,8 @@ FORGET = bound("forget", forget=1, crash_1=1)
 HINDER = bound("hinder", hinder=1, crash_1=1, busy=1)
 REFUSE = bound("refuse", refuse=1, busy=1)
 
+SENT_HOME = bound("sent home", preempt=1, down=1, lost=1, crash_0=1, settings=RETURNS)
+
 CARELESS = [
     (careless.WithoutTombstone, UNHEARD, "has run 2 times", 9),
     (careless.NoAnswerIsNo, UNHEARD, "has run 2 times", 5),
@@ -66,6 +70,10 @@ CARELESS = [
     (careless.ForgetsWhoseWish, HINDER, "nobody has wanted that", 9),
     (careless.FailsWhatIsRefused, REFUSE, "nobody has wanted that", 5),
     (SaysNames, UNHEARD, f"says {NAME}", 1),
+    (careless_returns.SaysItEarly, SENT_HOME, "its home says 1 times", 5),
+    (careless_returns.StartsOnSilence, SENT_HOME, "its home says 1 times", 5),
+    (careless_returns.without(JobSentHome), SENT_HOME, "cannot become", 6),
+    (careless_returns.without(RerunAllowed), SENT_HOME, "nobody has wanted that", 8),
 ]
 NAMES = [factory.__name__ for factory, *_ in CARELESS]
 

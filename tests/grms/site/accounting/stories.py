@@ -100,7 +100,11 @@ def random_story(seed: int, jobs: int = 12) -> list[Record]:
             # Delegated, given back, and run at home.
             away = at_partner(job, submit, start, run_time, processors)[:-1]
             home = at_home(job, start, start, run_time, processors)[1:]
-            story = [*away, records.JobReturned(start, job), *home]
+            back: list[Record] = [
+                records.JobReturned(start, job),
+                records.JobSentHome(start, job, PARTNERS[0], 2.0),
+            ]
+            story = [*away, back[job % 2], *home]
         stories.append(story)
     for number in range(1, jobs // 2 + 1):
         accepted = float(chance.randrange(300))

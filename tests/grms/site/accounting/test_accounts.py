@@ -69,8 +69,12 @@ def test_an_end_that_overtakes_the_answer_is_an_acceptance() -> None:
 
 
 def test_a_job_that_came_back_ran_at_home() -> None:
-    """Whether the partner gave it back or was given up on."""
-    for back in (records.JobReturned(20.0, 1), records.JobAbandoned(20.0, 1)):
+    """Whether the partner gave it back, has ended it for another job, or was given up on."""
+    for back in (
+        records.JobReturned(20.0, 1),
+        records.JobSentHome(20.0, 1, "near", 2.0),
+        records.JobAbandoned(20.0, 1),
+    ):
         away, home = at_partner(1, 10.0, 15.0, 5.0)[:-1], at_home(1, 20.0, 21.0, 5.0)[1:]
         found = accounts(away, [back], home)
         assert (found.own[0].partner, found.own[0].handed_time) == ("", 20.0)
@@ -112,6 +116,7 @@ def test_what_begins_before_the_journal_is_passed_over() -> None:
         records.JobDelegated(1.0, 4),
         records.JobDeclined(1.0, 4),
         records.JobReturned(1.0, 4),
+        records.JobSentHome(1.0, 4, "near", 2.0),
         records.JobKept(1.0, 4),
     ]
     found = accounts([records.SiteTally(1.0, 9), *others, end, guest(1, 5.0, 6.0, 20.0)[-1]])

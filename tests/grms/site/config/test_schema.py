@@ -79,6 +79,8 @@ PILOTED = piloted()
         ({"guests": {"banned": ["north:ann"]}}, "'north:ann' is no user of a partner's"),
         ({"guests": {"unknown_users": "refuse"}}, "it needs guests.users"),
         ({"guests": {"place_held_s": 9.9}}, "place_held_s"),
+        ({"guests": {"preemptible": "sometimes"}}, "preemptible"),
+        ({"requeue": "always"}, "requeue"),
         ({"guests": {"place_held_s": 86_401}}, "place_held_s"),
         ({"guests": {"users": "map"}}, "guests.users needs lrms.kind = 'slurm'"),
         ({"partners": [partner(account="grid")]}, "partners.ctc.account needs lrms.kind = 'slurm'"),

@@ -87,6 +87,7 @@ def test_a_partners_job_is_known_by_its_offer() -> None:
         (records.JobWrittenOff(14.0, 1, "olga"), "written off"),
         (records.JobCancelRequested(14.0, 1), "cancel asked"),
         (records.JobReturned(14.0, 1), "returned"),
+        (records.JobSentHome(14.0, 1, "away", 4.0), "sent home"),
         (records.JobAbandoned(14.0, 1), "given up"),
     ],
 )
@@ -96,7 +97,7 @@ def test_what_people_decide_is_a_step(record: records.Record, kind: str) -> None
     told(ledger, *list(delegated_story())[:-1], record)
     (entry,) = ledger.jobs.values()
     assert entry.steps[-1].kind == kind
-    assert (entry.place == "") == (kind in {"returned", "given up"})
+    assert (entry.place == "") == (kind in {"returned", "sent home", "given up"})
 
 
 def test_what_is_not_known_changes_nothing() -> None:

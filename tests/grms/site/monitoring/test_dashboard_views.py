@@ -136,6 +136,19 @@ def test_a_story_says_whose_job_it_is() -> None:
     assert failed["steps"][-1]["text"] == "It ended: failed (exit 3)."
 
 
+def test_a_story_says_what_was_lost_with_a_return() -> None:
+    """And by whom; the job is nowhere then."""
+    ledger = DashboardState("home")
+    offered = records.JobOffered(1.0, 1, "away", 1), records.JobDelegated(2.0, 1)
+    told(ledger, received(1), *offered, records.JobSentHome(95.0, 1, "away", 90.0))
+    found = story_document(ledger, "home-1")
+    assert found is not None
+    assert found["steps"][-1]["text"] == (
+        "away ended it for another job after 1 min 30 s, and it is decided anew."
+    )
+    assert found["summary"] == "It is not decided yet where it runs."
+
+
 @pytest.mark.parametrize(
     ("made", "summary"),
     [

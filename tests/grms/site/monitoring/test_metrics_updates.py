@@ -40,8 +40,8 @@ B1 = {"partner": "b", "offer": offer(1)}
 class Counted(Conversation):
     """A site that holds rounds and whose first job waits, with its figures."""
 
-    def __init__(self) -> None:
-        super().__init__(settings(reoffer=900.0), up=())
+    def __init__(self, **changes: Any) -> None:
+        super().__init__(settings(reoffer=900.0, **changes), up=())
         self.metrics = SiteMetrics(["b", "c"])
         self.failed: list[Exception] = []
         subscriber = Subscriber(self.state.memory)
@@ -147,6 +147,31 @@ def test_jobs_that_go_home_undone_are_counted() -> None:
     assert found == {
         'hanse_jobs_undone_total{partner="b",whose="own"}': 1,
         'hanse_jobs_undone_total{partner="b",whose="guest"}': 1,
+    }
+
+
+def test_jobs_that_are_sent_home_are_counted_with_what_was_lost() -> None:
+    """Own ones, and a partner's; of both in processor seconds, and not as undone."""
+    site = Counted(requeue="allow", preempt_guests=True)
+    site.submit()
+    site(OfferAnswered, load=FULL, accepted=True, **B1)
+    sent_home = Completion(offer(1), Outcome.PREEMPTED, 0.0, 7.0)
+    site(ReportReceived, load=FULL, partner="b", completions=(sent_home,))
+    theirs = {"partner": "b", "offer": OfferId(3, 5), "settled_below": 1, "payload": b"run"}
+    site(OfferReceived, load=FREE, request=REQUEST, rerun=True, **theirs)
+    site(base.Started, key="b/3/5", start_time=1.0)
+    site(base.Ended, key="b/3/5", outcome=Outcome.PREEMPTED, end_time=4.0, run_time=3.0)
+    values = site.metrics.values()
+    found = {
+        name: value
+        for name, value in values.items()
+        if ("sent_home_total" in name or "lost_processor" in name or "undone_total" in name)
+    }
+    assert found == {
+        'hanse_jobs_sent_home_total{partner="b",whose="own"}': 1,
+        'hanse_jobs_sent_home_total{partner="b",whose="guest"}': 1,
+        'hanse_work_lost_processor_seconds_total{partner="b",whose="own"}': 14,
+        'hanse_work_lost_processor_seconds_total{partner="b",whose="guest"}': 6,
     }
 
 

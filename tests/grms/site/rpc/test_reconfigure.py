@@ -170,16 +170,25 @@ def test_what_cannot_be_changed_is_named(tmp_path: Path) -> None:
     async def scene() -> None:
         configuration = document(tmp_path, operators=["ada"])
         async with running(configuration, tmp_path) as site:
-            engine, guests = site.core.engine, {"place_held_s": 60.0}
-            assert engine.state.settings.confirm_time_max == 300.0
+            engine, guests = site.core.engine, {"place_held_s": 60.0, "preemptible": True}
+            before = engine.state.settings
+            assert before.confirm_time_max == 300.0
+            assert (before.requeue, before.preempt_guests) == ("never", False)
             more = document(
-                tmp_path, processors=8, limits={"drain_s": 3.0}, operators=["eve"], guests=guests
+                tmp_path,
+                processors=8,
+                limits={"drain_s": 3.0},
+                operators=["eve"],
+                guests=guests,
+                requeue="ask",
             )
             for _ in range(2):
                 answer = await reload(site, tmp_path, more)
                 assert list(answer.restart_needed) == ["limits.drain_s", "processors"]
             assert engine.state.settings.processors == 4
-            assert engine.state.settings.confirm_time_max == 60.0
+            settings = engine.state.settings
+            assert settings.confirm_time_max == 60.0
+            assert (settings.requeue, settings.preempt_guests) == ("ask", True)
             bad = document(tmp_path, partners={"home": 5})
             with pytest.raises(aio.AioRpcError) as error:
                 await reload(site, tmp_path, bad)
@@ -226,6 +235,7 @@ def test_differences_are_found_at_any_depth(tmp_path: Path) -> None:
         "partners": {"a": 1},
         "partners_asked": 1,
         "reoffer": 900,
+        "requeue": "allow",
         "guests": {"place_held_s": 60},
     }
     assert differences(config(), config(**changes)) == set()

@@ -148,6 +148,7 @@ def site_file(fields: Mapping[str, str], guests: GuestPartitions, scontrol: str)
     user = fields.get("SlurmUser", "slurm").partition("(")[0]
     words = ", ".join(f'"{word}"' for word in ("sudo", "-n", "-u", user, scontrol))
     lines = (
+        "# in [guests]: preemptible = true",
         "[lrms.preemption]",
         f'partition = "{guests.partition}"',
         f'protected = "{guests.protected}"',

@@ -72,6 +72,7 @@ class _Pending:
     tried: bool = False  # by an attempt whose outcome was unknown, however long ago
     doubted: bool = False  # an answer may be about what has got lost meanwhile
     put_off: str = ""  # why it was refused for now
+    over: bool = False  # an earlier attempt has come after such a refusal, and has ended
     refusal: _Refusal | None = (
         None  # final, unless the batch system has the job by an earlier attempt
     )
@@ -120,6 +121,9 @@ class LrmsQueue:
             key = keys.popleft()
             if keys:
                 self._ready[whose] = keys  # after all others
+            if self._pending[key][0].over:
+                self._done(key)
+                continue
             self._under_way.add(key)
             calls.append(self._call(key))
         while self._ends_ready and len(self._ends_under_way) < ENDS_AT_ONCE and not self.away:
@@ -342,6 +346,10 @@ class LrmsQueue:
             case port.Vanished():
                 reason = one.reason or "gone from the batch system"
                 return [port.Ended(one.key, LrmsEnd(Outcome.UNKNOWN, one.time, 0.0, reason=reason))]
+            case port.Ended() if one.key in self._pending:
+                pending = self._pending[one.key][0]
+                submits = isinstance(pending.command, LrmsSubmit) and pending.refusal is None
+                pending.over = submits and pending.tried and bool(pending.put_off)
             case port.Lost() if self._is_submitted_again(one.key):
                 return []
             case port.Away() | port.Back():

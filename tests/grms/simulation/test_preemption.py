@@ -71,6 +71,11 @@ def test_what_was_no_fault_of_a_site_is_not_held_against_it(seed: int, arrays: b
     assert not run_trial(seed, reoffers=True, arrays=arrays, returns=True).problems
 
 
+def test_what_has_ended_is_not_handed_in_once_more_when_a_refusal_passes() -> None:
+    """An earlier attempt without an answer has come meanwhile, and the batch system has forgotten its end."""
+    assert not run_trial(60_104, reoffers=True, arrays=True, returns=True).problems
+
+
 def test_what_is_sent_home_at_lost_partners_that_are_given_up_is_excused() -> None:
     """There a job may run twice, as the documentation warns."""
     verdicts = [run_trial(seed, on_lost="resubmit", returns=True) for seed in range(runs(40, 400))]

@@ -72,7 +72,8 @@ def open_workflow(
     \b
       gorba open sweep --key sweep-7 --on-failure continue
       gorba add sweep --name prepare --work 1m --result grid.csv -- ./prepare
-      gorba add sweep --name fit --work 20s --input prepare/grid.csv --each-line points.txt -- ./fit grid.csv
+      gorba add sweep --name fit --work 20s --input prepare/grid.csv \\
+        --each-line points.txt -- ./fit grid.csv
       gorba add sweep --name best --work 5s --after fit -- ./pick-best
       gorba close sweep
       gorba wait sweep && gorba record sweep --output sweep.json
@@ -143,7 +144,7 @@ def add(
 
     \b
       gorba add sweep --name fit --work 20s --after prepare -- ./fit grid.csv
-      gorba add sweep --name fit --work 20s --each-line points.txt -- ./fit grid.csv
+      gorba add sweep --name fit --work 20s --each-line points.txt -- ./fit
       gorba add sweep more.toml
     """  # noqa: D301  # see `open_workflow`
     from broker.cli.workflow_wording import id_of  # noqa: PLC0415  # see the module's docstring

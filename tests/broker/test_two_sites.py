@@ -85,8 +85,11 @@ def test_a_breakdown_a_cancel_and_kills_of_broker_and_site(tmp_path: Path) -> No
         process.end(signal.SIGTERM)
     launches = check_history(tmp_path / "broker.journal")
     assert launches["first/a"] >= 2, "the task on the broken resource was begun again"
-    assert not any(name.startswith("unwanted/") for name in launches)
-    assert len(launches) == 12
+    # At the very most its first task began before the cancel came.
+    launches.pop("unwanted/a", None)
+    assert set(launches) == {
+        f"{name}/{task}" for name in ("first", "second", "third") for task in "abcd"
+    }
 
 
 def test_a_site_that_is_killed_under_a_run_is_waited_for(tmp_path: Path) -> None:

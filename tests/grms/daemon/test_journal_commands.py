@@ -65,6 +65,7 @@ def test_records_are_printed_a_line_each(path: Path) -> None:
         "index": 0,
         "dependencies": [],
         "here": False,
+        "sites": [],
     }
     assert second == {"record": 2, "kind": "JobKept", "time": 2.0, "job": 1}
     assert third["job"] == ["away", {"epoch": 4, "number": 5}]

@@ -36,6 +36,8 @@ OWN: Final = {
     "--input": True,
     "--key": True,
     "--without": True,
+    "--at": True,
+    "--home-only": False,
     "--shared": False,
     "--wait": False,
     "-W": False,
@@ -167,6 +169,16 @@ def _standard_input() -> bytes:
 @needs_options
 @click.option("--array", "array", default="", metavar="INDICES", help=_ARRAY_HELP)
 @click.option("-d", "--dependency", "dependency", default="", metavar="LIST", help=_DEPENDENCY_HELP)
+@click.option(
+    "--at",
+    "sites",
+    multiple=True,
+    metavar="SITE",
+    help="A site that may run it, a partner or this one: no other does. May come several times.",
+)
+@click.option(
+    "--home-only", is_flag=True, help="This site alone runs it, whatever its policies say."
+)
 @click.option("--parsable", is_flag=True, help="Print the id alone, as is done in any case.")
 @click.option(
     "--test-only",
@@ -231,7 +243,7 @@ def submit(
       grms submit [OPTIONS OF SBATCH] job.sh [ARGUMENTS]
 
     Then Slurm reads the options and the lines #SBATCH (-p is a partition and -t are minutes); --env,
-    --input, --result, --key, --without and --wait are as here. A job with options that partners do not know
+    --input, --result, --key, --without, --at, --home-only and --wait are as here. A job with options that partners do not know
     stays at home: it is handed to sbatch, with a message why. The script may come from standard input. An array
     is the site's, and so is a dependency on jobs that this command has printed; one on numbers of Slurm's own is
     for sbatch.
@@ -397,7 +409,7 @@ def _stay(stays: "StaysHomeError", given: Mapping[str, Any]) -> None:
     for line in stays.lines():
         click.echo(f"it stays at home{line}", err=True)
     named = {"inputs": "input", "outputs": "result", "key": "key", "in_place": "shared"}
-    named |= {"environment": "env"}
+    named |= {"environment": "env", "sites": "at"}
     asked = [f"--{word}" for name, word in named.items() if given[name]]
     asked += ["--dependency"] if stays.dependency else []
     if asked:

@@ -125,6 +125,28 @@ def test_a_script_that_was_not_run_is_said_so(
     run(scene)
 
 
+def test_a_job_is_for_the_sites_that_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a trial they are told as well; a name of no site is refused with those that there are."""
+
+    async def scene() -> None:
+        async with two_sites(tmp_path) as (home, _):
+            words = ["submit", "--site", str(tmp_path / "home.sock"), "-p", "1", "-t", "60"]
+            assert await grms(*words, "--at", "away", "--test-only") == 0
+            assert "\noffered to away: its user wants it at away\n" in capsys.readouterr().out
+            assert await grms(*words, "--run-time", "0.05", "--at", "away", "--wait") == 0
+            assert await grms(*words, "--run-time", "0.05", "--home-only") == 0
+            assert [job.sites for job in home.core.engine.state.jobs()] == [("away",), ("home",)]
+            capsys.readouterr()
+            assert await grms(*words, "--at", "away", "--at", "nowhere") == 2
+            assert "'nowhere': no site of that name; jobs are exchanged with away" in (
+                capsys.readouterr().err
+            )
+
+    run(scene)
+
+
 def test_an_answer_that_is_lost_leaves_the_outcome_open(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -96,13 +96,15 @@ class Returns:
         words = ["status", job_id, "--socket", str(socket)]
         assert await asyncio.to_thread(run_command, words) == 0
         shown = capfd.readouterr().out
-        assert re.search(rf"completed.*\b{where}\b.*, sent home by away\b", shown)
+        assert re.search(
+            rf": ended, completed on {where} .* submission, sent home by away\b", shown
+        )
         assert re.search(r"^  sent home +by away, .* lost$", shown, re.MULTILINE)
 
 
 @asynccontextmanager
-async def returns(folder: Path, ended_by: EndedBy) -> AsyncIterator[Returns]:
-    """Starts it."""
+async def returns(folder: Path, ended_by: EndedBy, *, rounds: bool) -> AsyncIterator[Returns]:
+    """Starts it; with rounds home offers again what waits there."""
     need_slurm()
     slurm = ended_by is EndedBy.BATCH_SYSTEM
     with ExitStack() as stack:
@@ -124,7 +126,7 @@ async def returns(folder: Path, ended_by: EndedBy) -> AsyncIterator[Returns]:
         there["partitions"] = ["main"]
         async with two_sites(
             folder,
-            {"lrms": here, "requeue": "allow", "reoffer": 1.0},
+            {"lrms": here, "requeue": "allow", **({"reoffer": 1.0} if rounds else {})},
             {"lrms": there, "guests": {"preemptible": True}},
         ) as (home, away):
             yield Returns(home, away, clusters, folder)
@@ -144,7 +146,7 @@ async def test_a_guest_goes_for_an_own_job_and_runs_again(
     again: str,
 ) -> None:
     """At home, or at the partner once more: to its end once, with one set of results."""
-    async with returns(tmp_path, ended_by) as sites:
+    async with returns(tmp_path, ended_by, rounds=again == "away") as sites:
         filler = sites.own("home")
         await until(lambda: free_at(sites.home) == 0 and free_at(sites.away) == CPUS)
         assert preemption_of(sites.away.core.driver.lrms).ended_by is ended_by

@@ -39,6 +39,7 @@ WAITING = frozenset(
         "grms/site/test_daemon.py",
         "grms/site/test_partner_maintenance.py",
         "grms/site/test_real_batch.py",
+        "grms/site/test_real_returns.py",
         "scenarios/live/test_coordinator.py",
         "scenarios/live/test_live.py",
         "scenarios/live/test_play.py",

@@ -107,7 +107,7 @@ def job_words(job: "Job") -> str:
         state += f", {done.completed} of {done.count} elements completed, {done.not_completed} not"
         state += f", {done.under_way} under way, {done.held} held" if not job.has_ended else ""
     sent = f", {home_words(job)}" if job.sent_home else ""
-    return f"{job.job_id}: {state}{left}{where}{place}{sent}{took}{reason}"
+    return f"{job.job_id}: {state}{left}{where}{place}{took}{sent}{reason}"
 
 
 def job_details(job: "Job") -> Iterator[str]:

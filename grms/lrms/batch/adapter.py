@@ -450,8 +450,8 @@ class BatchLrms:
             return self._concluded(question, replace(evidence, ending=ending)) or known
         if end is not None:
             limit_s, begun = evidence.limit_s, evidence.begun
-            end = true_end(end, evidence.script, limit_s, begun=begun, once=once)
             end = as_evicted(end) if evidence.evicted else end
+            end = true_end(end, evidence.script, limit_s, begun=begun, once=once)
         return replace(known, end=end)
 
     async def _recorded(self, key: str) -> LrmsRecord | None:

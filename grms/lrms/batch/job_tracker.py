@@ -235,8 +235,8 @@ class JobTracker:
             self._anomaly("run_forgotten", key)
         ending = evidence.ending
         if ending is not None:
-            end = self._true_end(ending.end, evidence)
-            ending = replace(ending, end=end)
+            end = as_evicted(ending.end) if evidence.evicted else ending.end
+            ending = replace(ending, end=self._true_end(end, evidence))
         elif evidence.script is not None:
             ending = self._own_ending(job, evidence, at)
         elif not self._is_over(job, evidence, at):
@@ -337,6 +337,10 @@ class JobTracker:
             once=self._fences,
         ):
             return self._concluded_fenced(job, evidence, at)
+        job.evicted |= evidence.evicted
+        if job.evicted:
+            # First: ended within a second it looks unstarted, and a script that ends well on SIGTERM looks done.
+            ending = replace(ending, end=as_evicted(ending.end))
         end = self._true_end(ending.end, evidence)
         if end != ending.end:
             if evidence.script is not None:
@@ -346,7 +350,6 @@ class JobTracker:
             # Not every batch system distinguishes a cancelled job from one that died of itself.
             end = replace(ending.end, outcome=Outcome.CANCELLED, signal=None)
             ending = replace(ending, end=end)
-        job.evicted |= evidence.evicted
         return self._ended(job, ending)
 
     def _concluded_unseen(self, job: TrackedJob, evidence: Evidence, at: float) -> list[LrmsEvent]:

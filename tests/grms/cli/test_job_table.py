@@ -121,6 +121,9 @@ def test_a_job_that_was_sent_home_says_by_whom_how_often_and_what_was_lost() -> 
     assert [*lines(80, job)][1:] == [f"  {words}"]
     assert next(iter(lines(WIDE, job))).endswith(f"({words})")
     assert job_words(job) == f"kth-17: delegated, waiting on ctc, {words}"
+    ended = replace(job, state=JobState.ENDED, outcome=Outcome.COMPLETED, end_time_s=NOON + 2.0)
+    took = "ended, completed on ctc 2.000 s after its submission"
+    assert job_words(ended) == f"kth-17: {took}, {words}"
     assert [*job_details(job)][-1] == (
         "  sent home   by ctc 2 times, 1 min 30 s lost; by sdsc, 250 ms lost"
     )

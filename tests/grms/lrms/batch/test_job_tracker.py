@@ -83,6 +83,7 @@ class Looks:
         self.known: bool | None = None
         self.begun = False
         self.begun_at: float | None = None
+        self.evicted = False
         self.asked = 0
 
     def submit(self, want: Want = Want.RUN, number: str = "7") -> None:
@@ -115,6 +116,7 @@ class Looks:
             self.begun or self.script is not None,
             self.begun_at,
             limit_s=LIMIT_S,
+            evicted=self.evicted,
         )
 
     def many(self, count: int, *rows: JobRow, after: float = 1.0) -> list[LrmsEvent]:
@@ -242,6 +244,25 @@ def test_one_that_never_started_has_no_start() -> None:
     looks.submit()
     end = LrmsEnd(Outcome.CANCELLED, 50.0, 0.0)
     assert looks.look(row(ENDED, start_time=None, end=end)) == [Accepted(KEY), Ended(KEY, end)]
+
+
+@pytest.mark.parametrize("noted", [False, True])
+def test_a_guest_that_was_ended_in_its_first_second_is_not_done(*, noted: bool) -> None:
+    """Nor is one whose script ends well on SIGTERM: as the batch system counts, it looks as if it had never started."""
+    looks = Looks(fences=True)
+    looks.submit()
+    looks.look(row(HELD), after=SETTLE_S)
+    looks.release()
+    looks.look(row(RUNNING))
+    job = looks.tracker.job(KEY)
+    assert job is not None
+    job.evicted, looks.evicted = not noted, noted  # by this process, or by one before it
+    looks.script = ScriptEnd(0, 0.0)
+    end = LrmsEnd(Outcome.CANCELLED, 40.0, 0.0)
+    (ended,) = looks.look(row(ENDED, end=end))
+    assert isinstance(ended, Ended)
+    assert (ended.end.outcome, ended.end.exit_code) == (Outcome.PREEMPTED, None)
+    assert looks.tracker.anomalies.end_forgotten == 0
 
 
 def test_a_requeue_is_told_and_the_next_start() -> None:

@@ -1,0 +1,181 @@
+"""A job whose partner ends it for an own job, above two real batch systems: it goes home, and runs again to its end."""
+
+import asyncio
+import hashlib
+import re
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from grms.cli.main import run_command
+from grms.client import Client
+from grms.lrms.preemption import EndedBy, preemption_of
+from grms.site.model.records import GuestPreemptible, JobEnded, JobSentHome, RerunAllowed
+from grms.util.outcomes import Outcome
+from grms.v1 import job_pb2
+from tests.clusters.slurm import SlurmCluster, need_slurm
+from tests.grms.lrms.slurm.test_real_preemption import OFF, ON, PARTITIONS
+from tests.grms.site.daemons import Running, two_sites
+from tests.grms.site.test_real_batch import free_at, table
+from tests.waiting import TIME_OUT_S, until
+
+CPUS = 4
+GIVEN = b"given\n"
+ALONE, GUEST, _ = PARTITIONS.strip().splitlines(keepends=True)
+"""Lines of partitions: of all jobs, and of guests."""
+
+
+@dataclass
+class Returns:
+    """Two sites: jobs of home may be run again, and away ends such guests for own jobs.
+
+    Attributes:
+        home: the one whose user submits the job.
+        away: its partner.
+        clusters: their batch systems, by name.
+        folder: of the test.
+    """
+
+    home: Running
+    away: Running
+    clusters: dict[str, SlurmCluster]
+    folder: Path
+
+    def own(self, site: str) -> str:
+        """Submits a job of a cluster's own users that needs all of it, and returns its number."""
+        words = ("--parsable", f"--ntasks={CPUS}", "--wrap=exec sleep 300", "--output=/dev/null")
+        return self.clusters[site].ask("sbatch", *words).strip()
+
+    def queue(self, site: str) -> list[str]:
+        """Returns the partition, state and number of each job of a cluster that has not ended."""
+        return self.clusters[site].ask("squeue", "-h", "-a", "-o", "%P %t %i").splitlines()
+
+    def runs(self) -> list[str]:
+        """Returns what the job's runs have noted, each at its beginning and at its end."""
+        log = self.folder / "log"
+        return log.read_text().splitlines() if log.exists() else []
+
+    async def submitted(self) -> str:
+        """Submits home's job, which ends once there is a file `gate`, or well on SIGTERM, and returns its name."""
+        request = job_pb2.SubmitRequest(idempotency_key="leaves")
+        request.request.processors = CPUS // 2
+        request.request.requested_time_s = 600.0
+        program = request.request.program
+        log = self.folder / "log"
+        program.script = (
+            f'#!/bin/sh\ntrap "exit 0" TERM\necho "begins in $SLURM_JOB_PARTITION" >>{log}\n'
+            f"cat data; while ! test -e {self.folder}/gate; do sleep 0.1; done\n"
+            f'echo made >made; echo "ends in $SLURM_JOB_PARTITION" >>{log}\n'
+        )
+        program.outputs.append("made")
+        given = program.inputs.add(
+            name="data", size_bytes=len(GIVEN), sha256=hashlib.sha256(GIVEN).digest()
+        )
+        put = job_pb2.PutInputRequest(file=given, content=GIVEN)
+        await self.home.jobs.PutInput(put, timeout=TIME_OUT_S)
+        job = await self.home.jobs.Submit(request, timeout=TIME_OUT_S)
+        return str(job.job_id)
+
+    async def ended(self, job_id: str, where: str, capfd: pytest.CaptureFixture[str]) -> None:
+        """Looks at the job, and at what its last run has left, as its user does once it has ended."""
+        socket = self.folder / "home.sock"
+        async with Client(socket, timeout_s=TIME_OUT_S) as user:
+            job = await user.wait(job_id)
+            assert (job.outcome, job.exit_code, job.executed_on) == (Outcome.COMPLETED, 0, where)
+            assert [(sent.site, sent.times) for sent in job.sent_home] == [("away", 1)]
+            results = await user.results(job_id, wait=True)
+            assert (results.complete, results.problem) == (True, "")
+            said = {
+                file.name: b"".join([some async for some in user.fetch(job_id, file.name)])
+                for file in results.files
+            }
+        assert said == {"stdout": GIVEN, "stderr": b"", "made": b"made\n"}
+        words = ["status", job_id, "--socket", str(socket)]
+        assert await asyncio.to_thread(run_command, words) == 0
+        shown = capfd.readouterr().out
+        assert re.search(
+            rf": ended, completed on {where} .* submission, sent home by away\b", shown
+        )
+        assert re.search(r"^  sent home +by away, .* lost$", shown, re.MULTILINE)
+
+
+@asynccontextmanager
+async def returns(folder: Path, ended_by: EndedBy, *, rounds: bool) -> AsyncIterator[Returns]:
+    """Starts it; with rounds home offers again what waits there."""
+    need_slurm()
+    slurm = ended_by is EndedBy.BATCH_SYSTEM
+    with ExitStack() as stack:
+        clusters = {
+            "home": SlurmCluster(folder / "cluster-home", nodes=1, cpus=CPUS),
+            "away": SlurmCluster(
+                folder / "cluster-away",
+                nodes=1,
+                cpus=CPUS,
+                partitions=ALONE + GUEST if slurm else ALONE,
+                preemption=ON if slurm else OFF,
+            ),
+        }
+        for cluster in clusters.values():
+            stack.callback(cluster.down)
+            cluster.up()
+        here, there = (table(each, folder / f"spool-{name}") for name, each in clusters.items())
+        there["preemption"] = {"partition": "guest"} if slurm else {}
+        there["partitions"] = ["main"]
+        async with two_sites(
+            folder,
+            {"lrms": here, "requeue": "allow", **({"reoffer": 1.0} if rounds else {})},
+            {"lrms": there, "guests": {"preemptible": True}},
+        ) as (home, away):
+            yield Returns(home, away, clusters, folder)
+
+
+@pytest.mark.parametrize("again", ["home", "away"])
+@pytest.mark.parametrize(
+    ("ended_by", "where"),
+    [(EndedBy.BATCH_SYSTEM, "guest"), (EndedBy.DAEMON, "main")],
+    ids=["slurm", "daemon"],
+)
+async def test_a_guest_goes_for_an_own_job_and_runs_again(
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    ended_by: EndedBy,
+    where: str,
+    again: str,
+) -> None:
+    """At home, or at the partner once more: to its end once, with one set of results."""
+    async with returns(tmp_path, ended_by, rounds=again == "away") as sites:
+        filler = sites.own("home")
+        await until(lambda: free_at(sites.home) == 0 and free_at(sites.away) == CPUS)
+        assert preemption_of(sites.away.core.driver.lrms).ended_by is ended_by
+        job_id = await sites.submitted()
+        await until(lambda: sites.runs() == [f"begins in {where}"])
+        own = sites.own("away")
+        job = sites.home.core.engine.state.job(job_id)
+        assert job is not None
+        await until(lambda: bool(job.sent_home) or job.outcome is not None)
+        assert job.outcome is None
+        await until(lambda: f"main R {own}" in sites.queue("away"))
+        sites.clusters[again].ask("scancel", filler if again == "home" else own)
+        await until(lambda: len(sites.runs()) == 2)
+        (tmp_path / "gate").touch()
+        second = "main" if again == "home" else where
+        await sites.ended(job_id, again, capfd)
+        assert sites.runs() == [
+            f"begins in {where}",
+            f"begins in {second}",
+            f"ends in {second}",
+        ]
+        here, there = ([*site.core.journal.records()] for site in (sites.home, sites.away))
+    runs = 1 + (again == "away")
+    lost = [record.lost for record in here if isinstance(record, JobSentHome)]
+    assert [sent.lost for sent in job.sent_home] == lost
+    assert sum(isinstance(record, RerunAllowed) for record in here) >= runs
+    assert [record.outcome for record in here if isinstance(record, JobEnded)] == [
+        Outcome.COMPLETED
+    ]
+    assert sum(isinstance(record, GuestPreemptible) for record in there) == runs
+    outcomes = [Outcome.PREEMPTED, Outcome.COMPLETED][:runs]
+    assert [record.outcome for record in there if isinstance(record, JobEnded)] == outcomes

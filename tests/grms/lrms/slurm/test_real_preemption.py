@@ -220,7 +220,13 @@ async def test_a_controller_dies_while_it_ends_a_guest(tmp_path: Path) -> None:
             await site.running(guest)
             (number,) = site.cluster.ask("squeue", "-h", "-a", "-o", "%i").split()
             saved, started = site.cluster.folder / "state/job_state", time.time()
-            await site.until(lambda: saved.stat().st_mtime > started + 1.0)
+
+            def is_known() -> bool:
+                # It is written some seconds after a change, and not without one.
+                site.cluster.ask("scontrol", "update", f"jobid={number}", "comment=again")
+                return saved.stat().st_mtime > started + 1.0
+
+            await site.until(is_known)
         site.own("--ntasks=8")
         await site.until((site.folder(guest.key) / "told").exists)
         site.cluster.kill_controller()

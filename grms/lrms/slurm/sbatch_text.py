@@ -28,16 +28,19 @@ At a partner its folder is one of its own, whatever `--chdir` says.
 STREAMS: Final = frozenset(("output", "error", "open-mode"))
 """Options that say where output goes: at a partner into its own folder, and under these names when it is brought."""
 
-OWN: Final = frozenset(("test-only", "verbose", "parsable", "wait"))
+OWN: Final = frozenset(("test-only", "verbose", "parsable", "wait", "ignore-pbs"))
 """Options of the command that submits, which are none of the job."""
 
 HOME_ALONE: Final = frozenset(
     (
         *("acctg-freq", "comment", "exclude", "get-user-env", "kill-on-invalid-dep", "mail-type"),
-        *("mail-user", "mcs-label", "nice", "profile", "wckey"),
+        *("mail-user", "mcs-label", "nice", "profile", "propagate", "wckey"),
     )
 )
-"""Options that concern this cluster: its accounting, its mail, its order, its nodes. A partner is not told of them."""
+"""Options that concern this cluster: its accounting, its mail, its order, its nodes, limits of the host of submission.
+
+A partner is not told of them.
+"""
 
 HINTS: Final = frozenset(
     (
@@ -84,6 +87,9 @@ ESSENTIAL: Final = frozenset(("array", "dependency", "begin", "hold", "input"))
 
 SINGLETON: Final = "singleton"
 """The dependency that names no job; sites know it, and so does Slurm."""
+
+_NO_HINDRANCE: Final = {"dependency": SINGLETON, "input": "/dev/null"}
+"""Values with which a job travels, though not with others; so Slurm prints `--input=none`, and every job has it."""
 
 _SLURM_JOB: Final = re.compile(r"\d+(_(\d+|\*))?")
 
@@ -241,8 +247,7 @@ def kept_at_home(trial: DryRun, without: frozenset[str] = frozenset()) -> dict[s
     if trial.several:
         found["hetjob"] = "a partner is told of one part alone"
     known = CARRIED | STREAMS | OWN | HOME_ALONE | HINTS
-    if trial.options.get("dependency") == SINGLETON:
-        known |= {"dependency"}
+    known |= {name for name, value in _NO_HINDRANCE.items() if trial.options.get(name) == value}
     for name in sorted(trial.options.keys() - known):
         if name not in without or name in ESSENTIAL:
             found[name] = _WHY.get(name, _WHY_OTHERWISE)

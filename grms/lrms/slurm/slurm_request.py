@@ -234,6 +234,8 @@ def _gpus(options: Mapping[str, str]) -> Gpus | None:
         ("gpus", "job"),
     )
     said = [(name, per) for name, per in scopes if options.get(name)]
+    if options.get("gres", "").lower() == "none":
+        said.remove(("gres", "node"))  # Slurm's word for no generic resource, and no type of GPU
     found: dict[str, Gpus] = {}
     for name, per in said:
         with _of(name):

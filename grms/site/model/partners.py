@@ -195,7 +195,8 @@ class PartnerBook:
         if shape is None or not self.nodes:
             return True
         gpus = shape.gpus
-        unnamed = replace(shape, features=(), gpus=None if gpus is None else replace(gpus, type=""))
+        typeless = None if gpus is None else replace(gpus, type="")
+        unnamed = replace(shape, features=(), licences=(), gpus=typeless)
         return fits(unnamed, NodeMachine(self.nodes))
 
     def settled(self) -> int:

@@ -22,6 +22,8 @@ from tests.grms.site.daemons import document
 
 GRMS: Final = (sys.executable, "-c", "from grms.command import main; main()")
 TIMEOUT_S: Final = 300.0
+LIMITED: Final = ("prlimit", "--nofile=4096:")
+"""Whoever submits has another limit than the daemons of Slurm and of the site."""
 BASH: Final = "#!/bin/bash\n#SBATCH -t 5\n"
 SHOWS: Final = (
     "echo sub=$SLURM_SUBMIT_DIR name=$SLURM_JOB_NAME nt=$SLURM_NTASKS part=$SLURM_JOB_PARTITION "
@@ -154,6 +156,11 @@ CASES: Final = {
     "nice": Case(BASH + "scontrol show job $SLURM_JOB_ID | grep -o 'Nice=[^ ]*'\n", ("--nice=10",), said="goes without --nice=10"),
     "again": Case(HI, ("--requeue",)),
     "not again": Case(HI, ("--no-requeue",)),
+    "own limits": Case(BASH + "ulimit -Sn | tee limit\n", ("--propagate=NONE",), said="goes without --propagate=NONE"),
+    "some limits": Case(BASH + "ulimit -Sn | tee limit\n", ("--propagate=NOFILE",), said="goes without --propagate=NOFILE"),
+    "reads nothing": Case(BASH + '#SBATCH --input=none\nread x; echo "$? $x"\n'),
+    "no other's lines": Case(BASH + "#PBS -N other\necho $SLURM_JOB_NAME\n", ("--ignore-pbs",)),
+    "no resource": Case(HI, ("--gres=none",)),
     "elsewhere": Case(BASH + "pwd\n", ("-D", "/", "-o", "/dev/null")),
     # --- what is not submitted
     "tried": Case(HI, ("--test-only",), said="sbatch: Job"),
@@ -284,7 +291,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[st
             if by == "grms":
                 words = [*GRMS, "submit", "--timeout", "200", "--wait", *case.own, *case.options]
             place = folder / by / re.sub(r"\W", "-", name)
-            found[work] = came(words, case, place, environment)
+            found[work] = came([*LIMITED, *words], case, place, environment)
 
         for by in ("sbatch", "grms"):
             (folder / by).mkdir()
@@ -310,3 +317,11 @@ def test_a_script_gives_what_it_gives_by_sbatch(
     assert ("it stays at home" in ours.error) == case.stays
     if case.stays and case.status:
         assert SBATCH_ANSWER.sub("", plain.error) in ours.error
+
+
+def test_limits_are_those_of_whom_they_are_asked_of(
+    outcomes: dict[tuple[str, str], Came],
+) -> None:
+    """Of who submits where `--propagate` names them, and else of the node."""
+    assert outcomes["some limits", "grms"].files["limit"] == "4096\n"
+    assert outcomes["own limits", "grms"].files["limit"] != "4096\n"

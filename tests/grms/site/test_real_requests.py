@@ -33,7 +33,7 @@ SOUTH: Final = (
 LIMITS: Final = "MaxTime=1-00:00:00 DefaultTime=60 State=UP"
 PARTITIONS: Final = {
     "north": f"\nPartitionName=main Nodes=ALL Default=YES {LIMITS}\nPartitionName=batch Nodes=ALL {LIMITS}\nDefMemPerCPU=100\n",
-    "south": f"\nPartitionName=std Nodes=ALL Default=YES {LIMITS}\nPartitionName=work Nodes=n1 {LIMITS}\nDefMemPerCPU=100\n",
+    "south": f"\nPartitionName=std Nodes=ALL Default=YES {LIMITS}\nPartitionName=work Nodes=n1 {LIMITS}\nDefMemPerCPU=100\nLicenses=ml:2\n",
 }
 TRANSLATE: Final = {
     "partitions": {"batch": "work"},
@@ -41,7 +41,12 @@ TRANSLATE: Final = {
     "qos": {"*": ""},
     "features": {"skylake": "cascade"},
     "gpus": {"v100": "a100"},
+    "licences": {"matlab": "ml"},
 }
+TOLD: Final = [
+    {"nodes": 1, "cores": 8, "memory_mib": 16000},
+    {"nodes": 1, "cores": 8, "memory_mib": 16000, "gpus": 2},
+]
 
 WHAT: Final = (
     "echo $SLURM_JOB_PARTITION nodes=$SLURM_NNODES tasks=${SLURM_NTASKS-} cores=${SLURM_CPUS_PER_TASK-} "
@@ -78,6 +83,7 @@ CASES: Final = {
     "wider than home": Case(("-n 12",), r"std nodes=2 tasks=12 .*\n", said="this cluster cannot run it"),
     "feature": Case(("-C skylake",), r"std nodes=1 .*\n"),
     "partition and account": Case(("-p batch", "-A proj", "--qos=long"), r"work nodes=1 .*\n"),
+    "licence": Case(("-L matlab:2",), r"std nodes=1 .*\n", said="this cluster cannot run it"),
     "whole nodes": Case(("--exclusive",), r"std nodes=1 .*\n"),
     "for the home alone": Case(
         ("--comment=x", "--nice=5", "--wckey=w", "--mail-type=END", "--mail-user=a@example.org"),
@@ -193,7 +199,7 @@ def served(
         "completion_log": cluster.completion_log,
         "configuration": cluster.environment["SLURM_CONF"],
     }
-    more = {"guests": {"translate": TRANSLATE}} if site == "south" else {}
+    more = {"guests": {"translate": TRANSLATE}, "nodes": TOLD} if site == "south" else {}
     size = 8 if site == "north" else 16
     written = document(folder, site, size, {other: ports[other]}, ports[site], lrms=lrms, **more)
     (folder / f"{site}.toml").write_text(to_toml(written))

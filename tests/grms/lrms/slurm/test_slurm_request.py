@@ -150,6 +150,12 @@ def test_cores_of_gpus_are_those_of_the_tasks_that_have_them(
     assert read_options({**options, "cpus-per-gpu": "3"}).cores_per_task == cores
 
 
+def test_slurms_word_for_no_resource_is_no_type_of_gpu() -> None:
+    """Beside GPUs that another option asks for as well."""
+    assert read_options({"gres": "none", "ntasks": "2"}) == Request(2)
+    assert read_options({"gres": "NONE", "gpus": "2"}).gpus == Gpus(2)
+
+
 def test_values_are_read_as_slurm_prints_them() -> None:
     """Units of 1024, and defaults as on its page of sbatch."""
     texts = ("0?", "100", "1500K", "1G", "1.50G", "2T", "500MB")

@@ -227,6 +227,7 @@ def test_partners_that_have_told_their_nodes_are_not_asked_in_vain() -> None:
     site(PartnerUp, partner="c", processors=8, nodes=gpu)
     for needs, asked in (
         (Needs(gpus=Gpus(1, "node", "a100"), features=("fast",), wall_time=1.0), "c"),
+        (Needs(gpus=Gpus(1, "node"), licences=(("matlab", 1),), wall_time=1.0), "c"),
         (Needs(gpus=Gpus(3, "node"), wall_time=1.0), None),
         (Needs(cores_per_task=4, wall_time=1.0), "c"),
         (Needs(tasks=4, nodes_min=4, wall_time=1.0), "b"),

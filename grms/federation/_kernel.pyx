@@ -193,6 +193,8 @@ cdef inline void know_itself(
         books.own_requested = site.own_requested
         books.taken = site.ledger[other].taken
         books.given = site.ledger[other].given
+    else:
+        books.own_work = books.own_requested = books.taken = books.given = 0.0
 
 
 cdef inline bint wants(

@@ -31,8 +31,16 @@ if TYPE_CHECKING:
     from lrms_sim.workload.requests import Request
     from lrms_sim.workload.swf_log import SwfLog
 
+PUBLISHED: Final = (
+    *("f-data", "pm100", "eagle", "helios"),
+    *("alibaba-2018", "alibaba-2020", "alibaba-2023", "alibaba-2025"),
+)
+"""Tables whose columns are known; the same as those of `lrms_sim.workload.accounting.published`."""
+
 KINDS = (
     *("sacct", "pbs", "gridengine", "lsf", "htcondor", "oar", "cobalt", "gwf", "batsim", "table"),
+    *PUBLISHED,
+    *("philly", "frontier"),
 )
 _SITES_SHOWN = 20
 
@@ -56,7 +64,7 @@ class _Kind(_Choice):
 
 
 @click.command("import")
-@click.argument("kind", type=_Kind(KINDS))
+@click.argument("kind", type=_Kind(KINDS), metavar="FORMAT")
 @click.argument("file", type=LOG)
 @click.option(
     "-o", "--output", type=FILE, required=True, metavar="FILE", help="The log: .swf, .swf.gz."
@@ -92,7 +100,7 @@ class _Kind(_Choice):
     "named",
     multiple=True,
     metavar="FIELD=COLUMN",
-    help="Of a table: the column of a field, a number, or a product of such; once for each field.",
+    help="Of a table: the column of a field, a number, or a product of such; once for each field. Of a published trace: another one than that of its name.",
 )
 @click.option(
     "--unit",
@@ -134,10 +142,13 @@ def import_log(
 ) -> None:
     """Convert accounting data or another workload to a log.
 
+    FORMAT is sacct, pbs, gridengine, lsf, htcondor, oar, cobalt, gwf, batsim or table, or the name of a published trace: f-data,
+    pm100, eagle, helios, philly, frontier, alibaba-2018, alibaba-2020, alibaba-2023 or alibaba-2025 (docs/how-to/published-tables.md says what
+    their columns are taken for). Plugins may add formats.
+
     FILE is what sacct --parsable2 or --json prints, an accounting file of PBS or Grid Engine, lsb.acct of LSF, what
     condor_history -long, -json or -xml prints, an event log of HTCondor as text, JSON or XML, what oarstat -J
-    prints, records or tables of Cobalt, a log of the Grid Workloads Archive, a workload of Batsim, or any table as CSV or
-    Parquet; plain or packed (gzip, bzip2, xz, zip), or - for standard input. Plugins may add formats.
+    prints, records or tables of Cobalt, a log of the Grid Workloads Archive, a workload of Batsim, the file of a published trace, or any table as CSV or Parquet; plain or packed (gzip, bzip2, xz, zip), or - for standard input.
     Names of users, groups and queues become numbers. Every rule that was used is counted, and so is every
     line that cannot be read.
 
@@ -146,6 +157,7 @@ def import_log(
       sacct -P -a -S 2024-01-01 -o JobID,User,Group,Partition,Submit,Start,End,Timelimit,AllocCPUS,ReqCPUS,State > jobs.txt
       lrms-sim import sacct jobs.txt -o jobs.swf.gz --time-zone Europe/Stockholm
       lrms-sim import gwf anon_jobs.gwf -o fs0.swf.gz --site fs0
+      lrms-sim import pm100 job_table.parquet -o pm100.swf.gz --requests pm100.csv
       lrms-sim import table jobs.csv -o jobs.swf --column submit_time=submitted --column run_time=elapsed --column processors=cores
       lrms-sim run jobs.swf.gz --processors 512 --discipline easy
     \b
@@ -157,7 +169,7 @@ def import_log(
     for option, kinds in _ONLY.items():
         if {**options, "site": site}[option] and kind not in kinds:
             name = _SPELLED.get(option, f"--{option.replace('_', '-')}")
-            raise click.UsageError(f"{name} is for {' and '.join(kinds)} alone, not for {kind}")
+            raise click.UsageError(f"{name} is for {', '.join(kinds)} alone, not for {kind}")
     from lrms_sim.util.log_files import shown_name  # noqa: PLC0415  # same
     from lrms_sim.workload.request_files import write_requests  # noqa: PLC0415  # help and errors come at once
     from lrms_sim.workload.swf import write_swf  # noqa: PLC0415  # same
@@ -193,7 +205,8 @@ _ONLY: Final = {
     "site": ("gwf", "table"),
     "flops": ("batsim",),
     "columns": ("sacct", "table"),
-    **dict.fromkeys(("named", "units", "time_format", "delimiter"), ("table",)),
+    **dict.fromkeys(("named", "units"), ("table", *PUBLISHED)),
+    **dict.fromkeys(("time_format", "delimiter"), ("table",)),
 }
 """Kinds of files that an option is for."""
 
@@ -217,8 +230,8 @@ def _found(
         "rng": np.random.default_rng() if options["anonymous"] else None,
     }
     zone = zone_named(options["time_zone"])
-    if kind == "table":
-        return import_table(file, _layout(options), zone=zone, site=site, **how)
+    if kind in ("table", *PUBLISHED):
+        return import_table(file, _layout(kind, options), zone=zone, site=site, **how)
     lines = lines_of(file, lambda text: AccountingError(f"{name}: {text}"))
     if kind == "batsim":
         return read_workload("\n".join(lines), speed=options["flops"], **how)
@@ -226,8 +239,9 @@ def _found(
     return import_lines(kind, lines, zone=zone, site=site, columns=columns, **how)
 
 
-def _layout(options: Mapping[str, Any]) -> "Layout":
-    from lrms_sim.workload.accounting.table import MOMENTS, SPANS, Layout  # noqa: PLC0415  # help and errors come at once
+def _layout(kind: str, options: Mapping[str, Any]) -> "Layout":
+    from lrms_sim.workload.accounting.published import layout_of  # noqa: PLC0415  # help and errors come at once
+    from lrms_sim.workload.accounting.table import MOMENTS, SPANS, Layout  # noqa: PLC0415  # same
 
     columns: dict[str, str] = {}
     for text in options["named"]:
@@ -239,6 +253,8 @@ def _layout(options: Mapping[str, Any]) -> "Layout":
     for text in options["units"]:
         field, _, unit = text.rpartition("=")
         units |= dict.fromkeys((field,) if field else (*MOMENTS, *SPANS), unit)
+    if kind != "table":
+        return layout_of(kind, columns, units)
     names = tuple(options["columns"].split(",")) if options["columns"] else ()
     delimiter = options["delimiter"]
     delimiter = "\t" if delimiter == "\\t" else delimiter

@@ -17,12 +17,14 @@ from lrms_sim.util.log_files import lines_of, parquet_file
 from lrms_sim.util.plugins import IMPORTER_GROUP, PluginError, load_plugin
 from lrms_sim.workload.accounting import (
     cobalt,
+    frontier,
     gridengine,
     gwf,
     htcondor,
     lsf,
     oar,
     pbs,
+    philly,
     slurm,
     table,
 )
@@ -242,5 +244,7 @@ READERS: Final[dict[str, Reader]] = {
     "oar": oar.read,
     "cobalt": cobalt.read,
     "gwf": gwf.read,
+    "philly": philly.read,
+    "frontier": frontier.read,
 }
 """Reader of each kind of file, except plugins."""

@@ -10,6 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from itertools import islice
@@ -88,6 +89,7 @@ class Layout:
         delimiter: of a CSV; detected in its first line if `None`.
         units: of numeric times, by the word of the field; seconds by default.
         time_format: of dates, as for `datetime.strptime`; ISO 8601 if `None`.
+        optional: words whose column a table may lack; nothing is known of these then.
 
     Raises:
         ValueError: a word is unknown, or submission, run time or width cannot be known.
@@ -98,6 +100,7 @@ class Layout:
     delimiter: str | None = None
     units: Mapping[str, str] = field(default_factory=dict)
     time_format: str | None = None
+    optional: AbstractSet[str] = frozenset()
 
     def __post_init__(self) -> None:
         for word in self.columns:
@@ -263,9 +266,23 @@ def _parquet_rows(pa: Any, file: Any, needed: list[str]) -> Iterator[tuple[int, 
             yield line, row
 
 
+def _columns(layout: Layout, known: Sequence[str]) -> dict[str, str]:
+    """Returns the columns by field, without the optional ones that a table lacks."""
+
+    def is_there(said: str) -> bool:
+        parts = [said] if said in known else [part.strip() for part in _FACTOR.split(said)[::2]]
+        return all(part in known or _number(part) is not None for part in parts)
+
+    return {
+        word: said
+        for word, said in layout.columns.items()
+        if word not in layout.optional or said in _WORDS.get(word, ()) or is_there(said)
+    }
+
+
 def _needed(layout: Layout, known: Sequence[str], name: str) -> list[str]:
     found: dict[str, None] = {}
-    for word, said in layout.columns.items():
+    for word, said in _columns(layout, known).items():
         if said in _WORDS.get(word, ()) and said not in known:
             continue
         for part in [said] if said in known else _FACTOR.split(said)[::2]:
@@ -290,7 +307,9 @@ def _records(
         if not cells:
             names = known or list(row)
             _needed(layout, names, reading.name)
-            cells.update((word, _cell(said, names)) for word, said in layout.columns.items())
+            cells.update(
+                (word, _cell(said, names)) for word, said in _columns(layout, names).items()
+            )
         return job_of(row, cells, layout, reading)
 
     return reading.records(rows, job)

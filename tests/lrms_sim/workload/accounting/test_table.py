@@ -321,8 +321,9 @@ def test_the_command(
         (["table", file, "--column", "x"], "'x' is not FIELD=COLUMN"),
         (["table", file, "--delimiter", "||", *named], "'||' is not one character"),
         (["table", file, "--column", "run_time=elapsed"], "name the column of submit_time"),
-        (["pbs", file, *named], "--column is for table alone, not for pbs"),
-        (["pbs", file, "--unit", "ms"], "--unit is for table alone, not for pbs"),
+        (["pbs", file, *named], "alibaba-2025 alone, not for pbs"),
+        (["pbs", file, "--unit", "ms"], "--unit is for table, f-data, pm100"),
+        (["eagle", file, "--delimiter", ";"], "--delimiter is for table alone, not for eagle"),
     ):
         assert run_command(["import", *arguments, "-o", str(log)]) == 2
         assert words in capsys.readouterr().err

@@ -21,7 +21,7 @@ from lrms_sim.cli.log_options import (
     user_errors,
     writing,
 )
-from lrms_sim.util.messages import printable, share, unknown
+from lrms_sim.util.messages import listed, printable, share, unknown
 from lrms_sim.util.plugins import IMPORTER_GROUP, plugin_names
 from lrms_sim.workload.preparation_report import LOSSY_SHARE
 
@@ -169,7 +169,7 @@ def import_log(
     for option, kinds in _ONLY.items():
         if {**options, "site": site}[option] and kind not in kinds:
             name = _SPELLED.get(option, f"--{option.replace('_', '-')}")
-            raise click.UsageError(f"{name} is for {', '.join(kinds)} alone, not for {kind}")
+            raise click.UsageError(f"{name} is for {listed(kinds)} alone, not for {kind}")
     from lrms_sim.util.log_files import shown_name  # noqa: PLC0415  # same
     from lrms_sim.workload.request_files import write_requests  # noqa: PLC0415  # help and errors come at once
     from lrms_sim.workload.swf import write_swf  # noqa: PLC0415  # same

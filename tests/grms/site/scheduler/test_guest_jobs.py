@@ -303,7 +303,7 @@ def test_a_guest_that_has_begun_and_is_refused_is_not_sent_home_undone() -> None
     site(base.Started, key=KEY, start_time=1.0)
     site(base.Requeued, key=KEY, reason="a node failed")
     said = site(LrmsRefused, key=KEY, reason="main is drained")
-    assert one(said, SendReport).completion.outcome is Outcome.UNKNOWN
+    assert one(said, SendReport).completion == Completion(THEIRS, Outcome.UNKNOWN, 0.0, 0.0)
     assert one(said, LrmsCancel).lrms_key == KEY
 
 
@@ -344,6 +344,27 @@ def test_a_guest_that_starts_before_it_leaves_stays() -> None:
     site(base.Requeued, key=KEY, reason="a node failed")
     assert hindered(site) == []
     assert gone(site) is Outcome.CANCELLED
+
+
+def test_why_guests_went_home_undone_is_kept() -> None:
+    """And how many: the operator here asks for both."""
+    site = Conversation()
+
+    def sent_home(number: int, reason: str, *, restarts: bool = False) -> tuple[int, str]:
+        offered(site, offer=OfferId(3, number))
+        key = f"b/3/{number}"
+        site(base.Accepted, key=key)
+        site(base.Hindered, key=key, reason=reason)
+        site(LrmsLetGo, key=key, done=True)
+        if restarts:
+            site.restart()
+        site(base.Ended, key=key, outcome=Outcome.CANCELLED, end_time=9.0, run_time=0.0)
+        book = site.state.partners["b"]
+        return book.given_back, book.given_back_why
+
+    assert sent_home(5, "main is down") == (1, "main is down")
+    assert sent_home(6, "main is drained") == (2, "main is drained")
+    assert sent_home(7, "main is down", restarts=True) == (1, "it was not started here")
 
 
 @pytest.mark.parametrize(
@@ -698,7 +719,9 @@ def test_a_partner_whose_programs_do_not_come_is_declined_for_a_while() -> None:
         site(ProgramsAway, partner="b", reason="b is not connected")
         assert not takes()
         assert takes(to_fetch=False)
-        site.now += pause
+        site.now += pause - 1.0
+        assert not takes()
+        site.now += 1.0
         assert takes()
     site(ProgramsAway, partner="b", reason="b is not connected")
     assert site.state.partners["b"].away_why == "b is not connected"

@@ -146,9 +146,11 @@ def home_words(job: "Job") -> str:
 
 
 def lost_words(job: "Job") -> str:
-    """Returns the same with how long it had run there for nothing."""
+    """Returns the same with how long it had run there for nothing, and what is kept of it."""
     return "; ".join(
-        f"by {printable(each.site)}{_times(each.times)}, {duration(each.lost_s)} lost"
+        f"by {printable(each.site)}{_times(each.times)}"
+        f"{f', {duration(each.kept_s)} kept' if each.kept_s else ''}, {duration(each.lost_s)} lost"
+        f"{f', not kept: {printable(each.problem)}' if each.problem else ''}"
         for each in job.sent_home
     )
 

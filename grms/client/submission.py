@@ -46,6 +46,8 @@ def submit_request(
     merged: bool | None = None,
     sites: Sequence[str] = (),
     home_only: bool = False,
+    checkpoint_s: float | None = None,
+    checkpoint_files: Sequence[str] = (),
 ) -> "job_pb2.SubmitRequest":
     """Returns the request for a job without input files, described as in `grms.client.Client.submit`.
 
@@ -99,6 +101,7 @@ def submit_request(
             request.request.home.folder = home.folder
             request.request.home.environment.extend(home.environment)
             request.request.home.options.extend(home.options)
+    _declare_state(request, checkpoint_s, checkpoint_files, needs)
     return request
 
 
@@ -126,6 +129,38 @@ def _declare(
         streams = request.request.streams
         streams.output, streams.error = output, error
         streams.append = open_mode == "append"
+
+
+def _declare_state(
+    request: "job_pb2.SubmitRequest",
+    every_s: float | None,
+    files: Sequence[str],
+    needs: "Request | None",
+) -> None:
+    # Where a job writes its state, and how often.
+    if every_s is None and not files:
+        return
+    from grms.daemon.wanted_files import check_wanted  # noqa: PLC0415  # see the module's docstring
+
+    if not request.request.HasField("program"):
+        raise ValueError("checkpoint_s and checkpoint_files are for a job with a script")
+    if every_s is None or not files:
+        raise ValueError(
+            "checkpoint_s and checkpoint_files go together: how often, and which files"
+        )
+    limit_s = request.request.requested_time_s
+    if not 1.0 <= every_s <= limit_s:
+        text = (
+            f"checkpoint_s is {every_s:g}; it must be from 1 s to the requested time, {limit_s:g} s"
+        )
+        raise ValueError(text)
+    if needs is not None and needs.requeue is False:
+        raise ValueError(
+            "the job must not run a second time (no-requeue), and so has no checkpoint"
+        )
+    check_wanted(files)
+    request.request.program.checkpoint.every_s = every_s
+    request.request.program.checkpoint.files.extend(files)
 
 
 def _size(

@@ -142,7 +142,9 @@ class SendOffer(Command):
     """Offers a job. Leads to `OfferAnswered` or `OfferFailed`.
 
     Offers below `settled_below` are settled. `reserve`: the partner is to hold a place for the job, without starting
-    it yet. `rerun`: the partner may end the job for another one, as it may be run again.
+    it yet. `rerun`: the partner may end the job for another one, as it may be run again. `checkpoint` is how often it
+    writes its state at least, `left` what is left of its requested time as it goes on from such state, seconds, both 0 if
+    it does not.
     """
 
     partner: str
@@ -152,6 +154,8 @@ class SendOffer(Command):
     payload: bytes
     reserve: bool = False
     rerun: bool = False
+    checkpoint: float = 0.0
+    left: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -234,6 +234,8 @@ class SteppedMachine:
         if len(self._by_number) >= REBUILT_AFTER:
             self._build_anew(max(now, self._machine.now))
         run_time = run_time_of(job)
+        if job.returned and self._took_its_place(job, now):
+            return
         try:
             number = self._machine.submit(
                 submit_time=now,
@@ -249,6 +251,23 @@ class SteppedMachine:
         self._by_number.append(job.key)
         self._waiting[job.key] = None
         self.advance(now)
+
+    def _took_its_place(self, job: LrmsJob, now: float) -> bool:
+        # Where others wait that came later, the queue is made anew with the job before them; reservations that a
+        # discipline has made are made afresh, as after a restart.
+        if not (job.processors <= self._processors and now >= self._machine.now):
+            return False  # it is refused in the usual way
+        self.advance(now)
+        keys = list(self._waiting)
+        later = (at for at, key in enumerate(keys) if self._jobs[key].job.came > job.came)
+        place = next(later, len(keys))
+        if place == len(keys):
+            return False
+        keys.insert(place, job.key)
+        self._jobs[job.key] = LocalJob(job, run_time_of(job), -1, min(job.came, now))
+        self._waiting = dict.fromkeys(keys)
+        self._build_anew(max(now, self._machine.now))
+        return True
 
     def cancel(self, key: str, now: float) -> bool:
         """Removes a waiting job or kills a running one; returns whether it was there."""

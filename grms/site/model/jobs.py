@@ -669,6 +669,11 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
         return self.payload + self.part + self.restored
 
     @property
+    def returned(self) -> bool:
+        """Whether it has been sent home, and stands in the own queue where it would stand by its submission."""
+        return bool(self.sent_home)
+
+    @property
     def left(self) -> float:
         """What is left of its requested time as it goes on from state that it has written, seconds; 0 if it does not."""
         if not self.restored:
@@ -780,6 +785,11 @@ class GuestJob(LocalJob, eq=False, kw_only=True):
     def asked_here(self) -> Request:
         """What it asks of the own batch system, in the names of this site."""
         return self.request if self.here is None else Request.of(self.here)
+
+    @property
+    def returned(self) -> bool:
+        """It stands behind all that came before it."""
+        return False
 
     @property
     def came(self) -> float:

@@ -491,6 +491,8 @@ class StateTables:
             job.reason = ""
         self._comes(job)
         self._goes_behind(job, record.time)
+        if job.returned:
+            self._takes_its_place(job)
         job.kept_time = record.time
         job.put = 0
 
@@ -582,6 +584,16 @@ class StateTables:
         self.at_lrms.pop(job.lrms_key, None)
         self.at_lrms[job.lrms_key] = job
         self.lrms_moment = max(self.lrms_moment, time)
+
+    def _takes_its_place(self, job: HomeJob) -> None:
+        # Before the first one that waits and came later; what runs is in no queue.
+        keys = list(self.at_lrms)
+        for place, each in enumerate(self.at_lrms.values()):
+            waits = each.state is not JobState.RUNNING and each.lrms_key not in self.reserved
+            if waits and each.came > job.came:
+                keys.insert(place, keys.pop())
+                self.at_lrms = {key: self.at_lrms[key] for key in keys}
+                return
 
     def _leaves_lrms(self, key: str, time: float) -> None:
         self.unseen.pop(key, None)

@@ -468,6 +468,8 @@ def _job(command: LrmsSubmit, contents: Callable[[int, JobFile], Path] | None = 
         user=command.user,
         partner=command.partner,
         preemptible=command.preemptible,
+        came=command.came,
+        returned=command.returned,
         contents=contents,
     )
 

@@ -35,6 +35,8 @@ def _job_of(job: HomeJob | GuestJob) -> LrmsJob | None:
             user=user,
             partner=partner,
             preemptible=job.preemptible,
+            came=job.came,
+            returned=job.returned,
         )
     except LrmsRefusedError:
         return None  # it was refused then, and will be again

@@ -61,6 +61,8 @@ class Transaction:
                 partner=partner,
                 since=job.kept_time,
                 preemptible=job.preemptible,
+                came=job.came,
+                returned=job.returned,
             )
         )
 

@@ -17,9 +17,10 @@ from grms.site.model.events import (
     Restarted,
     StateFetched,
 )
-from grms.site.model.jobs import Completion, OfferId, SentHome, StateThere
+from grms.site.model.jobs import Completion, OfferId, Request, SentHome, StateThere
 from grms.site.model.lifecycle import JobState, Outcome
 from grms.site.model.records import GuestKept, JobSentHome, StateCame
+from grms.site.runtime.executor_recovery import waiting
 from grms.site.scheduler.state import SiteState
 from tests.grms.site.conversation import (
     FREE,
@@ -239,6 +240,22 @@ def test_what_is_kept_and_what_is_lost_is_what_was_run(
         site.job().restored,
         site.job().state,
     )
+
+
+def test_it_stands_where_it_would_have_stood() -> None:
+    """Before all that came later and wait; also after a restart, which makes the queue anew from the journal."""
+    site = there(home())
+    for _ in range(3):
+        site.now += 10.0
+        site.submit(load=FREE, request=Request(8, 100.0))
+        site(base.Accepted, key=site.job(site.state.memory.next_job - 1).lrms_key)
+    site(base.Started, key="a/7/2", start_time=site.now)
+    sent_home(site, 0.0)
+    site(OfferAnswered, load=FREE, partner="c", offer=offer(1), accepted=False)
+    assert site.job().state is JobState.SUBMITTING
+    for _ in range(2):
+        assert [job.key for job in waiting(site.state.memory)] == ["a/7/1", "a/7/3", "a/7/4"]
+        site.restart()
 
 
 # --- the partner ---------------------------------------------------------------------------------

@@ -76,9 +76,11 @@ class StateFetch:
         self._pauses = pauses
         self._wanted: asyncio.Queue[int] = asyncio.Queue()
         self._under_way: set[int] = set()
+        self._here: dict[int, tuple[StateThere, tuple[JobFile, ...]]] = {}
 
     def _told(self, job: HomeJob) -> None:
-        if job.state_there is not None:
+        # What is published is in the journal: once it says that the state is here, the partner may forget it.
+        if job.state_there is not None or job.job in self._here:
             self._wanted.put_nowait(job.job)
 
     async def run(self) -> None:
@@ -89,7 +91,10 @@ class StateFetch:
         async with asyncio.TaskGroup() as group:
             while True:
                 number = await self._wanted.get()
-                if number not in self._under_way:
+                job = self._engine.state.memory.jobs.get(number)
+                if number in self._here and (job is None or job.state_there is None):
+                    group.create_task(self._let_go(*self._here.pop(number)), name="state to drop")
+                elif number not in self._under_way:
                     self._under_way.add(number)
                     group.create_task(self._bring(number), name=f"state of job {number}")
 
@@ -158,8 +163,8 @@ class StateFetch:
             bytes=sum(file.size for file in files),
             kept_s=there.kept,
         )
+        self._here[job.job] = there, files
         self._tell(job, there, files=restored(files, begun))
-        await self._let_go(there, files)
 
     def _read(self, job: HomeJob, answer: results_pb2.ResultList) -> tuple[JobFile, ...]:
         # The partner's list is checked against what the job declares and this site's limits.

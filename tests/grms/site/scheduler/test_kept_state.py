@@ -20,7 +20,6 @@ from grms.site.model.events import (
 from grms.site.model.jobs import Completion, OfferId, Request, SentHome, StateThere
 from grms.site.model.lifecycle import JobState, Outcome
 from grms.site.model.records import GuestKept, JobSentHome, StateCame
-from grms.site.runtime.executor_recovery import waiting
 from grms.site.scheduler.state import SiteState
 from tests.grms.site.conversation import (
     FREE,
@@ -254,7 +253,9 @@ def test_it_stands_where_it_would_have_stood() -> None:
     site(OfferAnswered, load=FREE, partner="c", offer=offer(1), accepted=False)
     assert site.job().state is JobState.SUBMITTING
     for _ in range(2):
-        assert [job.key for job in waiting(site.state.memory)] == ["a/7/1", "a/7/3", "a/7/4"]
+        there_now = site.state.memory.at_lrms.values()
+        waits = [job.lrms_key for job in there_now if job.state is not JobState.RUNNING]
+        assert waits == ["a/7/1", "a/7/3", "a/7/4"]
         site.restart()
 
 

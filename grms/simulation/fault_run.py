@@ -71,6 +71,7 @@ from grms.simulation.preemption import (
     Preemptions,
     RerunChecker,
     asked_by_user,
+    checkpoint_of_user,
     draw_returns,
 )
 from grms.simulation.promises import PromiseCheckers, drawn_constraints
@@ -342,6 +343,7 @@ class Trial:
             )
             if returns is not None:
                 wish.request = asked_by_user(returns, wish.request)
+                wish.checkpoint = checkpoint_of_user(returns, wish.request)
             self._users.want(f"{home} {number}".encode(), wish)
 
     def _make_faults(self, plan: RandomSource, network: Network) -> None:
@@ -495,6 +497,7 @@ class Trial:
             moved=self._noted(JobLeft),
             sent_home=reruns.returns,
             lost_s=reruns.lost,
+            kept_s=reruns.kept,
             **self._found_out(),
         )
 

@@ -91,8 +91,8 @@ class StateFetch:
         async with asyncio.TaskGroup() as group:
             while True:
                 number = await self._wanted.get()
-                job = self._engine.state.memory.jobs.get(number)
-                if number in self._here and (job is None or job.state_there is None):
+                fetching = self._engine.state.memory.fetching
+                if number in self._here and number not in fetching:
                     group.create_task(self._let_go(*self._here.pop(number)), name="state to drop")
                 elif number not in self._under_way:
                     self._under_way.add(number)

@@ -44,11 +44,12 @@ def test_jobs_that_are_sent_home_run_to_their_end_once(mode: str) -> None:
             f"{verdict.problems}\nto replay: python -m grms.simulation --seed {seed} --returns{more}"
         )
         assert verdict.twice == 0
-        for name in ("jobs", "delegated", "sent_home", "lost_s", "crashes"):
+        for name in ("jobs", "delegated", "sent_home", "lost_s", "kept_s", "crashes"):
             seen[name] += getattr(verdict, name)
     assert seen["delegated"] > 20
     assert seen["sent_home"] > 3
     assert seen["lost_s"] > 3
+    assert seen["kept_s"] > 0.1
     assert seen["crashes"] > 200
 
 

@@ -465,6 +465,7 @@ class Trial:
             {site.settings.name: site for site in self._honest()},
             self.on_lost == "wait",
             self._problems,
+            self.sites.values(),
         )
         if self.returns:
             runs = reruns.last_runs(wishes, all_runs)

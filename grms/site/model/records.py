@@ -280,6 +280,7 @@ class StateCame(Record, frozen=True):
     """
 
     job: int
+    partner: str
     kept: float
     restored: bytes
 
@@ -287,10 +288,12 @@ class StateCame(Record, frozen=True):
 class StateMissed(Record, frozen=True):
     """The state that a job has written at a partner cannot come: it runs from the state before, or its start.
 
-    `reason` is for its user.
+    `kept` is how long it had run by then, as the partner has said, seconds; `reason` is for its user.
     """
 
     job: int
+    partner: str
+    kept: float
     reason: str
 
 

@@ -728,19 +728,18 @@ class StateTables:
 
     def _state_told(self, record: StateCame | StateMissed) -> None:
         job = self.jobs[record.job]
-        there, job.state_there = job.state_there, None
+        job.state_there = None
         del self.fetching[job.job]
-        assert there is not None
         job.revision += 1
         if isinstance(record, StateMissed):
-            job.note_not_kept(there.partner, record.reason)
+            job.note_not_kept(record.partner, record.reason)
             job.reason = f"it runs from {'the state before' if job.restored else 'its start'}: {record.reason}"
             return
-        job.note_kept(there.partner, record.kept)
+        job.note_kept(record.partner, record.kept)
         job.restored, job.restored_time = record.restored, job.restored_time + record.kept
         job.reason = ""
         # So much of it was done there for this site's users.
-        self.books[there.partner].given += record.kept * job.request.processors
+        self.books[record.partner].given += record.kept * job.request.processors
 
     def _job_returned(self, record: JobReturned | JobSentHome) -> None:
         job = self.jobs[record.job]

@@ -570,9 +570,9 @@ class OfferHandler:
             return
         record: StateCame | StateMissed
         if event.reason:
-            record = StateMissed(transaction.now, job.job, event.reason)
+            record = StateMissed(transaction.now, job.job, there.partner, there.kept, event.reason)
         else:
-            record = StateCame(transaction.now, job.job, there.kept, event.restored)
+            record = StateCame(transaction.now, job.job, there.partner, there.kept, event.restored)
         transaction.note(record)
         self.decide(job, event.load, transaction)
 

@@ -116,7 +116,7 @@ def test_home_runs_it_from_its_state_as_well() -> None:
     submitted = one(site(StateFetched, load=FREE, **came), LrmsSubmit)
     assert submitted.payload == site.job().payload + STATE
     assert [record for record in site.journal if isinstance(record, StateCame)] == [
-        StateCame(site.now, 1, 6.0, STATE)
+        StateCame(site.now, 1, "b", 6.0, STATE)
     ]
 
 

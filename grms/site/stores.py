@@ -101,7 +101,7 @@ def keep_beside(core: Core, log: Log) -> Stores:
         inputs,
         results,
         collector,
-        StateFetch(core.engine, core.links, inputs.store, limits, log=log),
+        StateFetch(core.engine, core.links, inputs, log=log),
         Retention(
             core.engine, folders, store, inputs.store, owners, keep_s=keep_s, log=log, runs=runs
         ),

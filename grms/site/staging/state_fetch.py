@@ -19,9 +19,9 @@ from grpc import aio
 
 from grms.daemon.backoff import Backoff, BackoffSettings
 from grms.daemon.file_names import check_inputs, check_name
-from grms.daemon.file_store import Manifest, ResultStore, WrongContentError
-from grms.daemon.job_files import MODE_MAX, FileLimits, FileProblem, JobFile
-from grms.daemon.uploads import SHA256_BYTES, check_size, user_input
+from grms.daemon.file_store import Manifest, WrongContentError
+from grms.daemon.job_files import MODE_MAX, FileProblem, JobFile
+from grms.daemon.uploads import SHA256_BYTES, Uploads, check_size, user_input
 from grms.site.model.events import StateFetched
 from grms.site.model.jobs import HomeJob, StateThere
 from grms.site.peers.peers import PeerClients
@@ -49,17 +49,16 @@ class StateError(Exception):
 
 
 class StateFetch:
-    """Gets the state of jobs that were sent home, beyond `limits` none.
+    """Gets the state of jobs that were sent home, beyond the limits of `inputs` none.
 
-    `store` has the inputs of users' jobs. What does not come for `give_up_s` seconds (`monotonic`) does not come.
+    `inputs` has what users' jobs are given. What does not come for `give_up_s` seconds (`monotonic`) does not come.
     """
 
     def __init__(
         self,
         engine: Engine,
         links: PeerClients,
-        store: ResultStore,
-        limits: FileLimits,
+        inputs: Uploads,
         *,
         log: Log,
         give_up_s: float = GIVE_UP_S,
@@ -68,8 +67,8 @@ class StateFetch:
     ) -> None:
         self._engine = engine
         self._links = links
-        self._store = store
-        self._limits = limits
+        self._inputs = inputs
+        self._store = inputs.store
         self._log = log
         self._give_up_s = give_up_s
         self._monotonic = monotonic
@@ -144,6 +143,9 @@ class StateFetch:
         try:
             answer = await answer_to(stub.ListGuestResults(asked, timeout=CALL_TIMEOUT_S))
             files = self._read(job, answer)
+            size = sum(file.size for file in files)
+            if problem := await self._inputs.no_room_for(job.user, len(files), size):
+                raise StateError(f"there is no room for its files at home: {problem}")
             for file in files:
                 await self._file(job, there, file, progress)
         except SenselessError as error:
@@ -196,7 +198,7 @@ class StateFetch:
         ]
         try:
             check_inputs(file.name for file in (*others, *found))
-            check_size([*others, *found], self._limits)
+            check_size([*others, *found], self._inputs.limits)
         except ValueError as error:
             raise StateError(f"what the job has written, with its inputs: {error}") from error
         return tuple(found)

@@ -133,6 +133,10 @@ def test_state_that_cannot_come_is_said(tmp_path: Path) -> None:
                 assert (told.kept, told.lost) == (0.0, 0.5)
                 assert given_inputs(job.program) == ()
                 assert job.left == 0.0
+            partner.list = [STATE]
+            site.daemon._kept.inputs._bytes_held = len(CONTENT) - 1
+            job = await sent_home(site, "no room")
+            assert "no room for its files at home" in job.sent_home[0].problem
             assert partner.dropped == []
 
     run(scene)

@@ -631,7 +631,8 @@ class StateTables:
     def _home_job_ended(self, job: HomeJob, record: JobEnded) -> None:
         job.question = 0
         job.state_there = None
-        work = record.run_time * job.request.processors
+        # Of the whole job, also where parts of it ran elsewhere before.
+        work = (record.run_time + job.restored_time) * job.request.processors
         self.own_work += work
         self.own_requested += work * job.request.requested_time
         if job.partner:

@@ -115,6 +115,10 @@ def test_home_runs_it_from_its_state_as_well() -> None:
     came = {"job": 1, "partner": "b", "offer": offer(1), "restored": STATE}
     submitted = one(site(StateFetched, load=FREE, **came), LrmsSubmit)
     assert submitted.payload == site.job().payload + STATE
+    site(base.Started, key=submitted.lrms_key, start_time=site.now)
+    end = {"outcome": Outcome.COMPLETED, "end_time": site.now + 3.0, "run_time": 3.0}
+    site(base.Ended, key=submitted.lrms_key, **end)
+    assert site.state.memory.own_work == (6.0 + 3.0) * REQUEST.processors
     assert [record for record in site.journal if isinstance(record, StateCame)] == [
         StateCame(site.now, 1, "b", 6.0, STATE)
     ]

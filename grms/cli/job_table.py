@@ -40,7 +40,8 @@ def lines(width: int, job: "Job", *others: "Job", users: bool = False) -> Iterat
     In a narrow terminal what is said in words has lines of its own, with the user if there are several `users`.
     """
     shown = _name(job, others)
-    said = "; ".join(filter(None, (printable(job.reason), place_words(job), home_words(job))))
+    lost = f"sent home {lost_words(job)}" if job.sent_home else ""
+    said = "; ".join(filter(None, (printable(job.reason), place_words(job), lost)))
     started = _time(job.start_time_s)
     cost = _NONE if job.cost is None else f"{job.cost / 3600:,.1f}"
     if width < WIDE:

@@ -36,9 +36,13 @@ from lrms_sim.util.messages import printable
 GIVE_UP_S: Final = 600.0
 """So long the state of a job is waited for from when it was last heard of, seconds."""
 
+LONGEST_S: Final = 4 * 3600.0
+"""And so long in all: a partner may send, or promise, the same again and again."""
+
 REASON_MAX: Final = 200
 """Most characters of a reason."""
 
+_NOT_YET: Final = grpc.StatusCode.FAILED_PRECONDITION
 _FINAL: Final = (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.INVALID_ARGUMENT)
 
 Log = structlog.typing.FilteringBoundLogger
@@ -99,7 +103,8 @@ class StateFetch:
 
     async def _bring(self, number: int) -> None:
         backoff, progress = Backoff(self._pauses), Progress()
-        until, problem = self._monotonic() + self._give_up_s, ""
+        begun, problem = self._monotonic(), ""
+        until = begun + self._give_up_s
         try:
             while (job := self._engine.state.memory.fetching.get(number)) is not None:
                 there = job.state_there
@@ -110,9 +115,9 @@ class StateFetch:
                     problem = str(error)
                 except (aio.AioRpcError, ConnectionError, WrongContentError, OSError) as error:
                     problem = _why(error)
-                    if progress.taken():
+                    if progress.taken() or _reads(error):
                         backoff.reset()
-                        until = self._monotonic() + self._give_up_s
+                        until = min(self._monotonic() + self._give_up_s, begun + LONGEST_S)
                     if self._monotonic() < until:
                         await asyncio.sleep(min(backoff.next_s(), NOT_YET_S))
                         continue
@@ -242,6 +247,11 @@ class StateFetch:
             await answer_to(stub.DropGuestResults(drop, timeout=CALL_TIMEOUT_S))
         except (aio.AioRpcError, ConnectionError, SenselessError) as error:
             self._log.info("state_stays", partner=there.partner, problem=printable(_why(error)))
+
+
+def _reads(error: Exception) -> bool:
+    # Whether the partner is still reading its files for their digests.
+    return isinstance(error, aio.AioRpcError) and error.code() is _NOT_YET
 
 
 def _why(error: Exception) -> str:

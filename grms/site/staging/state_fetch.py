@@ -133,10 +133,6 @@ class StateFetch:
         self, job: HomeJob, there: StateThere, *, files: bytes = b"", reason: str = ""
     ) -> None:
         reason = printable(reason)[:REASON_MAX]
-        if reason:
-            self._log.warning(
-                "state_did_not_come", job=job.job_id, partner=there.partner, problem=reason
-            )
         self._engine.tell(
             StateFetched(*self._engine.stamp(), job.job, there.partner, there.offer, files, reason)
         )
@@ -163,7 +159,7 @@ class StateFetch:
             ) from error
         begun = sum(each.times for each in job.sent_home)
         self._log.info(
-            "state_came",
+            "state_fetched",
             job=job.job_id,
             partner=there.partner,
             files=len(files),

@@ -22,7 +22,6 @@ The rules that keep a job from being lost and from running twice:
 Moments are seconds of the site's clock, which under a real batch system is the time since 1970.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
@@ -187,9 +186,9 @@ class LrmsJob:
             processors alone. What its `home` says in options of its own goes first.
         preemptible: a guest that may be ended for another job (PREEMPTED), as its home site runs it again. An adapter
             that cannot have that runs it as any other; of a job without it no adapter has the LRMS do that.
-        came: since when it waits for nothing but a place to run, seconds of the site's clock; infinity if unknown.
-        returned: it was elsewhere meanwhile, and is to stand before all that wait and came later. An adapter whose LRMS
-            has no such place puts it behind all others.
+        place: of a local job, since when it waits for a place to run, seconds, if it comes back to its queue; `None`
+            for a new one. A simulated machine puts it where it would stand since then; an adapter whose LRMS has no such
+            place puts it behind all others.
     """
 
     key: str
@@ -205,8 +204,7 @@ class LrmsJob:
     home: HomeRun | None = None
     request: Request | None = None
     preemptible: bool = False
-    came: float = math.inf
-    returned: bool = False
+    place: float | None = None
 
     @property
     def once(self) -> bool:

@@ -232,8 +232,8 @@ class LrmsSubmit(Command):
         since: when the batch system may have got it, seconds. If it is not found, and that is longer ago than the
             batch system remembers ended jobs, it may have ended: UNKNOWN, too.
         preemptible: the batch system may end it for another job (PREEMPTED).
-        came: since when it waits for nothing but a place to run, seconds.
-        returned: it was away meanwhile, and is to stand where it would stand by `came`.
+        place: of a local user's job, when it began to wait for a place to run, seconds, if it comes back to its queue: it
+            stands where it would stand since then. `None` for a new one.
     """
 
     lrms_key: str
@@ -245,8 +245,7 @@ class LrmsSubmit(Command):
     partner: str = ""
     since: float = math.inf
     preemptible: bool = False
-    came: float = math.inf
-    returned: bool = False
+    place: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -669,9 +669,9 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
         return self.payload + self.part + self.restored
 
     @property
-    def returned(self) -> bool:
-        """Whether it has been sent home, and stands in the own queue where it would stand by its submission."""
-        return bool(self.sent_home)
+    def place(self) -> float | None:
+        """Since when it waits for a place to run, seconds, if it comes back to its own queue; `None` if it is new there."""
+        return self.came if self.sent_home else None
 
     @property
     def left(self) -> float:
@@ -787,9 +787,9 @@ class GuestJob(LocalJob, eq=False, kw_only=True):
         return self.request if self.here is None else Request.of(self.here)
 
     @property
-    def returned(self) -> bool:
-        """It stands behind all that came before it."""
-        return False
+    def place(self) -> None:
+        """None: it is new in the queue here."""
+        return
 
     @property
     def came(self) -> float:

@@ -491,7 +491,7 @@ class StateTables:
             job.reason = ""
         self._comes(job)
         self._goes_behind(job, record.time)
-        if job.returned:
+        if job.sent_home:
             self._takes_its_place(job)
         job.kept_time = record.time
         job.put = 0

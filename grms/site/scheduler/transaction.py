@@ -61,8 +61,7 @@ class Transaction:
                 partner=partner,
                 since=job.kept_time,
                 preemptible=job.preemptible,
-                came=job.came,
-                returned=job.returned,
+                place=job.place,
             )
         )
 

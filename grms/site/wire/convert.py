@@ -880,15 +880,13 @@ def lrms_job(
     user: str = "",
     partner: str = "",
     preemptible: bool = False,
-    came: float = math.inf,
-    returned: bool = False,
+    place: float | None = None,
     contents: Callable[[int, JobFile], Path] | None = None,
 ) -> LrmsJob:
     """Returns a job as the port defines it.
 
     The payload is a serialized `JobRequest` with only the program. `user` is empty for a partner's job, `partner` for
-    a local user's; `preemptible`: the batch system may end it for another job; `came` and `returned` are as `LrmsJob` has
-    them; `contents` returns where an input file
+    a local user's; `preemptible`: the batch system may end it for another job; `place` is that of `LrmsJob`; `contents` returns where an input file
     is, by its number and description.
 
     Raises:
@@ -938,8 +936,7 @@ def lrms_job(
         home=home,
         request=request.needs,
         preemptible=preemptible,
-        came=came,
-        returned=returned,
+        place=place,
     )
 
 

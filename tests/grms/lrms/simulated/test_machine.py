@@ -545,13 +545,12 @@ def test_what_a_job_names_is_no_matter_of_a_machine_of_processors() -> None:
 def test_a_job_that_was_away_stands_where_it_would_have_stood(discipline: str) -> None:
     """Before those that came later, whatever comes first into the queue; a width that does not fit is refused."""
     lrms = lrms_of(4, discipline)
-    runs = replace(run_of("runs", 4, 100.0), came=0.0)
-    lrms.submit(runs, 0.0)
+    lrms.submit(run_of("runs", 4, 100.0), 0.0)
     for name, came in (("first", 1.0), ("third", 5.0), ("fourth", 6.0)):
-        lrms.submit(replace(run_of(name, 4, 10.0), came=came), came)
-    away = replace(run_of("second", 4, 10.0), came=3.0, returned=True)
+        lrms.submit(run_of(name, 4, 10.0), came)
+    away = replace(run_of("second", 4, 10.0), place=3.0)
     lrms.submit(away, 20.0)
-    lrms.submit(replace(away, key="last", came=7.0), 21.0)
+    lrms.submit(replace(away, key="last", place=7.0), 21.0)
     assert lrms.load_at(21.0).waiting == 20
     with pytest.raises(LrmsRefusedError):
         lrms.submit(replace(away, key="wide", processors=5), 22.0)
@@ -568,14 +567,15 @@ def test_a_queue_that_jobs_return_to_is_served_by_their_submissions(
 ) -> None:
     """First come, first served goes by when they first came."""
     lrms = lrms_of(4)
-    lrms.submit(replace(run_of("runs", 4, 200.0), came=0.0), 0.0)
+    lrms.submit(run_of("runs", 4, 200.0), 0.0)
     events = sorted(
         (float(came + away_s * returned), number, float(came), returned)
         for number, (came, returned) in enumerate(jobs)
     )
     expected: list[tuple[float, str]] = []
     for now, number, came, returned in events:
-        lrms.submit(replace(run_of(f"{number}", 4, 1.0), came=came, returned=returned), now)
+        job = replace(run_of(f"{number}", 4, 1.0), place=came if returned else None)
+        lrms.submit(job, now)
         place = len(expected)
         if returned:
             place = next((at for at, each in enumerate(expected) if each[0] > came), place)

@@ -158,7 +158,9 @@ PROGRESS = "where a job one has delegated stands"
 USAGE = "what a job one has delegated has used"
 LEFT = "the files that a job one has delegated has left"
 CLOCK = "the clock of a replay"
-RERUN = "whether a job may be run again from its start"
+RERUN = "whether a job may be run again"
+LEFT_OF_IT = "how often such a job writes its state, and what is left of its requested time where it goes on from it"
+STATE = "of a job that was ended for another one: how long it had run when it last wrote its state, and the files of that"
 STILL_THERE = "whether the home site has the job still"
 
 NEVER_FILLED = {
@@ -195,6 +197,8 @@ MAY_CROSS = {
     "OfferRequest.replay_time_s": CLOCK,
     "OfferRequest.reserve": STILL_THERE,
     "OfferRequest.rerun": RERUN,
+    "OfferRequest.checkpoint_s": LEFT_OF_IT,
+    "OfferRequest.left_s": LEFT_OF_IT,
     "JobRequest.processors": REQUEST,
     "JobRequest.requested_time_s": REQUEST,
     "JobRequest.needs": REQUEST,
@@ -235,6 +239,9 @@ MAY_CROSS = {
     "Program.outputs": PROGRAM,
     "Program.merged": PROGRAM,
     "Program.truncated": PROGRAM,
+    "Program.checkpoint": PROGRAM,
+    "Checkpoint.every_s": PROGRAM,
+    "Checkpoint.files": PROGRAM,
     "Program.inputs": PROGRAM,
     "InputFile.name": PROGRAM,
     "InputFile.size_bytes": PROGRAM,
@@ -268,6 +275,7 @@ MAY_CROSS = {
     "Completion.run_time_s": END,
     "Completion.exit_code": END,
     "Completion.outcome_text": END,
+    "Completion.kept_s": STATE,
     "Completion.signal": END,
     "ReportRequest.site": NAME,
     "ReportRequest.completions": END,
@@ -300,8 +308,10 @@ MAY_CROSS = {
     "GuestUsage.signal": USAGE,
     "ListGuestResultsRequest.site": NAME,
     "ListGuestResultsRequest.offer": NUMBER,
+    "ListGuestResultsRequest.checkpoint": STATE,
     "FetchGuestResultRequest.site": NAME,
     "FetchGuestResultRequest.offer": NUMBER,
+    "FetchGuestResultRequest.checkpoint": STATE,
     "FetchGuestResultRequest.name": LEFT,
     "FetchGuestResultRequest.offset_bytes": LEFT,
     "ReadGuestOutputRequest.site": NAME,
@@ -312,6 +322,7 @@ MAY_CROSS = {
     "ReadGuestOutputResponse.offset_bytes": PRINTED,
     "DropGuestResultsRequest.site": NAME,
     "DropGuestResultsRequest.offer": NUMBER,
+    "DropGuestResultsRequest.checkpoint": STATE,
     "DropGuestResultsRequest.files": LEFT,
     "ResultList.files": LEFT,
     "ResultList.complete": LEFT,

@@ -129,6 +129,7 @@ class JobSite:
 
     async def _submit(self, key: str, order: Order) -> Job:
         name, program = order.name[:NAME_MAX], order.program
+        writes = None if program is None else program.checkpoint
         try:
             if program is None:
                 return await self._client.submit(
@@ -147,6 +148,8 @@ class JobSite:
                 inputs={each.name: each.path for each in order.inputs},
                 name=name,
                 key=key,
+                checkpoint_s=None if writes is None else writes.every,
+                checkpoint_files=() if writes is None else writes.files,
             )
         except SiteError as error:
             if error.code in _REFUSALS and error.field != "inputs":

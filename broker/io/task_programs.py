@@ -7,9 +7,9 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
 
-from broker.model.program import URLS, Input, Program, Rerun
+from broker.model.program import URLS, Checkpoint, Input, Program, Rerun
 from grms.daemon.config_base import Model, wrong
-from lrms_sim.util.messages import shown
+from lrms_sim.util.messages import duration_of, shown
 from lrms_sim.workload.request_words import gpus_of, licence_of, memory_of, nodes_of
 from lrms_sim.workload.requests import Request
 
@@ -30,6 +30,13 @@ def _command(value: object) -> object:
 
 def _nodes(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _seconds(value: object) -> object:
+    seconds = duration_of(value) if isinstance(value, str) else value
+    if seconds is None:
+        raise wrong(f"is {shown(value)}; it must be a time, such as 90, 15min or 1h")
+    return seconds
 
 
 class Resources(Model):
@@ -80,6 +87,13 @@ class RerunTable(Model):
     outcomes: list[str] = Field(default_factory=list)
 
 
+class CheckpointTable(Model):
+    """How a program goes on where a site has ended it for another job."""
+
+    every: Annotated[float, BeforeValidator(_seconds)]
+    files: list[Name]
+
+
 class InputTable(Model):
     """Where a file comes from: from a file here, or from a task."""
 
@@ -117,6 +131,7 @@ class ProgramTable(Model):
     inputs: list[Source] | dict[Name, Source] = Field(default_factory=list)
     outputs: list[Name] = Field(default_factory=list)
     rerun: RerunTable | None = None
+    checkpoint: CheckpointTable | None = None
 
 
 KEYS: Final = frozenset(ProgramTable.model_fields)
@@ -148,7 +163,7 @@ def program_of(
     if table.arguments and table.script is None:
         raise ValueError("arguments go with script; a command has its own")
     resources = table.resources or Resources()
-    rerun = table.rerun
+    rerun, writes = table.rerun, table.checkpoint
     words = table.arguments
     script = ""
     if isinstance(table.command, list):
@@ -167,6 +182,7 @@ def program_of(
         request=resources.request(table.image, table.limit),
         outputs=table.outputs,
         rerun=None if rerun is None else _rerun(rerun),
+        checkpoint=None if writes is None else Checkpoint(writes.every, tuple(writes.files)),
     )
     return replace(made, inputs=inputs).limited(work)
 

@@ -3,6 +3,7 @@
 The estimate of its time is the task's work; the time after which it is killed is the wall time of its request.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, Self
@@ -139,6 +140,28 @@ class Rerun:
 
 
 @dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A program writes its state, and goes on from it where the variable `HANSE_RESTART_COUNT` is above 0.
+
+    Attributes:
+        every: at least so often, seconds, at least 1.
+        files: in which it does, as names, folders and patterns.
+
+    Raises:
+        ValueError: they are none.
+    """
+
+    every: float
+    files: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not 1.0 <= self.every < math.inf:
+            raise ValueError(f"checkpoint: every is {self.every:g}; it must be at least 1 s")
+        if not check_wanted(self.files).declared:
+            raise ValueError("checkpoint: files are missing, in which it writes its state")
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """What one task runs.
 
@@ -151,6 +174,7 @@ class Program:
         inputs: files in its folder before it begins.
         outputs: files that it leaves in its folder: without one of them it has failed.
         rerun: when it is run again.
+        checkpoint: how it goes on where a site has ended it for another job; `None` from its start.
 
     Raises:
         ValueError: it could run nowhere; the text says why.
@@ -164,8 +188,13 @@ class Program:
     inputs: tuple[Input, ...] = ()
     outputs: tuple[str, ...] = ()
     rerun: Rerun = Rerun()
+    checkpoint: Checkpoint | None = None
 
     def __post_init__(self) -> None:
+        limit = self.request.wall_time
+        if self.checkpoint is not None and limit is not None and self.checkpoint.every > limit:
+            text = f"checkpoint: every is {self.checkpoint.every:g}, after the limit of {limit:g} s"
+            raise ValueError(text)
         self._check_script()
         self._check_words()
         if patterns := check_wanted(self.outputs).patterns:
@@ -213,6 +242,7 @@ class Program:
         inputs: Mapping[str, str | HasPath | tuple[str, str]] | None = None,
         outputs: Iterable[str] = (),
         rerun: Rerun | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> Self:
         """Returns the program of a task.
 
@@ -226,6 +256,7 @@ class Program:
             inputs: by their names in its folder: paths of files here, or task and output of a predecessor.
             outputs: files that it has to leave.
             rerun: when it is run again; never by default.
+            checkpoint: how it goes on where a site has ended it for another job; from its start by default.
 
         Raises:
             ValueError: it could run nowhere, or there is neither command nor script.
@@ -242,6 +273,7 @@ class Program:
             tuple(_input(name, source) for name, source in (inputs or {}).items()),
             tuple(outputs),
             rerun or Rerun(),
+            checkpoint,
         )
 
     def limited(self, work: float) -> "Program":

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
-from broker.model.program import RERUN_OUTCOMES, Input, Program, Rerun
+from broker.model.program import RERUN_OUTCOMES, Checkpoint, Input, Program, Rerun
 from broker.model.workflow import WORK_MAX
 from broker.v1 import workflow_pb2
 from grms.daemon.job_needs import read_needs, write_needs
@@ -46,6 +46,7 @@ def read_program(task: workflow_pb2.TaskSpec) -> Program | None:
         (*_contents(program.inputs), *_outputs(task.task_outputs)),
         tuple(program.outputs),
         _read_rerun(task.rerun) if task.HasField("rerun") else Rerun(),
+        _read_checkpoint(program.checkpoint) if program.HasField("checkpoint") else None,
     )
     return read.limited(task.work_s)
 
@@ -71,6 +72,10 @@ def _read_rerun(message: workflow_pb2.Rerun) -> Rerun:
     return Rerun(message.runs, tuple(message.exit_codes), tuple(words))
 
 
+def _read_checkpoint(message: request_pb2.Checkpoint) -> Checkpoint:
+    return Checkpoint(message.every_s, tuple(message.files))
+
+
 def write_program(task: workflow_pb2.TaskSpec, program: Program) -> None:
     """Writes what a task runs into its message; files here have been handed over before.
 
@@ -91,6 +96,9 @@ def write_program(task: workflow_pb2.TaskSpec, program: Program) -> None:
     if program.request != Request(wall_time=program.request.wall_time):
         task.needs.CopyFrom(write_needs(program.request))
     task.limit_s = program.request.wall_time or 0.0
+    if program.checkpoint is not None:
+        task.program.checkpoint.every_s = program.checkpoint.every
+        task.program.checkpoint.files.extend(program.checkpoint.files)
     rerun = program.rerun
     if rerun != Rerun():
         task.rerun.runs = rerun.runs

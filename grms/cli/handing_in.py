@@ -107,11 +107,18 @@ def checked(wanted: dict[str, Any], nowhere: Callable[[str], None] | None) -> It
         UnfitError: no site could take such a job.
     """
     from grms.client.errors import SiteError  # noqa: PLC0415  # see the module's docstring
-    from grms.client.submission import check_values  # noqa: PLC0415  # see the module's docstring
+    from grms.client.submission import check_checkpoint, check_values  # noqa: PLC0415  # see the module's docstring
 
     names = ("processors", "script", "run_time_s", "key", "array", "dependency")
     try:
         check_values(**{name: wanted[name] for name in names})
+        check_checkpoint(
+            wanted.get("checkpoint_s"),
+            wanted.get("checkpoint_files", ()),
+            limit_s=wanted["requested_time_s"],
+            runs=wanted["script"] is not None or bool(wanted.get("shared")),
+            needs=wanted["needs"],
+        )
         wanted["key"] = wanted["key"] or os.urandom(16).hex()
         yield
     except ValueError as error:

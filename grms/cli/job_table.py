@@ -40,7 +40,8 @@ def lines(width: int, job: "Job", *others: "Job", users: bool = False) -> Iterat
     In a narrow terminal what is said in words has lines of its own, with the user if there are several `users`.
     """
     shown = _name(job, others)
-    said = "; ".join(filter(None, (printable(job.reason), place_words(job), home_words(job))))
+    lost = f"sent home {lost_words(job)}" if job.sent_home else ""
+    said = "; ".join(filter(None, (printable(job.reason), place_words(job), lost)))
     started = _time(job.start_time_s)
     cost = _NONE if job.cost is None else f"{job.cost / 3600:,.1f}"
     if width < WIDE:
@@ -146,9 +147,11 @@ def home_words(job: "Job") -> str:
 
 
 def lost_words(job: "Job") -> str:
-    """Returns the same with how long it had run there for nothing."""
+    """Returns the same with how long it had run there for nothing, and what is kept of it."""
     return "; ".join(
-        f"by {printable(each.site)}{_times(each.times)}, {duration(each.lost_s)} lost"
+        f"by {printable(each.site)}{_times(each.times)}"
+        f"{f', {duration(each.kept_s)} kept' if each.kept_s else ''}, {duration(each.lost_s)} lost"
+        f"{f', not kept: {printable(each.problem)}' if each.problem else ''}"
         for each in job.sent_home
     )
 

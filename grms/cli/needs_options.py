@@ -12,7 +12,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 NAMES: Final = (
     *("nodes", "cores_per_task", "tasks_per_node", "memory", "gpus", "features", "exclusive"),
-    *("licences", "image", "partition", "account", "qos", "modules"),
+    *("licences", "image", "partition", "account", "qos", "modules", "signal", "requeue"),
 )
 """Parameters of a command that has these options."""
 
@@ -48,6 +48,17 @@ def needs_options(command: F) -> F:
             click.option("--partition", default="", metavar="NAME[,NAME]"),
             click.option("--account", default="", metavar="NAME"),
             click.option("--qos", default="", metavar="NAME"),
+            click.option(
+                "--signal",
+                default="",
+                metavar="[B:]SIGNAL[@SECONDS]",
+                help="Sent to it before its time is over, such as USR1@120; B: to the script alone.",
+            ),
+            click.option(
+                "--requeue/--no-requeue",
+                default=None,
+                help="Whether it may be run again, from its start or its --checkpoint.",
+            ),
         )
     ):
         command = option(command)
@@ -60,7 +71,9 @@ def needs_of(processors: int, requested_time_s: float, values: dict[str, Any]) -
     Raises:
         click.BadParameter: an option cannot be read, or they contradict each other.
     """
-    given = {name: values[name] for name in NAMES if values.get(name)}
+    given = {name: values[name] for name in NAMES if values.get(name) or values.get(name) is False}
+    if given.get("exclusive") is False:
+        del given["exclusive"]
     if not given:
         return None
     from dataclasses import replace  # noqa: PLC0415  # most jobs ask for nothing else, and are to be submitted fast
@@ -97,9 +110,14 @@ def _said(name: str, value: Any) -> dict[str, Any]:
                 return {name: request_words.memory_of(value)}
             case "gpus":
                 return {name: request_words.gpus_of(value)}
+            case "signal":
+                from grms.lrms.slurm.slurm_request import read_signal  # noqa: PLC0415  # same
+
+                signal, before_s = read_signal(value)
+                return {"signal": signal, "signal_before": before_s}
             case "licences":
                 return {name: tuple(map(request_words.licence_of, value))}
-    except RequestError as error:
+    except (RequestError, ValueError) as error:
         option = name.removesuffix("s") if name == "licences" else name
         raise click.BadParameter(str(error), param_hint=f"'--{option}'") from error
     return {name: value}

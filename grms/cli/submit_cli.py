@@ -22,7 +22,7 @@ from grms.cli.job_table import job_words
 from grms.cli.needs_options import NAMES, needs_of, needs_options
 from grms.cli.site_connection import client_of, site_option
 from grms.daemon.timeout_option import timeout_option
-from lrms_sim.util.messages import printable
+from lrms_sim.util.messages import duration_of, printable
 
 if TYPE_CHECKING:
     from grms.cli.slurm_jobs import SlurmJob, StaysHomeError
@@ -37,6 +37,8 @@ OWN: Final = {
     "--key": True,
     "--without": True,
     "--at": True,
+    "--checkpoint": True,
+    "--checkpoint-file": True,
     "--home-only": False,
     "--shared": False,
     "--wait": False,
@@ -59,7 +61,9 @@ _DEPENDENCY_HELP: Final = (
     "It waits for other jobs, elements or arrays of yours at this site: afterok:JOB[:JOB…], afterany, afternotok, "
     "aftercorr (element by element), singleton (those of its name); several with commas."
 )
-_OF_SCRIPTS: Final = ("outputs", "inputs", "output", "error", "open_mode")
+_OF_SCRIPTS: Final = (
+    *("outputs", "inputs", "output", "error", "open_mode", "checkpoint", "checkpoint_files"),
+)
 
 
 class _Submit(click.Command):
@@ -203,6 +207,21 @@ def _standard_input() -> bytes:
     default=None,
     help="append: it is added to a file of that name that is there; truncate: where the job runs anew it begins anew.",
 )
+@click.option(
+    "--checkpoint",
+    "checkpoint",
+    default="",
+    metavar="DURATION",
+    help="It writes its state so often at least (1h, 15min), in the files of --checkpoint-file, and goes on from them where "
+    "HANSE_RESTART_COUNT is above 0: so a partner may end it for a job of its own.",
+)
+@click.option(
+    "--checkpoint-file",
+    "checkpoint_files",
+    multiple=True,
+    metavar="FILE",
+    help="A file, a folder or a pattern ('state*') of that state, in its folder. May come several times.",
+)
 @click.option("--key", help="The same key is the same job.  [default: a new one]")
 @click.option(
     "--without",
@@ -281,7 +300,7 @@ def submit(
     asked_for = environment or arguments or in_place
     asked_for = asked_for or any(wanted[name] for name in _OF_SCRIPTS)
     if script is None and asked_for:
-        text = "arguments, --env, --input, --result, --shared, --output, --error and --open-mode go with --script"
+        text = "arguments, --env, --input, --result, --shared, --output, --error, --open-mode and --checkpoint go with --script"
         raise click.UsageError(text)
     if slurm is None and script is not None:
         text = None if in_place else _script(script)
@@ -290,7 +309,7 @@ def submit(
     _check_text(wanted)
     if in_place and script is not None:
         wanted |= _shared(script, wanted["inputs"], wanted["outputs"])
-    wanted |= {"script": text}
+    wanted |= {"script": text, "checkpoint_s": _checkpoint_s(wanted.pop("checkpoint"))}
     if test_only:
         _preview(socket, timeout_s, wanted, nowhere=nowhere)
         return
@@ -352,6 +371,18 @@ def _check_text(wanted: Mapping[str, Any]) -> None:
             raise click.UsageError(f"{shown} is not UTF-8") from error
 
 
+def _checkpoint_s(text: str) -> float | None:
+    if not text:
+        return None
+    seconds = duration_of(text)
+    if seconds is None:
+        raise click.BadParameter(
+            f"{printable(text)} is no duration, such as 90s, 15min or 1h",
+            param_hint="'--checkpoint'",
+        )
+    return seconds
+
+
 def _environment(words: tuple[str, ...]) -> dict[str, str]:
     found = {}
     for word in words:
@@ -410,6 +441,7 @@ def _stay(stays: "StaysHomeError", given: Mapping[str, Any]) -> None:
         click.echo(f"it stays at home{line}", err=True)
     named = {"inputs": "input", "outputs": "result", "key": "key", "in_place": "shared"}
     named |= {"environment": "env", "sites": "at"}
+    named |= {"checkpoint": "checkpoint", "checkpoint_files": "checkpoint-file"}
     asked = [f"--{word}" for name, word in named.items() if given[name]]
     asked += ["--dependency"] if stays.dependency else []
     if asked:

@@ -62,14 +62,21 @@ class ArrayCounts:
 
 @dataclass(frozen=True, slots=True)
 class SentHome:
-    """A partner has ended a job for other ones; it ran there for nothing.
+    """A partner has ended a job for other ones.
 
-    `times` is how often, `lost_s` how long in all, by the partner's clock, seconds.
+    Attributes:
+        site: the partner.
+        times: how often.
+        lost_s: how long it ran there for nothing in all, by the partner's clock, seconds.
+        kept_s: how long it ran there in all until it wrote the state from which it goes on, likewise.
+        problem: why it does not go on from the state that it wrote there the last time; empty if it does, or writes none.
     """
 
     site: str
     times: int
     lost_s: float
+    kept_s: float = 0.0
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +309,10 @@ def read_job(message: job_pb2.Job) -> Job:
         cost=_optional(message, "cost"),
         account=request.needs.account,
         sites=tuple(message.sites),
-        sent_home=tuple(SentHome(one.site, one.times, one.lost_s) for one in message.sent_home),
+        sent_home=tuple(
+            SentHome(one.site, one.times, one.lost_s, one.kept_s, one.problem)
+            for one in message.sent_home
+        ),
     )
 
 

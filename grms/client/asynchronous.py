@@ -90,6 +90,8 @@ class Client:
         merged: bool | None = None,
         sites: Sequence[str] = (),
         home_only: bool = False,
+        checkpoint_s: float | None = None,
+        checkpoint_files: Sequence[str] = (),
     ) -> Job:
         """Submits a job. When this returns, the site will run it exactly once.
 
@@ -126,6 +128,9 @@ class Client:
             sites: that may run it, partners or the site itself by their names; by default any. Which of them is
                 asked first is the site's own decision; if none takes it, it waits.
             home_only: the site itself runs it, whatever its policies say.
+            checkpoint_s: it writes its state so often at least, seconds, and goes on from it where the variable
+                `HANSE_RESTART_COUNT` is above 0: then it may be ended at a partner, and run again.
+            checkpoint_files: the files of that state in its folder, as names, folders and patterns.
 
         Raises:
             ValueError: no site could accept such a job.
@@ -156,6 +161,8 @@ class Client:
             merged=merged,
             sites=sites,
             home_only=home_only,
+            checkpoint_s=checkpoint_s,
+            checkpoint_files=checkpoint_files,
         )
         if request.request.HasField("program"):
             check_inputs(inputs or {})

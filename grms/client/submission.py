@@ -46,6 +46,8 @@ def submit_request(
     merged: bool | None = None,
     sites: Sequence[str] = (),
     home_only: bool = False,
+    checkpoint_s: float | None = None,
+    checkpoint_files: Sequence[str] = (),
 ) -> "job_pb2.SubmitRequest":
     """Returns the request for a job without input files, described as in `grms.client.Client.submit`.
 
@@ -99,6 +101,7 @@ def submit_request(
             request.request.home.folder = home.folder
             request.request.home.environment.extend(home.environment)
             request.request.home.options.extend(home.options)
+    _write_checkpoint(request, checkpoint_s, checkpoint_files, needs)
     return request
 
 
@@ -126,6 +129,53 @@ def _declare(
         streams = request.request.streams
         streams.output, streams.error = output, error
         streams.append = open_mode == "append"
+
+
+def _write_checkpoint(
+    request: "job_pb2.SubmitRequest",
+    every_s: float | None,
+    files: Sequence[str],
+    needs: "Request | None",
+) -> None:
+    wanted = request.request
+    runs, limit_s = wanted.HasField("program"), wanted.requested_time_s
+    if check_checkpoint(every_s, files, limit_s=limit_s, runs=runs, needs=needs):
+        assert every_s is not None
+        wanted.program.checkpoint.every_s = every_s
+        wanted.program.checkpoint.files.extend(files)
+
+
+def check_checkpoint(
+    every_s: float | None,
+    files: Sequence[str],
+    *,
+    limit_s: float,
+    runs: bool,
+    needs: "Request | None" = None,
+) -> bool:
+    """Returns whether a job writes its state, so often and into those files; `runs`: it has a script.
+
+    `limit_s` is its requested time, seconds.
+
+    Raises:
+        ValueError: no site could accept such a job.
+    """
+    if every_s is None and not files:
+        return False
+    from grms.daemon.wanted_files import check_wanted  # noqa: PLC0415  # see the module's docstring
+
+    if not runs:
+        raise ValueError("checkpoint_s and checkpoint_files are for a job with a script")
+    if every_s is None or not files:
+        raise ValueError("checkpoint_s and checkpoint_files go together: how often, which files")
+    if not 1.0 <= every_s <= limit_s:
+        text = f"checkpoint_s is {every_s:g}; it must be from 1 s to the requested time"
+        raise ValueError(f"{text}, {limit_s:g} s")
+    if needs is not None and needs.requeue is False:
+        text = "the job must not run a second time (no-requeue), and so has no checkpoint"
+        raise ValueError(text)
+    check_wanted(files)
+    return True
 
 
 def _size(

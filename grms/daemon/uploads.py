@@ -153,6 +153,17 @@ class Uploads:
         held = self._held[user] = _Held(files, size, time.monotonic() + COUNTED_S)
         return held
 
+    async def no_room_for(self, user: str, files: int, size: int) -> str:
+        """Returns why so many more files, of so many bytes, are not kept for a user's jobs; empty if they are."""
+        held = await asyncio.to_thread(self._count, user)
+        if held.size + size > self._bytes_held:
+            return f"{held.size} bytes of this user's are here; at most {self._bytes_held} are kept"
+        if held.files + files > self._files_held:
+            return (
+                f"{held.files} files of this user's are here; at most {self._files_held} are kept"
+            )
+        return ""
+
     async def lacking(self, user: str, files: tuple[JobFile, ...]) -> str:
         """Returns which of these files a user has not handed over, in words; empty for none."""
         if not files:

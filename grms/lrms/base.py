@@ -24,7 +24,7 @@ Moments are seconds of the site's clock, which under a real batch system is the 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from grms.daemon.job_files import JobFile
 from grms.daemon.shared_folders import SharedFile
@@ -108,6 +108,10 @@ class LrmsPhase(QuickEnum):
     UNKNOWN = "unknown"
 
 
+RESTARTS: Final = "HANSE_RESTART_COUNT"
+"""Variable of a job that goes on from its state: how often it has begun before."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobInput:
     """An input file in a job's folder.
@@ -130,6 +134,7 @@ class Program:
         environment: variables in addition to those set by the LRMS.
         outputs: files in its folder that its user wants.
         shared: files used in place; one of them may be the script, whose text is then empty.
+        checkpoint: files in its folder in which it writes its state, from which a later run goes on; empty if it does not.
         merged: standard error goes where standard output goes.
         truncated: a further run begins its output anew, instead of adding to it.
     """
@@ -142,6 +147,7 @@ class Program:
     shared: tuple[SharedFile, ...] = ()
     merged: bool = False
     truncated: bool = False
+    checkpoint: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +186,9 @@ class LrmsJob:
             processors alone. What its `home` says in options of its own goes first.
         preemptible: a guest that may be ended for another job (PREEMPTED), as its home site runs it again. An adapter
             that cannot have that runs it as any other; of a job without it no adapter has the LRMS do that.
+        place: of a local job, since when it waits for a place to run, seconds, if it comes back to its queue; `None`
+            for a new one. A simulated machine puts it where it would stand since then; an adapter whose LRMS has no such
+            place puts it behind all others.
     """
 
     key: str
@@ -195,6 +204,7 @@ class LrmsJob:
     home: HomeRun | None = None
     request: Request | None = None
     preemptible: bool = False
+    place: float | None = None
 
     @property
     def once(self) -> bool:
@@ -212,6 +222,8 @@ class LrmsEnd:
         exit_code: of its script; `None` if there is none, or it is unknown.
         signal: that ended it; `None` if there was none, or it is unknown.
         reason: for people, in the words of the LRMS; may be empty.
+        kept: of a job that was ended for another one: how long it had run when it last wrote its state, seconds; 0 if it
+            has written none, or is not followed by files.
     """
 
     outcome: Outcome
@@ -220,6 +232,7 @@ class LrmsEnd:
     exit_code: int | None = None
     signal: int | None = None
     reason: str = ""
+    kept: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,6 +108,9 @@ LAUNCH_ONCE: Final = _FIRST + _FENCE + _LAUNCH
 """The same for a job that may not run twice."""
 
 _LINE = re.compile(r"(\d+)(?: (\d+))?")
+KEPT_LEAST_S: Final = 0.001
+"""What is kept at least of a job that has written its state, seconds."""
+
 KILLED: Final = frozenset((128 + 9, 128 + 15))
 """Exit codes of a shell whose last command was ended by SIGKILL or SIGTERM."""
 
@@ -252,6 +255,18 @@ def as_evicted(end: LrmsEnd) -> LrmsEnd:
     if end.outcome is not Outcome.CANCELLED:
         return end
     return replace(end, outcome=Outcome.PREEMPTED, reason="this site has ended it for another job")
+
+
+def with_kept(end: LrmsEnd, start_time: float | None, written_at: float | None) -> LrmsEnd:
+    """Returns the end of a job with how long it had run when it last wrote its state, if it was ended for another one.
+
+    `start_time` is when it has started, `written_at` when it wrote, seconds; `None` if unknown, or never.
+    """
+    if end.outcome is not Outcome.PREEMPTED or written_at is None:
+        return end
+    began = end.end_time - end.run_time if start_time is None else start_time
+    # What was written within its first second is something, too; the clocks may differ.
+    return replace(end, kept=min(max(written_at - began, KEPT_LEAST_S), end.run_time))
 
 
 def ended_itself(script: ScriptEnd, at: float) -> LrmsEnd:

@@ -1,9 +1,9 @@
 """Results of jobs, for an LRMS that gives each a folder of its own."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 from grms.daemon.file_names import STREAMS
 from grms.daemon.wanted_files import WantedFiles
@@ -14,17 +14,23 @@ class JobFolder:
     """The folder in which a job runs or has run, what it declares besides its streams, and its inputs.
 
     Readers must not follow links: the job could write here. `given` are the inputs as they were, each with its
-    `word_of`.
+    `word_of`; `checkpoint` are the files in which it writes its state.
     """
 
     path: Path
     wanted: WantedFiles = field(default_factory=WantedFiles)
     given: Mapping[str, str] = field(default_factory=dict)
+    checkpoint: WantedFiles = field(default_factory=WantedFiles)
+    streams: tuple[str, ...] = STREAMS
 
     @property
     def names(self) -> tuple[str, ...]:
         """The streams, and the declared names."""
-        return (*STREAMS, *self.wanted.names)
+        return (*self.streams, *self.wanted.names)
+
+    def state(self) -> Self:
+        """Returns the folder with the files of the job's state in place of what it declares, as they are."""
+        return replace(self, wanted=self.checkpoint, given={}, streams=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +56,10 @@ class JobFolders(Protocol):
     def changed(self, key: str) -> float:
         """Returns when a job's folder last changed, seconds since 1970."""
 
-    def clear(self, key: str, copied: Collection[str]) -> Remains:
+    def clear(self, key: str, copied: Collection[str], *, rest: bool = False) -> Remains:
         """Deletes outputs of a job that have been copied elsewhere; its presence is remembered.
 
-        `copied` are names of files.
+        `copied` are names of files; `rest`: nothing else is wanted, and goes, too.
 
         Returns:
             What remains uncopied; if nothing does, the rest of the folder is deleted as well.

@@ -44,6 +44,7 @@ class Wish:
         after: kinds of dependencies and the payloads of other submissions at the same site.
         elements: of an array, which is a submission and no job; the wishes of its elements are made of it.
         index: of an element.
+        checkpoint: it writes its state so often at least, seconds; 0 if it does not.
     """
 
     home: str
@@ -57,6 +58,7 @@ class Wish:
     after: tuple[tuple[str, bytes], ...] = ()
     elements: ArraySpec | None = None
     index: int = -1
+    checkpoint: float = 0.0
 
 
 @dataclass(slots=True)
@@ -147,6 +149,7 @@ class Users:
                     dependencies=dependencies,
                     elements=wish.elements,
                     part=lambda _, index: b" [%d]" % index,
+                    checkpoint=wish.checkpoint,
                 ),
                 reply,
             )

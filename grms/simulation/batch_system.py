@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 from grms.simulation.clock import ManualClock
 from grms.site.model.jobs import Load, Request
@@ -22,6 +23,9 @@ class FakeLrmsJob:
         lost: the batch system has forgotten it; it never ran.
         by_others: somebody else has cancelled it.
         preemptible: it may be ended for another job.
+        done: how long it had run elsewhere when it wrote the state that it goes on from, seconds.
+        written: how long it has run here when it last wrote its state, seconds; 0 if it has not.
+        dropped: that state is not there any more.
         copy: an earlier submission of a job that has ended, and has been forgotten; it came late, and is held.
         let_go: it was cancelled as it waited, by whoever wanted no more than that.
         told_to_leave: how often the batch system was to be told to let it go.
@@ -40,12 +44,22 @@ class FakeLrmsJob:
     lost: bool = False
     by_others: bool = False
     preemptible: bool = False
+    done: float = 0.0
+    written: float = 0.0
+    dropped: bool = False
     copy: bool = False
     let_go: bool = False
     runs: int = 0
     told_to_leave: int = 0
     unanswered: bool = False
     kept: bool = False
+
+
+GOES_ON: Final = b"\0"
+"""Between what a job runs and how long it had run before, where it goes on from its state."""
+
+LEFT_LEAST_S: Final = 0.001
+"""So long a job runs at least that goes on from its state, seconds."""
 
 
 @dataclass(slots=True)
@@ -106,8 +120,15 @@ class FakeLrms:
             raise ValueError(f"{key} was submitted before")
         if request.processors > self.processors:
             raise ValueError(f"{key} needs {request.processors} of {self.processors} processors")
+        payload, _, done = payload.partition(GOES_ON)
         job = self.jobs[key] = FakeLrmsJob(
-            key, request, payload, self.clock.now, held=held, preemptible=preemptible
+            key,
+            request,
+            payload,
+            self.clock.now,
+            held=held,
+            preemptible=preemptible,
+            done=float(done or 0.0),
         )
         self.history.append(job)
         self._waiting.append(job)
@@ -131,11 +152,12 @@ class FakeLrms:
         self._end(job, Outcome.CANCELLED)
         return True
 
-    def preempt(self, key: str) -> None:
-        """Ends a job that runs and that may be ended for another one."""
+    def preempt(self, key: str, kept: float = 0.0) -> None:
+        """Ends a job that runs and that may be ended for another one; it has written that share of its state."""
         job = self.jobs[key]
         assert job.preemptible
         assert job.start_time is not None
+        job.written = kept * (self.clock.now - job.start_time)
         self.free += job.request.processors
         self._end(job, Outcome.PREEMPTED)
 
@@ -183,7 +205,8 @@ class FakeLrms:
             self.free -= job.request.processors
             job.start_time = self.clock.now
             job.runs += 1
-            self.clock.after(self.run_time(job.payload), self._complete, job, job.runs)
+            left = max(LEFT_LEAST_S, self.run_time(job.payload) - job.done)
+            self.clock.after(left, self._complete, job, job.runs)
             if self.listener is not None:
                 self.listener(job)
 

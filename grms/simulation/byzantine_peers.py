@@ -180,7 +180,8 @@ class HoardsPlaces(SimulatedSite):
 class SendsHome(SimulatedSite):
     """Says of partners' jobs that they were ended for other ones: soon after their start, of each several times.
 
-    It says so of jobs that must run to their end as well, and of offers that it never got.
+    It says so of jobs that must run to their end as well, and of offers that it never got; and that all of their work is kept,
+    of which it has nothing.
     """
 
     def _lrms_submit(self, command: LrmsSubmit) -> None:
@@ -192,7 +193,8 @@ class SendsHome(SimulatedSite):
 
         def over() -> None:
             if self._life == life:
-                end = base.LrmsEnd(Outcome.PREEMPTED, self.now, self.now - start)
+                ran = self.now - start
+                end = base.LrmsEnd(Outcome.PREEMPTED, self.now, ran, kept=ran)
                 self.lrms_told(base.Ended(key, end))
 
         for news in (base.Accepted(key), base.Started(key, start)):

@@ -71,6 +71,7 @@ from grms.simulation.preemption import (
     Preemptions,
     RerunChecker,
     asked_by_user,
+    checkpoint_of_user,
     draw_returns,
 )
 from grms.simulation.promises import PromiseCheckers, drawn_constraints
@@ -342,6 +343,7 @@ class Trial:
             )
             if returns is not None:
                 wish.request = asked_by_user(returns, wish.request)
+                wish.checkpoint = checkpoint_of_user(returns, wish.request)
             self._users.want(f"{home} {number}".encode(), wish)
 
     def _make_faults(self, plan: RandomSource, network: Network) -> None:
@@ -463,6 +465,7 @@ class Trial:
             {site.settings.name: site for site in self._honest()},
             self.on_lost == "wait",
             self._problems,
+            self.sites.values(),
         )
         if self.returns:
             runs = reruns.last_runs(wishes, all_runs)
@@ -495,6 +498,7 @@ class Trial:
             moved=self._noted(JobLeft),
             sent_home=reruns.returns,
             lost_s=reruns.lost,
+            kept_s=reruns.kept,
             **self._found_out(),
         )
 

@@ -44,7 +44,8 @@ class Verdict:
         reoffered: how many jobs that waited were offered again.
         moved: how many of these have left the queue.
         sent_home: how often honest partners have sent a job home.
-        lost_s: how long these had run, seconds.
+        lost_s: how long these had run, seconds, without what was kept.
+        kept_s: what was kept of that, seconds.
         breaches: how many promises honest sites have found to be broken.
         taken_back: how many jobs operators have asked the Byzantine partner to give back.
         longest: so long a job was with the Byzantine partner beyond its deadline at most, seconds.
@@ -68,6 +69,7 @@ class Verdict:
     moved: int = 0
     sent_home: int = 0
     lost_s: float = 0.0
+    kept_s: float = 0.0
     breaches: int = 0
     taken_back: int = 0
     longest: float = 0.0

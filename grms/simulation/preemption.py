@@ -6,7 +6,8 @@ Batch systems end partners' jobs by chance, those alone that they may end. Of ev
 - what its home has noted is what has happened: how often which partner has sent it home, and what was lost;
 - a job whose user has said that it must not run again, or whose home or partner has not agreed to such handings, was
   never handed to a batch system as one that it may end;
-- no partner has sent it home more often than `SiteSettings.empty_returns`.
+- no partner has sent it home more often with nothing kept than `SiteSettings.empty_returns`;
+- what its home says is kept was written by a run, and a run goes on from what an earlier one has written, or begins anew.
 """
 
 import math
@@ -43,6 +44,13 @@ def asked_by_user(draws: RandomSource, request: Request) -> Request:
     return replace(request, needs=replace(needs, requeue=False))
 
 
+def checkpoint_of_user(draws: RandomSource, request: Request) -> float:
+    """Returns how often a job writes its state, seconds; 0 for every second one, and for all that must not run again."""
+    writes = draws.chance(0.5)
+    once = request.needs is not None and request.needs.requeue is False
+    return 1.0 if writes and not once else 0.0
+
+
 def draw_returns(draws: RandomSource, sites: Iterable[SimulatedSite]) -> None:
     """Lets most sites that have not begun have jobs run again, and preempt those of partners."""
     for site in sites:
@@ -75,7 +83,8 @@ class Preemptions:
         for job in list(machine.jobs.values()):
             runs = job.preemptible and job.start_time is not None and job.outcome is None
             if runs and self.draws.chance(self.probability):
-                machine.preempt(job.key)
+                share = self.draws.between(0.0, 1.0)
+                machine.preempt(job.key, kept=share if self.draws.chance(0.8) else 0.0)
         if clock.now < self.until:
             clock.after(LOOK_S, self._look_at, site)
 
@@ -86,16 +95,20 @@ class RerunChecker:
 
     Attributes:
         sites: the honest ones, by name.
+        everybody: all sites, also those that are not honest.
         strict: homes never have a job run twice; else they do at lost partners.
         returns: so many runs were noted as returns.
         lost: the work that was lost by that, by its homes, seconds.
+        kept: what was kept of it, likewise.
     """
 
     sites: Mapping[str, SimulatedSite]
     strict: bool
     problems: list[str]
+    everybody: Iterable[SimulatedSite] = ()
     returns: int = 0
     lost: float = 0.0
+    kept: float = 0.0
 
     def last_runs(
         self, wishes: Mapping[bytes, Wish], runs: Mapping[bytes, list[FakeLrmsJob]]
@@ -129,16 +142,35 @@ class RerunChecker:
         if not allowed and any(run.preemptible for run in runs):
             self.problems.append(f"{name} must not run again, and a batch system could end it")
         for one in job.sent_home:
-            if one.times > home.settings.empty_returns:
+            if one.times - one.kept_times > home.settings.empty_returns:
                 self.problems.append(f"{one.site} has sent {name} home {one.times} times")
+        if ordered:
+            self._judge_state(job, wish, ordered)
         self._judge_notes(job, [run for run in ordered if run.outcome is Outcome.PREEMPTED])
+
+    def _judge_state(self, job: HomeJob, wish: Wish, runs: list[FakeLrmsJob]) -> None:
+        # Byzantine partners may have run it as well, and have written what it goes on from.
+        written = {0.0}
+        for site in self.everybody:
+            for run in site.lrms.history:
+                if run.payload == runs[0].payload and run.outcome is Outcome.PREEMPTED:
+                    written.add(run.done + run.written)
+        for run in runs:
+            if not any(math.isclose(run.done, each, abs_tol=_CLOSE) for each in written):
+                self.problems.append(
+                    f"{job.job_id} goes on from {run.done:g} s, which no run has written"
+                )
+        if not wish.checkpoint and any(run.done for run in runs):
+            self.problems.append(f"{job.job_id} writes no state, and goes on from some")
 
     def _judge_notes(self, job: HomeJob, ended: list[FakeLrmsJob]) -> None:
         # What a site that is not honest has told is left out.
         honest = [one for one in job.sent_home if one.site in self.sites]
         noted, lost = sum(one.times for one in honest), sum(one.lost for one in honest)
+        kept = sum(one.kept for one in honest)
         self.returns += noted
         self.lost += lost
+        self.kept += kept
         if not self.strict:
             return
         unheard = len(ended) - noted
@@ -152,5 +184,7 @@ class RerunChecker:
             for run in ended[:noted]
             if run.start_time is not None and run.end_time is not None
         )
-        if not math.isclose(lost, ran, abs_tol=_CLOSE):
-            self.problems.append(f"{job.job_id} has lost {ran:g} s, and its home says {lost:g} s")
+        if not math.isclose(lost + kept, ran, abs_tol=_CLOSE):
+            self.problems.append(
+                f"{job.job_id} has run {ran:g} s, and its home says {lost:g} s lost and {kept:g} s kept"
+            )

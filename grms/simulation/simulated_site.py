@@ -9,9 +9,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Final
 
 from grms.lrms import base
-from grms.simulation.batch_system import FakeLrms, FakeLrmsJob
+from grms.simulation.batch_system import GOES_ON, FakeLrms, FakeLrmsJob
 from grms.simulation.fault_injection import Crashes, Timing
 from grms.simulation.random_source import RandomSource
 from grms.simulation.state_host import Host, Question
@@ -26,12 +27,13 @@ from grms.site.model.events import (
     ReservationsDue,
     Restarted,
     RoundDue,
+    StateFetched,
     TimePassed,
 )
 from grms.site.model.invariants import check
-from grms.site.model.jobs import Load, OfferId
+from grms.site.model.jobs import Load, OfferId, StateThere, lrms_key
 from grms.site.model.lifecycle import Outcome
-from grms.site.model.records import Record
+from grms.site.model.records import Record, StateCame
 from grms.site.runtime.executor_queue import cancelled
 
 
@@ -46,6 +48,9 @@ CHECKED_EVERY = 50
 
 LATE_TICK_S = 5.0
 """Interval of checks of slots when all others have ended, seconds."""
+
+FETCHES: Final = 4
+"""So often the state of a job is asked for."""
 
 _TIMER = 0.001
 """Shortest delay of a timer, seconds."""
@@ -75,6 +80,8 @@ class SimulatedSite(Host):
     _watched: set[str] = field(default_factory=set)
     _late_tick: bool = False
     _unanswered: dict[str, int] = field(default_factory=dict)
+    _fetching: set[tuple[int, StateThere]] = field(default_factory=set)
+    _here: dict[int, StateThere] = field(default_factory=dict)
 
     # --- life and death ------------------------------------------------------------------------
 
@@ -106,6 +113,8 @@ class SimulatedSite(Host):
         self._commit = None
         self._appended = 0
         self._watched.clear()
+        self._fetching.clear()
+        self._here.clear()
         self._lrms_leave()
         self._say("crashes")
         self.clock.after(self.draws.exponential(self.crashes.down_mean), self._restart)
@@ -176,6 +185,7 @@ class SimulatedSite(Host):
         self._outbox += commands
         self._watch_reservations()
         self._watch_places()
+        self._fetch_states()
         self._pump()
 
     def _watch_reservations(self) -> None:
@@ -219,6 +229,7 @@ class SimulatedSite(Host):
     def _end_commit(self, life: int, appends: int) -> None:
         if self._life == life and self._commit is not None:
             self.journal += self._commit
+            self._drop_states(self._commit)
             self._commit = None
             self._appended = appends
             self._pump()
@@ -241,6 +252,76 @@ class SimulatedSite(Host):
             if probed or self._life != life:
                 return
         super()._answered(command, answer)
+
+    # --- state of jobs that were sent home -----------------------------------------------------
+
+    def _fetch_states(self) -> None:
+        for job in self.state.memory.fetching.values():
+            there = job.state_there
+            if there is not None and (job.job, there) not in self._fetching:
+                self._fetching.add((job.job, there))
+                self._fetch(self._life, job.job, there, FETCHES)
+
+    def _fetch(self, life: int, number: int, there: StateThere, attempts: int) -> None:
+        if self._life != life:
+            return
+        if not attempts:
+            self._fetched(life, number, there, "it did not come in time")
+            return
+        name, target, answered = self.settings.name, self.sites[there.partner], False
+        key = lrms_key(name, there.offer.epoch, there.offer.number)
+
+        def hear(found: float | None) -> None:
+            nonlocal answered
+            if not answered:
+                answered = True
+                self._fetched(life, number, there, "it has none", found)
+
+        def serve() -> None:
+            if target.up:
+                told = partial(hear, target.state_of(key))
+                target.network.send(there.partner, name, told)
+
+        def late() -> None:
+            if not answered:
+                self._fetch(life, number, there, attempts - 1)
+
+        self.network.send(name, there.partner, serve)
+        self.clock.after(self.timing.call_deadline, late)
+
+    def state_of(self, key: str) -> float | None:
+        """Returns how long a partner's job had run in all when it last wrote its state here, seconds; `None` if it is gone."""
+        for job in self.lrms.history:
+            if job.key == key and job.outcome is Outcome.PREEMPTED and job.written:
+                return None if job.dropped else job.done + job.written
+        return None
+
+    def _fetched(
+        self, life: int, number: int, there: StateThere, reason: str, found: float | None = None
+    ) -> None:
+        if self._life != life:
+            return
+        come = b"" if found is None else GOES_ON + repr(found).encode()
+        if come:
+            self._here[number] = there
+        where = there.partner, there.offer
+        self.happen(
+            lambda i: StateFetched(i, self.load(), number, *where, come, "" if come else reason)
+        )
+
+    def _drop_states(self, records: tuple[Record, ...]) -> None:
+        # What the journal has is not needed any more where it comes from.
+        for record in records:
+            there = self._here.pop(record.job, None) if isinstance(record, StateCame) else None
+            if there is not None:
+                key = lrms_key(self.settings.name, there.offer.epoch, there.offer.number)
+                forget = partial(self.sites[there.partner].forget_state, key)
+                self.network.send(self.settings.name, there.partner, forget)
+
+    def forget_state(self, key: str) -> None:
+        """Deletes what a partner's job has written."""
+        for job in self.lrms.history:
+            job.dropped = job.dropped or (job.key == key and self.up)
 
     # --- the batch system ----------------------------------------------------------------------
 
@@ -302,7 +383,9 @@ class SimulatedSite(Host):
         end, outcome = job.end_time, job.outcome
         if end is not None and outcome is not None and self._life == life:
             run_time = 0.0 if start is None else end - start
-            self.lrms_told(base.Ended(job.key, base.LrmsEnd(outcome, end + offset, run_time)))
+            kept = job.written if outcome is Outcome.PREEMPTED else 0.0
+            over = base.LrmsEnd(outcome, end + offset, run_time, kept=kept)
+            self.lrms_told(base.Ended(job.key, over))
 
     # --- who is there --------------------------------------------------------------------------
 

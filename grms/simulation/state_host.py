@@ -244,6 +244,8 @@ def question(command: Question, home: str, load: Callable[[], Load | None]) -> M
             offer.payload,
             offer.reserve,
             rerun=offer.rerun,
+            checkpoint=offer.checkpoint,
+            left=offer.left,
         )
     if isinstance(command, SendReport):
         completion = command.completion

@@ -198,6 +198,7 @@ class Daemon:
             (fetcher.run(), "partners' usage"),
             (RebalanceTimer(core.engine).run(), "rounds"),
             (kept.collector.run(), "results"),
+            (kept.states.run(), "states"),
             (kept.sweeper.run(), "sweeper"),
         ]
         lrms = core.driver.lrms

@@ -30,6 +30,7 @@ from grms.site.staging.quotas import PartnerQuota, UserQuota
 from grms.site.staging.retention import Retention
 from grms.site.staging.stage_in import InputFetcher, InputServer
 from grms.site.staging.stage_out import StageOut
+from grms.site.staging.state_fetch import StateFetch
 
 Log = structlog.typing.FilteringBoundLogger
 
@@ -57,6 +58,7 @@ class Stores:
     inputs: InputServer
     results: ResultServer
     collector: StageOut
+    states: StateFetch
     sweeper: Retention
     pilots: Pilots | None
     run_results: ResultServer | None
@@ -99,6 +101,7 @@ def keep_beside(core: Core, log: Log) -> Stores:
         inputs,
         results,
         collector,
+        StateFetch(core.engine, core.links, inputs, log=log),
         Retention(
             core.engine, folders, store, inputs.store, owners, keep_s=keep_s, log=log, runs=runs
         ),

@@ -112,14 +112,18 @@ class Job(_message.Message):
     def __init__(self, job_id: _Optional[str] = ..., user: _Optional[str] = ..., name: _Optional[str] = ..., request: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., state: _Optional[_Union[JobState, str]] = ..., executed_on: _Optional[str] = ..., submit_time_s: _Optional[float] = ..., start_time_s: _Optional[float] = ..., end_time_s: _Optional[float] = ..., outcome: _Optional[_Union[_request_pb2.Outcome, str]] = ..., cancel_requested: bool = ..., revision: _Optional[int] = ..., reason: _Optional[str] = ..., stuck: _Optional[str] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., offered_to: _Optional[str] = ..., leaving: bool = ..., array_id: _Optional[str] = ..., array_index: _Optional[int] = ..., dependencies: _Optional[_Iterable[_Union[Dependency, _Mapping]]] = ..., array: _Optional[_Union[ArraySummary, _Mapping]] = ..., phase: _Optional[_Union[_request_pb2.JobPhase, str]] = ..., since_s: _Optional[float] = ..., told_time_s: _Optional[float] = ..., cost: _Optional[float] = ..., sites: _Optional[_Iterable[str]] = ..., sent_home: _Optional[_Iterable[_Union[SentHome, _Mapping]]] = ...) -> None: ...
 
 class SentHome(_message.Message):
-    __slots__ = ("site", "times", "lost_s")
+    __slots__ = ("site", "times", "lost_s", "kept_s", "problem")
     SITE_FIELD_NUMBER: _ClassVar[int]
     TIMES_FIELD_NUMBER: _ClassVar[int]
     LOST_S_FIELD_NUMBER: _ClassVar[int]
+    KEPT_S_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
     site: str
     times: int
     lost_s: float
-    def __init__(self, site: _Optional[str] = ..., times: _Optional[int] = ..., lost_s: _Optional[float] = ...) -> None: ...
+    kept_s: float
+    problem: str
+    def __init__(self, site: _Optional[str] = ..., times: _Optional[int] = ..., lost_s: _Optional[float] = ..., kept_s: _Optional[float] = ..., problem: _Optional[str] = ...) -> None: ...
 
 class ArraySummary(_message.Message):
     __slots__ = ("elements", "count", "held", "under_way", "completed", "not_completed")

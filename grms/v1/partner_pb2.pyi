@@ -66,7 +66,7 @@ class OfferId(_message.Message):
     def __init__(self, epoch: _Optional[int] = ..., number: _Optional[int] = ...) -> None: ...
 
 class OfferRequest(_message.Message):
-    __slots__ = ("site", "offer", "settled_below", "job", "replay_time_s", "reserve", "rerun")
+    __slots__ = ("site", "offer", "settled_below", "job", "replay_time_s", "reserve", "rerun", "checkpoint_s", "left_s")
     SITE_FIELD_NUMBER: _ClassVar[int]
     OFFER_FIELD_NUMBER: _ClassVar[int]
     SETTLED_BELOW_FIELD_NUMBER: _ClassVar[int]
@@ -74,6 +74,8 @@ class OfferRequest(_message.Message):
     REPLAY_TIME_S_FIELD_NUMBER: _ClassVar[int]
     RESERVE_FIELD_NUMBER: _ClassVar[int]
     RERUN_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_S_FIELD_NUMBER: _ClassVar[int]
+    LEFT_S_FIELD_NUMBER: _ClassVar[int]
     site: str
     offer: OfferId
     settled_below: int
@@ -81,7 +83,9 @@ class OfferRequest(_message.Message):
     replay_time_s: float
     reserve: bool
     rerun: bool
-    def __init__(self, site: _Optional[str] = ..., offer: _Optional[_Union[OfferId, _Mapping]] = ..., settled_below: _Optional[int] = ..., job: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., replay_time_s: _Optional[float] = ..., reserve: bool = ..., rerun: bool = ...) -> None: ...
+    checkpoint_s: float
+    left_s: float
+    def __init__(self, site: _Optional[str] = ..., offer: _Optional[_Union[OfferId, _Mapping]] = ..., settled_below: _Optional[int] = ..., job: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., replay_time_s: _Optional[float] = ..., reserve: bool = ..., rerun: bool = ..., checkpoint_s: _Optional[float] = ..., left_s: _Optional[float] = ...) -> None: ...
 
 class OfferResponse(_message.Message):
     __slots__ = ("answer",)
@@ -118,7 +122,7 @@ class OfferStatus(_message.Message):
     def __init__(self, state: _Optional[_Union[OfferState, str]] = ..., completion: _Optional[_Union[Completion, _Mapping]] = ...) -> None: ...
 
 class Completion(_message.Message):
-    __slots__ = ("offer", "outcome", "end_time_s", "run_time_s", "exit_code", "signal", "outcome_text")
+    __slots__ = ("offer", "outcome", "end_time_s", "run_time_s", "exit_code", "signal", "outcome_text", "kept_s")
     OFFER_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     END_TIME_S_FIELD_NUMBER: _ClassVar[int]
@@ -126,6 +130,7 @@ class Completion(_message.Message):
     EXIT_CODE_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_TEXT_FIELD_NUMBER: _ClassVar[int]
+    KEPT_S_FIELD_NUMBER: _ClassVar[int]
     offer: OfferId
     outcome: _request_pb2.Outcome
     end_time_s: float
@@ -133,7 +138,8 @@ class Completion(_message.Message):
     exit_code: int
     signal: int
     outcome_text: str
-    def __init__(self, offer: _Optional[_Union[OfferId, _Mapping]] = ..., outcome: _Optional[_Union[_request_pb2.Outcome, str]] = ..., end_time_s: _Optional[float] = ..., run_time_s: _Optional[float] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., outcome_text: _Optional[str] = ...) -> None: ...
+    kept_s: float
+    def __init__(self, offer: _Optional[_Union[OfferId, _Mapping]] = ..., outcome: _Optional[_Union[_request_pb2.Outcome, str]] = ..., end_time_s: _Optional[float] = ..., run_time_s: _Optional[float] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., outcome_text: _Optional[str] = ..., kept_s: _Optional[float] = ...) -> None: ...
 
 class ReportRequest(_message.Message):
     __slots__ = ("site", "completions")
@@ -226,24 +232,28 @@ class GuestUsage(_message.Message):
     def __init__(self, number: _Optional[int] = ..., offer: _Optional[_Union[OfferId, _Mapping]] = ..., owner: _Optional[str] = ..., processors: _Optional[int] = ..., memory_mib: _Optional[int] = ..., gpus: _Optional[int] = ..., requested_time_s: _Optional[float] = ..., accept_time_s: _Optional[float] = ..., start_time_s: _Optional[float] = ..., end_time_s: _Optional[float] = ..., run_time_s: _Optional[float] = ..., outcome: _Optional[_Union[_request_pb2.Outcome, str]] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ...) -> None: ...
 
 class ListGuestResultsRequest(_message.Message):
-    __slots__ = ("site", "offer")
+    __slots__ = ("site", "offer", "checkpoint")
     SITE_FIELD_NUMBER: _ClassVar[int]
     OFFER_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
     site: str
     offer: OfferId
-    def __init__(self, site: _Optional[str] = ..., offer: _Optional[_Union[OfferId, _Mapping]] = ...) -> None: ...
+    checkpoint: bool
+    def __init__(self, site: _Optional[str] = ..., offer: _Optional[_Union[OfferId, _Mapping]] = ..., checkpoint: bool = ...) -> None: ...
 
 class FetchGuestResultRequest(_message.Message):
-    __slots__ = ("site", "offer", "name", "offset_bytes")
+    __slots__ = ("site", "offer", "name", "offset_bytes", "checkpoint")
     SITE_FIELD_NUMBER: _ClassVar[int]
     OFFER_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     OFFSET_BYTES_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
     site: str
     offer: OfferId
     name: str
     offset_bytes: int
-    def __init__(self, site: _Optional[str] = ..., offer: _Optional[_Union[OfferId, _Mapping]] = ..., name: _Optional[str] = ..., offset_bytes: _Optional[int] = ...) -> None: ...
+    checkpoint: bool
+    def __init__(self, site: _Optional[str] = ..., offer: _Optional[_Union[OfferId, _Mapping]] = ..., name: _Optional[str] = ..., offset_bytes: _Optional[int] = ..., checkpoint: bool = ...) -> None: ...
 
 class ReadGuestOutputRequest(_message.Message):
     __slots__ = ("site", "offer", "error", "offset_bytes")
@@ -266,14 +276,16 @@ class ReadGuestOutputResponse(_message.Message):
     def __init__(self, content: _Optional[bytes] = ..., offset_bytes: _Optional[int] = ...) -> None: ...
 
 class DropGuestResultsRequest(_message.Message):
-    __slots__ = ("site", "offer", "files")
+    __slots__ = ("site", "offer", "files", "checkpoint")
     SITE_FIELD_NUMBER: _ClassVar[int]
     OFFER_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
     site: str
     offer: OfferId
     files: _containers.RepeatedCompositeFieldContainer[_results_pb2.ResultFile]
-    def __init__(self, site: _Optional[str] = ..., offer: _Optional[_Union[OfferId, _Mapping]] = ..., files: _Optional[_Iterable[_Union[_results_pb2.ResultFile, _Mapping]]] = ...) -> None: ...
+    checkpoint: bool
+    def __init__(self, site: _Optional[str] = ..., offer: _Optional[_Union[OfferId, _Mapping]] = ..., files: _Optional[_Iterable[_Union[_results_pb2.ResultFile, _Mapping]]] = ..., checkpoint: bool = ...) -> None: ...
 
 class DropGuestResultsResponse(_message.Message):
     __slots__ = ()

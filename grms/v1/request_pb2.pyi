@@ -190,7 +190,7 @@ class ProgramToFetch(_message.Message):
     def __init__(self) -> None: ...
 
 class Program(_message.Message):
-    __slots__ = ("script", "arguments", "environment", "outputs", "inputs", "name", "merged", "truncated")
+    __slots__ = ("script", "arguments", "environment", "outputs", "inputs", "name", "merged", "truncated", "checkpoint")
     class EnvironmentEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -206,6 +206,7 @@ class Program(_message.Message):
     NAME_FIELD_NUMBER: _ClassVar[int]
     MERGED_FIELD_NUMBER: _ClassVar[int]
     TRUNCATED_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
     script: str
     arguments: _containers.RepeatedScalarFieldContainer[str]
     environment: _containers.ScalarMap[str, str]
@@ -214,7 +215,16 @@ class Program(_message.Message):
     name: str
     merged: bool
     truncated: bool
-    def __init__(self, script: _Optional[str] = ..., arguments: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., outputs: _Optional[_Iterable[str]] = ..., inputs: _Optional[_Iterable[_Union[InputFile, _Mapping]]] = ..., name: _Optional[str] = ..., merged: bool = ..., truncated: bool = ...) -> None: ...
+    checkpoint: Checkpoint
+    def __init__(self, script: _Optional[str] = ..., arguments: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., outputs: _Optional[_Iterable[str]] = ..., inputs: _Optional[_Iterable[_Union[InputFile, _Mapping]]] = ..., name: _Optional[str] = ..., merged: bool = ..., truncated: bool = ..., checkpoint: _Optional[_Union[Checkpoint, _Mapping]] = ...) -> None: ...
+
+class Checkpoint(_message.Message):
+    __slots__ = ("every_s", "files")
+    EVERY_S_FIELD_NUMBER: _ClassVar[int]
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    every_s: float
+    files: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, every_s: _Optional[float] = ..., files: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class InputFile(_message.Message):
     __slots__ = ("name", "size_bytes", "sha256", "shared_path", "written", "mode")

@@ -35,7 +35,7 @@ from grms.lrms.batch.queue_snapshot import Evidence, JobRow, Question, QueueSnap
 from grms.lrms.batch.reconciler import Reconciler
 from grms.lrms.batch.system import BatchSystem, PreemptingSystem
 from grms.lrms.batch.tracked_job import TrackedJob, Want
-from grms.lrms.exit_status import as_evicted, is_fenced, true_end
+from grms.lrms.exit_status import as_evicted, is_fenced, true_end, with_kept
 from grms.lrms.home_run import HomeRun
 from grms.lrms.native_jobs import VARIABLE, Fate, Watched
 from grms.lrms.preemption import CANNOT, Preemption
@@ -452,6 +452,7 @@ class BatchLrms:
             limit_s, begun = evidence.limit_s, evidence.begun
             end = as_evicted(end) if evidence.evicted else end
             end = true_end(end, evidence.script, limit_s, begun=begun, once=once)
+            end = with_kept(end, known.start_time, evidence.written_at)
         return replace(known, end=end)
 
     async def _recorded(self, key: str) -> LrmsRecord | None:

@@ -51,6 +51,7 @@ from grms.lrms.exit_status import (
     is_stillborn,
     is_unstarted,
     true_end,
+    with_kept,
 )
 from grms.util.outcomes import Outcome
 from lrms_sim.workload.requests import Request
@@ -273,6 +274,8 @@ class JobTracker:
         """Returns whether nothing but its row is to be looked at for how a job has ended."""
         if self._evicts and row.end is not None and row.end.outcome is Outcome.CANCELLED:
             return False
+        if row.end is not None and row.end.outcome is Outcome.PREEMPTED:
+            return False  # what it has written says how much of it is kept
         if not (self._fences and row.exact and row.end is not None):
             return row.exact
         # One whose start was forgotten may have run: its folder says so.
@@ -350,7 +353,9 @@ class JobTracker:
             # Not every batch system distinguishes a cancelled job from one that died of itself.
             end = replace(ending.end, outcome=Outcome.CANCELLED, signal=None)
             ending = replace(ending, end=end)
-        return self._ended(job, ending)
+        began = job.start_time if ending.start_time is None else ending.start_time
+        end = with_kept(ending.end, began, evidence.written_at)
+        return self._ended(job, replace(ending, end=end))
 
     def _concluded_unseen(self, job: TrackedJob, evidence: Evidence, at: float) -> list[LrmsEvent]:
         # Neither the queue nor any record has it.

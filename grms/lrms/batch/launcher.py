@@ -42,7 +42,13 @@ from grms.daemon.job_files import (
 )
 from grms.daemon.shared_folders import NotSharedError, SharedFile, SharedFolders
 from grms.daemon.user_names import user_number
-from grms.daemon.wanted_files import RESULTS_MAX, WantedFiles, check_wanted, find_words
+from grms.daemon.wanted_files import (
+    RESULTS_MAX,
+    WantedFiles,
+    check_wanted,
+    find_words,
+    matching,
+)
 from grms.lrms.account_mapping import (
     NOTED,
     WRITTEN,
@@ -53,7 +59,7 @@ from grms.lrms.account_mapping import (
     let_in,
     own_group,
 )
-from grms.lrms.base import JobInput, LrmsDiskError, LrmsRefusedError, Program
+from grms.lrms.base import RESTARTS, JobInput, LrmsDiskError, LrmsRefusedError, Program
 from grms.lrms.batch.queue_snapshot import Evidence
 from grms.lrms.exit_status import (
     BEGUN,
@@ -141,6 +147,10 @@ def check_program(program: Program | None) -> Program:
     except ValueError as error:
         raise LrmsRefusedError(f"outputs: {error}") from error
     try:
+        check_wanted(program.checkpoint)
+    except ValueError as error:
+        raise LrmsRefusedError(f"checkpoint: {error}") from error
+    try:
         check_inputs(_names(program))
     except ValueError as error:
         raise LrmsRefusedError(f"inputs: {error}") from error
@@ -224,6 +234,8 @@ def values_text(
             f'test -n "${{SLURM_JOB_ID-}}" || test -z "${{JOB_ID-}}" || export JOB_NAME={word}'
         )
     first += _array_lines(program.environment) + _told_lines(program.environment)
+    if RESTARTS in program.environment:
+        first += _restart_lines(program, elsewhere=home is not None and bool(home.folder))
     # A shell drops variables that it could not set itself, such as functions of bash.
     given = [os.fsdecode(each) for each in home.environment] if home is not None else []
     odd = [each for each in given if _VARIABLE.fullmatch(each.partition("=")[0]) is None]
@@ -252,6 +264,26 @@ def _array_lines(environment: Mapping[str, str]) -> list[str]:
     return lines
 
 
+def _restart_lines(program: Program, *, elsewhere: bool) -> list[str]:
+    # A job that goes on from its state finds how often it has begun before, here and elsewhere, and the state where it
+    # runs: an array of the batch system's own counts from 0.
+    before = program.environment[RESTARTS]
+    lines = [
+        f'test -z "${{SLURM_JOB_ID-}}" || export SLURM_RESTART_COUNT=$(({int(before)} + ${{SLURM_RESTART_COUNT:-0}}))'
+    ]
+    if elsewhere:
+        wanted = check_wanted(program.checkpoint)
+        for each in program.inputs:
+            name = each.file.name
+            if name not in wanted.names and not wanted.matches(name):
+                continue
+            folder = name.rpartition("/")[0]
+            made = f"command -p mkdir -p -- {shlex.quote(folder)} && " if folder else ""
+            word = shlex.quote(name)
+            lines.append(f'{made}command -p cp -- "$1"/{word} {word} || exit 125')
+    return lines
+
+
 def _told_lines(environment: Mapping[str, str]) -> list[str]:
     number = told_number(environment)
     if not number:
@@ -266,9 +298,12 @@ def run_files(program: Program, values: str) -> list[tuple[str, bytes, int]]:
 
     `values` is as `values_text` returns it.
     """
+    said: object = program.outputs
+    if program.checkpoint:
+        said = {"outputs": program.outputs, "checkpoint": program.checkpoint}
     files = [
         ("values", os.fsencode(values), 0o400),
-        ("outputs.json", json.dumps(program.outputs).encode(), 0o400),
+        ("outputs.json", json.dumps(said).encode(), 0o400),
     ]
     if program.script:
         files.append(("program", program.script.encode(), 0o500))
@@ -547,7 +582,23 @@ class Spool:
             released=marks is not None and marks.released,
             limit_s=0.0 if marks is None else marks.limit_s,
             evicted=marks is not None and marks.evicted,
+            written_at=self._written_at(key),
         )
+
+    def _written_at(self, key: str) -> float | None:
+        # When a job has last written its state, by the clock of the file server; None if it has not.
+        folder = self.left(key)
+        if folder is None or not folder.checkpoint.declared:
+            return None
+        latest: float | None = None
+        with suppress(OSError):  # what cannot be read cannot be brought home either
+            more = matching(folder.path, folder.checkpoint, folder.given).names
+            for name in (*folder.checkpoint.names, *more):
+                with suppress(FileProblemError):
+                    status = _status(folder.path, name)
+                    if folder.given.get(name) != word_of(status):
+                        latest = max(latest or 0.0, status.st_mtime)
+        return latest
 
     def _last_begun(self, key: str) -> str:
         try:
@@ -596,10 +647,12 @@ class Spool:
         with os.fdopen(descriptor, "rb") as file:
             text = file.read(OUTPUTS_BYTES_MAX)
         try:
-            wanted = check_wanted(json.loads(text))
-        except (ValueError, TypeError, AttributeError):
-            wanted = WantedFiles()  # the job has written it
-        return JobFolder(place, wanted, self._notes.given(place.name))
+            said = json.loads(text)
+            said = said if isinstance(said, dict) else {"outputs": said, "checkpoint": ()}
+            wanted, state = check_wanted(said["outputs"]), check_wanted(said["checkpoint"])
+        except (ValueError, TypeError, AttributeError, KeyError):
+            wanted = state = WantedFiles()  # the job has written it
+        return JobFolder(place, wanted, self._notes.given(place.name), state)
 
     def others(self, key: str, listed: Collection[str]) -> Remains:
         """Returns the files of a job that are not listed."""
@@ -610,8 +663,8 @@ class Spool:
         """Returns when a job's folder last changed."""
         return _changed(self.place(key))
 
-    def clear(self, key: str, copied: Collection[str]) -> Remains:
-        """Deletes copied results of a job."""
+    def clear(self, key: str, copied: Collection[str], *, rest: bool = False) -> Remains:
+        """Deletes copied results of a job, or all."""
         place = self.place(key)
         try:
             entries = list(place.iterdir())
@@ -625,7 +678,7 @@ class Spool:
         _open_all(place)
         for name in copied:
             remove_below(place, name)
-        remains = self._remains(place, ())
+        remains = Remains() if rest else self._remains(place, ())
         if remains.files:
             return remains
         for entry in entries:
@@ -682,6 +735,14 @@ class Spool:
                     found.append(key)
         gone = (name for name in self._notes.names(before) if not (self._folder / name).exists())
         return sorted([*found, *(name.replace("+", "/") for name in gone)])
+
+
+def _status(place: Path, name: str) -> os.stat_result:
+    descriptor = opened(place, name)
+    try:
+        return os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _changed(place: Path) -> float:

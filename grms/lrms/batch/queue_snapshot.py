@@ -104,6 +104,7 @@ class Evidence:
         released: its hold was lifted, or was about to be.
         limit_s: its requested time; 0 if unknown.
         evicted: the site has ended it for another job, or was about to.
+        written_at: when it has last written its state, by the clock of the file server, seconds; `None` if it has not.
     """
 
     ending: Ending | None = None
@@ -114,6 +115,7 @@ class Evidence:
     released: bool = False
     limit_s: float = 0.0
     evicted: bool = False
+    written_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

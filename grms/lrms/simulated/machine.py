@@ -63,6 +63,13 @@ class LocalJob:
     end: LrmsEnd | None = None
     followed: bool = False
 
+    @property
+    def order(self) -> float:
+        """Since when it waits, as the queue counts it, seconds."""
+        if self.job.place is not None:
+            return self.job.place
+        return -math.inf if self.submit_time is None else self.submit_time
+
 
 def run_time_of(job: LrmsJob) -> float:
     """Returns how long a job runs, seconds; a batch system kills what exceeds its request."""
@@ -234,6 +241,8 @@ class SteppedMachine:
         if len(self._by_number) >= REBUILT_AFTER:
             self._build_anew(max(now, self._machine.now))
         run_time = run_time_of(job)
+        if job.place is not None and self._took_its_place(job, job.place, now):
+            return
         try:
             number = self._machine.submit(
                 submit_time=now,
@@ -249,6 +258,23 @@ class SteppedMachine:
         self._by_number.append(job.key)
         self._waiting[job.key] = None
         self.advance(now)
+
+    def _took_its_place(self, job: LrmsJob, since: float, now: float) -> bool:
+        # Where others wait that came later, the queue is made anew with the job before them; reservations that a
+        # discipline has made are made afresh, as after a restart.
+        if not (job.processors <= self._processors and now >= self._machine.now):
+            return False  # it is refused in the usual way
+        self.advance(now)
+        keys = list(self._waiting)
+        later = (at for at, key in enumerate(keys) if self._jobs[key].order > since)
+        place = next(later, len(keys))
+        if place == len(keys):
+            return False
+        keys.insert(place, job.key)
+        self._jobs[job.key] = LocalJob(job, run_time_of(job), -1, min(since, now))
+        self._waiting = dict.fromkeys(keys)
+        self._build_anew(max(now, self._machine.now))
+        return True
 
     def cancel(self, key: str, now: float) -> bool:
         """Removes a waiting job or kills a running one; returns whether it was there."""

@@ -7,6 +7,7 @@ looks, which it does once it has submitted the job or looked it up in this life.
 from typing import Final, NamedTuple
 
 from grms.lrms import base
+from grms.simulation.batch_system import GOES_ON
 from grms.site.model.commands import LrmsCancel, LrmsSubmit
 from grms.site.model.events import LrmsNews
 from grms.site.runtime.executor_queue import cancelled
@@ -48,6 +49,10 @@ class BatchJob(NamedTuple):
     preemptible: bool = False
 
 
+KEPT: Final = 0.5
+"""How long a job that is ended for another one had run when it last wrote its state, of the second that it runs."""
+
+
 class TwiceError(Exception):
     """A key was submitted a second time."""
 
@@ -77,7 +82,8 @@ class Batch:
         if command.started:
             end = base.LrmsEnd(Outcome.UNKNOWN, now, 0.0, reason="it is not there")
             return [base.Ended(key, end)]
-        self._jobs[key] = BatchJob(key, command.payload, preemptible=command.preemptible)
+        payload, _, _ = command.payload.partition(GOES_ON)
+        self._jobs[key] = BatchJob(key, payload, preemptible=command.preemptible)
         return []
 
     def cancel(self, command: LrmsCancel) -> list[LrmsNews]:
@@ -106,7 +112,7 @@ class Batch:
         if job.phase == COMPLETED:
             news.append(base.Ended(key, base.LrmsEnd(Outcome.COMPLETED, now, 1.0)))
         elif job.phase == PREEMPTED:
-            news.append(base.Ended(key, base.LrmsEnd(Outcome.PREEMPTED, now, 1.0)))
+            news.append(base.Ended(key, base.LrmsEnd(Outcome.PREEMPTED, now, 1.0, kept=KEPT)))
         elif job.phase == CANCELLED:
             ran = 1.0 if job.runs else 0.0
             news.append(base.Ended(key, base.LrmsEnd(Outcome.CANCELLED, now, ran)))

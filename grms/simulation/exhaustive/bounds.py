@@ -51,6 +51,7 @@ def bound(
     once: bool = True,
     promised: bool = True,
     settings: dict[str, Any] | None = None,
+    writes: bool = False,
     **faults: int,
 ) -> Bound:
     """Returns a bound; faults are named as in `FAULTS`, with `_` for a space, and `crash_0` for a site's."""
@@ -60,7 +61,7 @@ def bound(
         raise ValueError(
             f"there is no fault {', '.join(sorted(wrong))}; there are {', '.join(FAULTS)}"
         )
-    return Bound(name, sites(count, **(settings or {})), jobs, named, once, promised)
+    return Bound(name, sites(count, **(settings or {})), jobs, named, once, promised, writes)
 
 
 ROUNDS: Final = {"reoffer": 1.0}
@@ -82,6 +83,8 @@ SMALL: Final = (
     bound("ended jobs are forgotten, and the partner dies", forget=1, crash_1=1),
     bound("sent home, and the partner dies", preempt=1, crash_1=1, settings=RETURNS),
     bound("sent home; loss, duplicate", preempt=1, loss=1, duplicate=1, settings=RETURNS),
+    bound("state comes home, or not", preempt=1, missed=1, settings=RETURNS, writes=True),
+    bound("state comes home, and home dies", preempt=1, crash_0=1, settings=RETURNS, writes=True),
 )
 """Those of the tests; some thousand states each."""
 
@@ -153,6 +156,34 @@ LARGE: Final = (
         crash_0=1,
         crash_1=1,
         settings=RETURNS,
+    ),
+    bound(
+        "state comes home, or not; both die, loss",
+        preempt=1,
+        missed=1,
+        crash_0=1,
+        crash_1=1,
+        loss=1,
+        settings=RETURNS,
+        writes=True,
+    ),
+    bound(
+        "state comes home, cancelled; home dies, duplicate",
+        preempt=1,
+        cancel=1,
+        crash_0=1,
+        duplicate=1,
+        settings=RETURNS,
+        writes=True,
+    ),
+    bound(
+        "three sites, state comes home twice, or not; home dies",
+        count=3,
+        preempt=2,
+        missed=1,
+        crash_0=1,
+        settings=RETURNS,
+        writes=True,
     ),
     bound("a partner is lost and comes back; it dies", down=1, lost=1, crash_1=1),
     bound("taken back; both die", take_back=1, crash_0=1, crash_1=1, once=False),

@@ -8,7 +8,7 @@ from grms.simulation.exhaustive.batch import COMPLETED, OVER, PREEMPTED, RUNS
 from grms.simulation.exhaustive.encoding import StateFactory, durable, revive, thaw
 from grms.simulation.exhaustive.steps import USER, Actor, Memories, Wish
 from grms.simulation.findings import unfinished
-from grms.site.model.jobs import OfferId, Request
+from grms.site.model.jobs import OfferId, Request, StateThere
 from grms.site.model.lifecycle import JobState, Outcome
 from grms.site.model.settings import SiteSettings
 
@@ -27,6 +27,7 @@ class Bound:
         faults: how often each may come, by name (`FAULTS`); the others never.
         once: no job may run twice; else not at two places at a time.
         promised: what a user is told is true; not where an operator, or a lost partner, takes the risk.
+        writes: jobs write their state, and go on from it.
     """
 
     name: str
@@ -35,11 +36,15 @@ class Bound:
     faults: Mapping[str, int]
     once: bool = True
     promised: bool = True
+    writes: bool = False
 
     def wishes(self) -> tuple[Wish, ...]:
         """Returns what users want."""
         return tuple(
-            Wish(home, bit, f"hidden-key-{bit}", b"job %d" % bit, Request(1, 100.0))
+            Wish(
+                *(home, bit, f"hidden-key-{bit}", b"job %d" % bit, Request(1, 100.0)),
+                checkpoint=float(self.writes),
+            )
             for bit, home in enumerate(self.homes)
         )
 
@@ -58,6 +63,7 @@ FAULTS: Final[Mapping[str, str]] = {
     "lost": "a partner is lost",
     "requeue": "a batch system starts a job anew",
     "preempt": "a batch system ends a partner's job for another one",
+    "missed": "what a job has written at a partner cannot come",
     "gone": "a batch system loses a job that waits",
     "forget": "a batch system forgets a job that has ended",
     "refuse": "a batch system refuses a job",
@@ -79,6 +85,7 @@ class Known(NamedTuple):
         held: it holds places.
         waits: it may hold a round of offers.
         away: names of jobs that are at a partner.
+        fetching: numbers of jobs whose state is on its way home, with where it is.
         at_rest: what has to survive a restart.
     """
 
@@ -88,6 +95,7 @@ class Known(NamedTuple):
     held: bool
     waits: bool
     away: tuple[str, ...]
+    fetching: tuple[tuple[int, StateThere], ...]
     at_rest: object
 
 
@@ -175,6 +183,11 @@ class Judge:
                 waits=any(job.state is JobState.QUEUED for job in memory.jobs.values())
                 and memory.settings.reoffer is not None,
                 away=tuple(job.job_id for job in memory.jobs.values() if job.partner),
+                fetching=tuple(
+                    (number, job.state_there)
+                    for number, job in memory.fetching.items()
+                    if job.state_there is not None
+                ),
                 at_rest=durable(memory),
             )
         return found

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from grms.lrms.base import Hindered
+from grms.simulation.batch_system import GOES_ON
 from grms.simulation.exhaustive.batch import (
     COMPLETED,
     GONE,
@@ -38,12 +39,13 @@ from grms.site.model.events import (
     PartnerLost,
     Resubmit,
     RoundDue,
+    StateFetched,
     Submit,
     TakeBack,
     TimePassed,
     WriteOff,
 )
-from grms.site.model.jobs import OfferId
+from grms.site.model.jobs import OfferId, StateThere
 
 Move = tuple[int, int, int, Label]
 """What it costs, the actor after it, what it does to the network, and what it is."""
@@ -154,6 +156,15 @@ class Moves:
                 (place, "offers again what waits"),
                 "round",
             )
+        for job_number, there in known.fetching:
+            for reason, kind in (("", ""), ("it has none", "missed")):
+                moves += self._step(
+                    place,
+                    actor,
+                    _fetched(job_number, there, reason),
+                    (place, "state", reason or "comes", job_number),
+                    kind,
+                )
         for job_id in known.away:
             for kind, act in (
                 ("take back", TakeBack),
@@ -273,7 +284,10 @@ class Moves:
 def _submits(wish: Wish, at: int) -> Callable[[SiteStep], None]:
     def happen(step: SiteStep) -> None:
         step.happen(
-            lambda i: Submit(i, load(), USER, wish.key, NAME, wish.request, wish.payload),
+            lambda i: Submit(
+                *(i, load(), USER, wish.key, NAME, wish.request, wish.payload),
+                checkpoint=wish.checkpoint,
+            ),
             ("submit", at),
         )
 
@@ -285,6 +299,13 @@ def _cancels(job_id: str, at: int) -> Callable[[SiteStep], None]:
         step.happen(lambda i: Cancel(i, load(), job_id, USER), ("cancel", at))
 
     return happen
+
+
+def _fetched(job: int, there: StateThere, reason: str) -> Callable[[SiteStep], None]:
+    come = b"" if reason else GOES_ON + b"1"
+    return lambda step: step.happen(
+        lambda i: StateFetched(i, load(), job, there.partner, there.offer, come, reason)
+    )
 
 
 def _acts(act: type[TakeBack | Resubmit | WriteOff], job_id: str) -> Callable[[SiteStep], None]:

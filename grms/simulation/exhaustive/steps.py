@@ -85,13 +85,17 @@ Ref = tuple[str, int]
 
 
 class Wish(NamedTuple):
-    """What a user wants of a site, by its place; `bit` is the job's among all."""
+    """What a user wants of a site, by its place; `bit` is the job's among all.
+
+    `checkpoint` is how often it writes its state, seconds; 0 if it does not.
+    """
 
     home: int
     bit: int
     key: str
     payload: bytes
     request: Request
+    checkpoint: float = 0.0
 
 
 class Told(NamedTuple):

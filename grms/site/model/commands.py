@@ -142,7 +142,9 @@ class SendOffer(Command):
     """Offers a job. Leads to `OfferAnswered` or `OfferFailed`.
 
     Offers below `settled_below` are settled. `reserve`: the partner is to hold a place for the job, without starting
-    it yet. `rerun`: the partner may end the job for another one, as it may be run again.
+    it yet. `rerun`: the partner may end the job for another one, as it may be run again. `checkpoint` is how often it
+    writes its state at least, `left` what is left of its requested time as it goes on from such state, seconds, both 0 if
+    it does not.
     """
 
     partner: str
@@ -152,6 +154,8 @@ class SendOffer(Command):
     payload: bytes
     reserve: bool = False
     rerun: bool = False
+    checkpoint: float = 0.0
+    left: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +232,8 @@ class LrmsSubmit(Command):
         since: when the batch system may have got it, seconds. If it is not found, and that is longer ago than the
             batch system remembers ended jobs, it may have ended: UNKNOWN, too.
         preemptible: the batch system may end it for another job (PREEMPTED).
+        place: of a local user's job, when it began to wait for a place to run, seconds, if it comes back to its queue: it
+            stands where it would stand since then. `None` for a new one.
     """
 
     lrms_key: str
@@ -239,6 +245,7 @@ class LrmsSubmit(Command):
     partner: str = ""
     since: float = math.inf
     preemptible: bool = False
+    place: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,6 +188,7 @@ class Submit(LoadedEvent):
             callable only while the event is handled.
         here: it is offered to nobody, now or later.
         sites: that may run it, partners or this one; empty for any.
+        checkpoint: it writes its state so often at least, seconds; 0 if it does not.
     """
 
     user: str
@@ -201,6 +202,7 @@ class Submit(LoadedEvent):
     part: Callable[[str, int], bytes] | None = field(default=None, compare=False, repr=False)
     here: bool = False
     sites: tuple[str, ...] = ()
+    checkpoint: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +219,23 @@ class Cancel(LoadedEvent):
 
     job_id: str
     user: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StateFetched(LoadedEvent):
+    """The state has come that a user's job has written at a partner, or cannot come.
+
+    Attributes:
+        partner, offer: where it was.
+        restored: what the job runs besides, to go on from it; empty if it cannot come.
+        reason: why it cannot come, for the job's user.
+    """
+
+    job: int
+    partner: str
+    offer: OfferId
+    restored: bytes = b""
+    reason: str = ""
 
 
 # --- reservations --------------------------------------------------------------------------------
@@ -398,6 +417,8 @@ class OfferReceived(LoadedEvent):
             longer has it.
         to_fetch: the program is still with the partner.
         rerun: the partner says that the job may be ended for another one, and be run again.
+        checkpoint: the job writes its state so often at least, seconds; 0 if it does not.
+        left: what is left of its requested time as it goes on from such state, seconds; 0 if it does not.
     """
 
     partner: str
@@ -408,6 +429,8 @@ class OfferReceived(LoadedEvent):
     reserve: bool = False
     to_fetch: bool = False
     rerun: bool = False
+    checkpoint: float = 0.0
+    left: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ the user to a batch system and never inspected here.
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import lru_cache, partial
 from typing import ClassVar, Final, Protocol, Self
 
@@ -27,6 +27,9 @@ from grms.site.model.lifecycle import (
 from grms.util.dependencies import Dependency
 from grms.util.values import dataclass
 from lrms_sim.workload.requests import Request as Needs
+
+LEFT_LEAST: Final = 1.0
+"""What is left at least of a request as its job goes on from state that it has written, seconds."""
 
 KEY_PARTS = 3
 """Parts of a first `lrms_key`: home, epoch and number."""
@@ -286,9 +289,11 @@ class Completion:
         end_time: on the clock of the site that ran it, seconds.
         run_time: how long it held its processors, seconds; 0 if it never started.
         said: a newer partner's word for an outcome unknown to this program; else empty.
+        kept: of a job that was ended for another one: how long it had run when it last wrote its state, seconds; 0 if
+            nothing is kept.
 
     Raises:
-        ValueError: a time is not finite, or the run time is negative.
+        ValueError: a time is not finite, or a duration is negative.
     """
 
     offer: OfferId
@@ -297,6 +302,7 @@ class Completion:
     run_time: float
     exit: Exit = NO_EXIT
     said: str = ""
+    kept: float = 0.0
 
     def __post_init__(self) -> None:
         """Checks the bounds: a partner's report enters sums by which others are judged."""
@@ -304,18 +310,39 @@ class Completion:
             raise ValueError(f"end_time is {self.end_time}; it must be finite")
         if not 0 <= self.run_time < math.inf:
             raise ValueError(f"run_time is {self.run_time}; it must be finite and at least 0")
+        if not 0 <= self.kept < math.inf:
+            raise ValueError(f"kept is {self.kept}; it must be finite and at least 0")
 
 
 @dataclass(frozen=True, slots=True)
 class SentHome:
     """What a partner has sent home of one job, after it had begun there.
 
-    `times` is how often, `lost` how long it has run there in all, by the partner's clock, seconds.
+    Attributes:
+        times: how often.
+        lost: how long it has run there in all without what is kept, by the partner's clock, seconds.
+        kept: how long it has run there in all until it wrote the state from which it goes on, likewise.
+        kept_times: how often it has come with such state.
+        problem: why it does not go on from what it wrote there the last time, for people; empty if it does.
     """
 
     site: str
     times: int
     lost: float
+    kept: float = 0.0
+    kept_times: int = 0
+    problem: str = ""
+
+
+class StateThere(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Where the state lies that a job has written before it was sent home.
+
+    `kept` is how long it had run there by then, as the partner says, seconds.
+    """
+
+    partner: str
+    offer: OfferId
+    kept: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -477,6 +504,11 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
         confirms: its partner holds a place for it, and is to be told to start it.
         rerun: its partner was told that it may be run again.
         sent_home: by partner, in the order of the first time.
+        checkpoint: it writes its state so often at least, seconds; 0 if it does not.
+        state_there: the state that it has written, which is on its way home; it goes nowhere before that has come, or
+            cannot come. `None` if nothing is on the way.
+        restored: what it runs besides, to go on from state that has come home.
+        restored_time: how long it had run in all before that, seconds.
         revision: counts the changes.
         unfit: why this site's own batch system would never run it, in its words; empty if it may.
         here: it is offered to nobody.
@@ -521,6 +553,10 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
     confirms: bool = False
     rerun: bool = False
     sent_home: tuple[SentHome, ...] = ()
+    checkpoint: float = 0.0
+    state_there: StateThere | None = None
+    restored: bytes = b""
+    restored_time: float = 0.0
     revision: int = 1
     story: list[JobState] = msgspec.field(default_factory=partial(list, (JobState.RECEIVED,)))
     unfit: str = ""
@@ -629,8 +665,20 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
 
     @property
     def program(self) -> bytes:
-        """What runs: the payload; of an element with a part of its own behind it, as messages are merged."""
-        return self.payload + self.part
+        """What runs: the payload, with what an element has of its own and what it goes on from, as messages are merged."""
+        return self.payload + self.part + self.restored
+
+    @property
+    def place(self) -> float | None:
+        """Since when it waits for a place to run, seconds, if it comes back to its own queue; `None` if it is new there."""
+        return self.came if self.sent_home else None
+
+    @property
+    def left(self) -> float:
+        """What is left of its requested time as it goes on from state that it has written, seconds; 0 if it does not."""
+        if not self.restored:
+            return 0.0
+        return max(LEFT_LEAST, self.request.requested_time - self.restored_time)
 
     @property
     def eligible_time(self) -> float:
@@ -652,18 +700,34 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
         """Names its offer."""
         return OfferId(self.offer_epoch, self.offer_number)
 
-    def times_sent_home(self, partner: str) -> int:
-        """Returns how often a partner has sent it home."""
-        return sum(each.times for each in self.sent_home if each.site == partner)
+    def sent_home_by(self, partner: str) -> SentHome:
+        """Returns what a partner has sent home of it."""
+        found = (each for each in self.sent_home if each.site == partner)
+        return next(found, SentHome(partner, 0, 0.0))
 
     def note_sent_home(self, partner: str, lost: float) -> None:
         """Notes that a partner has sent it home; `lost` is how long it has run there, seconds."""
-        before = next((each for each in self.sent_home if each.site == partner), None)
-        if before is None:
-            self.sent_home += (SentHome(partner, 1, lost),)
-            return
-        more = SentHome(partner, before.times + 1, before.lost + lost)
-        self.sent_home = tuple(more if each is before else each for each in self.sent_home)
+        before = self.sent_home_by(partner)
+        more = replace(before, times=before.times + 1, lost=before.lost + lost, problem="")
+        if before.times:
+            self._note(before, more)
+        else:
+            self.sent_home += (more,)
+
+    def note_kept(self, partner: str, kept: float) -> None:
+        """Notes that the state has come that it has written at a partner after so many seconds."""
+        before = self.sent_home_by(partner)
+        lost = max(0.0, before.lost - kept)
+        times = before.kept_times + 1
+        self._note(before, replace(before, lost=lost, kept=before.kept + kept, kept_times=times))
+
+    def note_not_kept(self, partner: str, problem: str) -> None:
+        """Notes why the state does not come that it has written at a partner."""
+        before = self.sent_home_by(partner)
+        self._note(before, replace(before, problem=problem))
+
+    def _note(self, before: SentHome, after: SentHome) -> None:
+        self.sent_home = tuple(after if each is before else each for each in self.sent_home)
 
     @property
     def shown(self) -> JobState:
@@ -689,6 +753,7 @@ class GuestJob(LocalJob, eq=False, kw_only=True):
         here: its request in the names of this site; `None` if it names nothing.
         pseudonym: of its user, as its home site has told with the program; empty if it has not.
         reserved: a place is held for it; its home site still has it, and it does not start.
+        kept: how long it had run when it last wrote its state, where it was ended for another job, seconds.
         attempts: how often in a row its report went unanswered.
         reporting: a report is under way.
     """
@@ -702,6 +767,7 @@ class GuestJob(LocalJob, eq=False, kw_only=True):
     pseudonym: str = ""
     state: JobState = JobState.SUBMITTING
     reserved: bool = False
+    kept: float = 0.0
     attempts: int = 0
     reporting: bool = False
     story: list[JobState] = msgspec.field(default_factory=partial(list, (JobState.SUBMITTING,)))
@@ -721,6 +787,11 @@ class GuestJob(LocalJob, eq=False, kw_only=True):
         return self.request if self.here is None else Request.of(self.here)
 
     @property
+    def place(self) -> None:
+        """None: it is new in the queue here."""
+        return
+
+    @property
     def came(self) -> float:
         """When it was accepted, seconds."""
         return self.accept_time
@@ -735,7 +806,9 @@ class GuestJob(LocalJob, eq=False, kw_only=True):
         """Its end as reported to its home site; `None` before."""
         if self.outcome is None:
             return None
-        return Completion(self.offer, self.outcome, self.end_time, self.run_time, self.exit)
+        return Completion(
+            self.offer, self.outcome, self.end_time, self.run_time, self.exit, kept=self.kept
+        )
 
     @property
     def shown(self) -> GuestState:

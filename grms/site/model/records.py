@@ -10,7 +10,7 @@ import msgspec
 
 from grms.site.model.commitments import PromiseRow
 from grms.site.model.forgotten_keys import KeyRow
-from grms.site.model.jobs import NO_EXIT, Exit, GuestRef, JobRef, Request
+from grms.site.model.jobs import NO_EXIT, Exit, GuestRef, JobRef, Request, StateThere
 from grms.site.model.lifecycle import Outcome
 from grms.site.model.usage import UsageRow
 from grms.util.dependencies import Dependency
@@ -38,6 +38,7 @@ class JobReceived(Record, frozen=True):
         index: in that array.
         here: it is offered to nobody.
         sites: that may run it; empty for any.
+        checkpoint: it writes its state so often at least, seconds; 0 if it does not.
     """
 
     job: int
@@ -52,6 +53,7 @@ class JobReceived(Record, frozen=True):
     index: int = 0
     here: bool = False
     sites: tuple[str, ...] = ()
+    checkpoint: float = 0.0
 
 
 class ArrayReceived(Record, frozen=True):
@@ -259,11 +261,40 @@ class JobReturned(Record, frozen=True):
 
 
 class JobSentHome(Record, frozen=True):
-    """A partner has ended a job for another one, after `lost` seconds by its clock; the job is decided again."""
+    """A partner has ended a job for another one, after `lost` seconds by its clock; the job is decided again.
+
+    `state` says where the state lies that it has written by then: it is decided again when that has come, or cannot come
+    (`StateCame`, `StateMissed`). `None` if there is none.
+    """
 
     job: int
     partner: str
     lost: float
+    state: StateThere | None = None
+
+
+class StateCame(Record, frozen=True):
+    """The state that a job has written at a partner is here, and the job goes on from it.
+
+    `kept` is how long it had run there by then, seconds, `restored` what it runs besides from now on.
+    """
+
+    job: int
+    partner: str
+    kept: float
+    restored: bytes
+
+
+class StateMissed(Record, frozen=True):
+    """The state that a job has written at a partner cannot come: it runs from the state before, or its start.
+
+    `kept` is how long it had run by then, as the partner has said, seconds; `reason` is for its user.
+    """
+
+    job: int
+    partner: str
+    kept: float
+    reason: str
 
 
 class JobResubmitted(Record, frozen=True):
@@ -365,6 +396,13 @@ class GuestPreemptible(Record, frozen=True):
     """The batch system may end the job for another one; follows GuestAccepted."""
 
     job: GuestRef
+
+
+class GuestKept(Record, frozen=True):
+    """A job that is ended for another one had last written its state after `kept` seconds; JobEnded follows."""
+
+    job: GuestRef
+    kept: float
 
 
 class GuestNamed(Record, frozen=True):

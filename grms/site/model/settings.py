@@ -174,9 +174,14 @@ class SiteSettings:
         bound = self.partners_asked
         return -1 if bound is None or bound >= len(self.transfer) else bound
 
-    def may_run_again(self, request: Request) -> bool:
-        """Returns whether a partner may be told that a local user's job can be run again."""
+    def may_run_again(self, request: Request, checkpoint: float = 0.0) -> bool:
+        """Returns whether a partner may be told that a local user's job can be run again.
+
+        `checkpoint` is how often it writes its state, seconds, which says that it can; 0 if it does not.
+        """
         said = None if request.needs is None else request.needs.requeue
+        if said is None and checkpoint:
+            said = True
         return self.requeue != "never" and (self.requeue == "allow" if said is None else said)
 
     def __post_init__(self) -> None:

@@ -38,6 +38,7 @@ from grms.site.model.records import (
     GuestAcknowledged,
     GuestConfirmed,
     GuestDeclined,
+    GuestKept,
     GuestNamed,
     GuestPreemptible,
     GuestReserved,
@@ -79,6 +80,8 @@ from grms.site.model.records import (
     RoundHeld,
     SiteBooks,
     SiteTally,
+    StateCame,
+    StateMissed,
     UsageTally,
 )
 from grms.site.model.reservations import ReservationBook
@@ -105,6 +108,7 @@ class StateTables:
         unconfirmed: processors of the jobs that the batch system is to get and has not confirmed.
         coming: requests of these jobs, by key.
         unplaced: local users' jobs that neither this site nor any partner asked could run, by number.
+        fetching: local users' jobs whose state is on its way home, by number.
         at_lrms: unfinished jobs that the batch system has or is to get, by key, in the order of its queue; running
             ones in order of their starts.
         lrms_moment: of the last known event there, seconds; minus infinity without any.
@@ -138,6 +142,7 @@ class StateTables:
         self.unconfirmed = 0
         self.coming: dict[str, Request] = {}
         self.unplaced: dict[int, HomeJob] = {}
+        self.fetching: dict[int, HomeJob] = {}
         self.at_lrms: dict[str, HomeJob | GuestJob] = {}
         self.lrms_moment = -math.inf
         self.reserved: dict[str, GuestJob] = {}
@@ -178,6 +183,7 @@ class StateTables:
             AbandonedSettled: self._abandoned_settled,
             JobTakenBack: self._job_taken_back,
             JobSentHome: self._job_sent_home,
+            **dict.fromkeys((StateCame, StateMissed), self._state_told),
             JobReturned: self._job_returned,
             **dict.fromkeys((JobResubmitted, JobWrittenOff), self._job_acted_on),
             EpochBegun: self._epoch_begun,
@@ -189,6 +195,7 @@ class StateTables:
             GuestReserved: self._guest_reserved,
             GuestConfirmed: self._guest_confirmed,
             GuestPreemptible: self._guest_preemptible,
+            GuestKept: self._guest_kept,
             GuestDeclined: self._guest_declined,
             GuestNamed: self._guest_named,
             GuestWithdrawn: self._guest_withdrawn,
@@ -321,6 +328,7 @@ class StateTables:
             unfit=record.unfit,
             here=record.here,
             sites=record.sites,
+            checkpoint=record.checkpoint,
             submit_time=record.time,
             array=record.array,
             index=record.index,
@@ -483,6 +491,8 @@ class StateTables:
             job.reason = ""
         self._comes(job)
         self._goes_behind(job, record.time)
+        if job.sent_home:
+            self._takes_its_place(job)
         job.kept_time = record.time
         job.put = 0
 
@@ -575,6 +585,16 @@ class StateTables:
         self.at_lrms[job.lrms_key] = job
         self.lrms_moment = max(self.lrms_moment, time)
 
+    def _takes_its_place(self, job: HomeJob) -> None:
+        # Before the first one that waits and came later; what runs is in no queue.
+        keys = list(self.at_lrms)
+        for place, each in enumerate(self.at_lrms.values()):
+            waits = each.state is not JobState.RUNNING and each.lrms_key not in self.reserved
+            if waits and each.came > job.came:
+                keys.insert(place, keys.pop())
+                self.at_lrms = {key: self.at_lrms[key] for key in keys}
+                return
+
     def _leaves_lrms(self, key: str, time: float) -> None:
         self.unseen.pop(key, None)
         if self.at_lrms.pop(key, None) is not None and key not in self.reserved:
@@ -593,6 +613,7 @@ class StateTables:
         job = self.job(record.job)
         self.confirm(job)
         self.unplaced.pop(record.job, None)  # type: ignore[arg-type]  # partners' are never in it
+        self.fetching.pop(record.job, None)  # type: ignore[arg-type]  # likewise
         job.move(JobState.ENDED)
         job.end_time, job.run_time = record.end_time, record.run_time
         job.outcome = record.outcome
@@ -609,7 +630,9 @@ class StateTables:
 
     def _home_job_ended(self, job: HomeJob, record: JobEnded) -> None:
         job.question = 0
-        work = record.run_time * job.request.processors
+        job.state_there = None
+        # Of the whole job, also where parts of it ran elsewhere before.
+        work = (record.run_time + job.restored_time) * job.request.processors
         self.own_work += work
         self.own_requested += work * job.request.requested_time
         if job.partner:
@@ -699,6 +722,25 @@ class StateTables:
             self.usage.give(record.partner, job.user, record.time, used)
         job.asked, job.put, job.remaining = (record.partner,), 0, None
         self._job_returned(record)
+        job.state_there = record.state
+        if record.state is not None:
+            self.fetching[job.job] = job
+            job.reason = f"what it has written at {record.partner} is on its way home"
+
+    def _state_told(self, record: StateCame | StateMissed) -> None:
+        job = self.jobs[record.job]
+        job.state_there = None
+        del self.fetching[job.job]
+        job.revision += 1
+        if isinstance(record, StateMissed):
+            job.note_not_kept(record.partner, record.reason)
+            job.reason = f"it runs from {'the state before' if job.restored else 'its start'}: {record.reason}"
+            return
+        job.note_kept(record.partner, record.kept)
+        job.restored, job.restored_time = record.restored, job.restored_time + record.kept
+        job.reason = ""
+        # So much of it was done there for this site's users.
+        self.books[record.partner].given += record.kept * job.request.processors
 
     def _job_returned(self, record: JobReturned | JobSentHome) -> None:
         job = self.jobs[record.job]
@@ -782,6 +824,9 @@ class StateTables:
     def _guest_preemptible(self, record: GuestPreemptible) -> None:
         self.books[record.job.partner].guests[record.job.offer].preemptible = True
 
+    def _guest_kept(self, record: GuestKept) -> None:
+        self.books[record.job.partner].guests[record.job.offer].kept = record.kept
+
     def _guest_named(self, record: GuestNamed) -> None:
         self.books[record.job.partner].guests[record.job.offer].pseudonym = record.pseudonym
 
@@ -806,8 +851,8 @@ class StateTables:
         if record.run_time > 0:
             used = Used.by(guest.asked_here, record.run_time)
             self.usage.take(guest.partner, guest.pseudonym, record.end_time, used)
-        # What was ended for another job is done again elsewhere: its home site has got nothing.
-        kept = 0.0 if record.outcome is Outcome.PREEMPTED else record.run_time
+        # What was ended for another job is done again elsewhere: its home site has got what was kept of it.
+        kept = guest.kept if record.outcome is Outcome.PREEMPTED else record.run_time
         self.books[guest.partner].taken += (
             kept * request.processors - request.requested_time * request.processors
         )

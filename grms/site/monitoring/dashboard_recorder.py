@@ -26,6 +26,7 @@ from grms.site.model.records import (
     JobReceived,
     PromisesReviewed,
     Record,
+    StateCame,
 )
 from grms.site.monitoring.dashboard_events import (
     CertificateOutput,
@@ -146,6 +147,8 @@ class Recorder:
     def _note(self, record: Record) -> Noted:
         if isinstance(record, JobReceived | ArrayReceived | GuestAccepted):
             return Noted(msgspec.structs.replace(record, payload=b""))
+        if isinstance(record, StateCame):
+            return Noted(msgspec.structs.replace(record, restored=b""))
         if isinstance(record, JobOffered | JobKept):
             return Noted(record, self._decided(record))
         return Noted(record)

@@ -135,6 +135,7 @@ class DashboardState:
             records.JobAbandoned: self._anew,
             records.JobReturned: self._anew,
             records.JobSentHome: self._anew,
+            **dict.fromkeys((records.StateCame, records.StateMissed), self._state),
             records.JobTakenBack: self._operator,
             records.JobResubmitted: self._operator,
             records.JobWrittenOff: self._operator,
@@ -299,6 +300,13 @@ class DashboardState:
         ran = duration(record.lost) if isinstance(record, records.JobSentHome) else ""
         self._step(entry, Step(record.time, kind, entry.place or entry.asking, words=ran))
         entry.state, entry.place, entry.asking = "received", "", ""
+
+    def _state(self, entry: Entry, record: Any, _: Decided | None) -> None:
+        came = isinstance(record, records.StateCame)
+        kind, words = "state came", duration(record.kept)
+        if not came:
+            kind, words = "state missed", record.reason
+        self._step(entry, Step(record.time, kind, record.partner, words=words))
 
     def _operator(self, entry: Entry, record: Any, _: Decided | None) -> None:
         kind = _OPERATORS[type(record)]

@@ -200,6 +200,8 @@ _SENTENCES: Final = {
     "ended": "It ended: {outcome}{words}.",
     "returned": "{partner} ended it, so that it is decided anew.",
     "sent home": "{partner} ended it for another job after {words}, and it is decided anew.",
+    "state came": "What it had written at {partner} after {words} has come, and it goes on from there.",
+    "state missed": "What it had written at {partner} cannot come: {words}.",
     "given up": "It was given up on at {partner}, and is decided anew.",
     "taken back": "The operator {words} wanted it back.",
     "resubmitted": "The operator {words} had it decided anew.",

@@ -35,7 +35,10 @@ ALIKE_LOGGED_PER_S: Final = 0.5
 """Rate of logging the same event of one partner above `debug`, with ten seconds' worth at once."""
 
 _LEFT_OUT: Final = frozenset(
-    {"time", "payload", "idempotency_key", "launch_key", "name", "settled_below", "load"}
+    {
+        *("time", "payload", "idempotency_key", "launch_key", "name", "settled_below", "load"),
+        "restored",
+    }
 )
 """Fields not logged: what users write, and what says nothing."""
 
@@ -46,6 +49,7 @@ _WARNINGS: Final[tuple[type[Record], ...]] = (
     records.EpochBegun,
     records.JobLost,
     records.JobReturned,
+    records.StateMissed,
 )
 """Records of anomalies."""
 
@@ -74,7 +78,7 @@ _FAILURES: Final = frozenset(
 
 _LEVELS: Final[dict[type[Record], str]] = {
     **dict.fromkeys(_WARNINGS, "warning"),
-    **dict.fromkeys((*_DECISIONS, records.JobSentHome), "info"),
+    **dict.fromkeys((*_DECISIONS, records.JobSentHome, records.StateCame), "info"),
 }
 
 _SHOWN: Final = frozenset({*_LEVELS, records.JobEnded, records.JobLeaving})

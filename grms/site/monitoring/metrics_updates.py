@@ -32,6 +32,7 @@ from grms.site.model.records import (
     JobReturned,
     JobSentHome,
     JobStarted,
+    StateMissed,
 )
 from grms.site.monitoring.metrics import SiteMetrics
 from grms.site.monitoring.subscriber import Away, Guarded, Handled, OfferTimed
@@ -78,6 +79,7 @@ class MetricsUpdates:
         outputs.on(JobEnded, self._job_ended)
         outputs.on(JobReturned, self._job_returned)
         outputs.on(JobSentHome, self._job_sent_home)
+        outputs.on(StateMissed, self._state_missed)
         outputs.on(GuestAccepted, lambda record, _: self._guest_counted(record.job.partner, 1))
 
     def _take_up(self, _: Restarted, __: Handled) -> None:
@@ -148,7 +150,16 @@ class MetricsUpdates:
     def _job_sent_home(self, record: JobSentHome, _: Handled) -> None:
         job = self._state.memory.jobs.get(record.job)
         processors = 0 if job is None else job.request.processors
-        self._sent_home(record.partner, "own", record.lost * processors)
+        kept = 0.0 if record.state is None else record.state.kept
+        self._sent_home(record.partner, "own", (record.lost - kept) * processors)
+
+    def _state_missed(self, record: StateMissed, _: Handled) -> None:
+        # It was to be kept, and is lost as well.
+        job = self._state.memory.jobs.get(record.job)
+        if job is not None:
+            label = self._metrics.partners.label(record.partner)
+            lost = record.kept * job.request.processors
+            self._metrics.work_lost.labels(label, "own").inc(lost)
 
     def _confirmed(self, away: Away | None) -> None:
         # By the record: a round may be over before its last job is confirmed.
@@ -176,7 +187,8 @@ class MetricsUpdates:
         elif record.outcome is Outcome.PREEMPTED:
             guest = self._state.memory.books[partner].guests.get(ref.offer)
             processors = 0 if guest is None else guest.request.processors
-            self._sent_home(partner, "guest", record.run_time * processors)
+            kept = 0.0 if guest is None else guest.kept
+            self._sent_home(partner, "guest", (record.run_time - kept) * processors)
         self._guest_counted(partner, -1)
 
 

@@ -126,6 +126,8 @@ class Sender:
             job=write_request(command.request, without_program(command.payload)),
             reserve=command.reserve,
             rerun=command.rerun,
+            checkpoint_s=command.checkpoint,
+            left_s=command.left,
         )
         if settings.virtual:
             request.replay_time_s = engine.clock.now()

@@ -34,6 +34,7 @@ from grms.site.staging.stage_in import InputServer
 from grms.site.staging.stream_names import stream_names
 from grms.site.wire.convert import (
     JOB_STATES,
+    checkpoint_of,
     element_part,
     executed_on,
     read_array,
@@ -100,6 +101,7 @@ class _Wanted(NamedTuple):
     elements: ArraySpec | None
     part: Callable[[str, int], bytes] | None
     sites: tuple[str, ...]
+    checkpoint: float
 
 
 class JobService(job_pb2_grpc.JobServiceServicer):
@@ -186,6 +188,7 @@ class JobService(job_pb2_grpc.JobServiceServicer):
             elements,
             _part(elements, runs=request.request.HasField("program")),
             sites,
+            checkpoint=checkpoint_of(payload),
         )
 
     async def PutInput(  # noqa: N802  # gRPC's name

@@ -42,12 +42,14 @@ from grms.site.wire.convert import (
     read_completion,
     read_offer,
     read_request,
+    read_rerun,
+    whole,
     write_offer,
     write_progress,
     write_status,
     write_usage,
 )
-from grms.v1 import partner_pb2, partner_pb2_grpc, request_pb2, results_pb2
+from grms.v1 import partner_pb2, partner_pb2_grpc, results_pb2
 
 ACCEPTANCE_S: Final = 5.0
 """How long a request for a program waits here for the answer to its offer, which is on its way."""
@@ -126,6 +128,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         try:
             offer = read_offer(request.offer)
             wanted, payload = read_request(request.job, "job")
+            checkpoint, left = read_rerun(request, wanted)
         except WireError as error:
             await self._admission.invalid(context, error)
         self._heard(partner)
@@ -141,6 +144,8 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
             request.reserve,
             is_to_fetch(payload),
             rerun=request.rerun,
+            checkpoint=checkpoint,
+            left=left,
         )
         return await self._admission.ask(context, event, _taken)
 
@@ -236,7 +241,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         partner, offer = await self._about(context, request)
         job = await self._accepted(context, partner, offer)
         answer = partner_pb2.FetchProgramResponse()
-        answer.program.CopyFrom(request_pb2.JobRequest.FromString(job.program).program)
+        answer.program.CopyFrom(whole(job.program).program)
         answer.owner = self._pseudonyms.of(partner, job.user)
         answer.user = self._pseudonyms.name(partner, job.user)
         return answer
@@ -275,7 +280,8 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         """Says which files a job has left."""
         partner, offer = await self._about(context, request)
         try:
-            return write_results(await self._results.of_guest(partner, offer))
+            found = await self._results.of_guest(partner, offer, state=request.checkpoint)
+            return write_results(found)
         except NoResultsError as error:
             await refused(context, error)
 
@@ -284,7 +290,9 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
     ) -> AsyncIterator[results_pb2.ResultChunk]:
         """Sends one of them."""
         partner, offer = await self._about(context, request)
-        pieces = self._results.read_guest(partner, offer, request.name, request.offset_bytes)
+        pieces = self._results.read_guest(
+            partner, offer, request.name, request.offset_bytes, state=request.checkpoint
+        )
         async for chunk in sent(context, pieces):
             yield chunk
 
@@ -314,7 +322,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         partner, offer = await self._about(context, request)
         copied = [(file.name, file.sha256) for file in request.files]
         try:
-            await self._results.drop_guest(partner, offer, copied)
+            await self._results.drop_guest(partner, offer, copied, state=request.checkpoint)
         except NoResultsError as error:
             await refused(context, error)
         return partner_pb2.DropGuestResultsResponse()

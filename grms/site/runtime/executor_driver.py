@@ -468,6 +468,7 @@ def _job(command: LrmsSubmit, contents: Callable[[int, JobFile], Path] | None = 
         user=command.user,
         partner=command.partner,
         preemptible=command.preemptible,
+        place=command.place,
         contents=contents,
     )
 

@@ -35,6 +35,7 @@ def _job_of(job: HomeJob | GuestJob) -> LrmsJob | None:
             user=user,
             partner=partner,
             preemptible=job.preemptible,
+            place=job.came if isinstance(job, HomeJob) else None,
         )
     except LrmsRefusedError:
         return None  # it was refused then, and will be again

@@ -23,12 +23,16 @@ def wants(
     *,
     own: bool,
     waits: bool = False,
+    left: float = 0.0,
 ) -> bool:
     """Returns whether the site wants to run a job itself.
 
     The request is no wider than the machine. `own`: it is a local user's job rather than the partner's. `waits`: it
-    is queued already; so it does not start at once, and is not among the jobs that wait before it.
+    is queued already; so it does not start at once, and is not among the jobs that wait before it. `left` is what is left of
+    its requested time as it goes on from state that it has written, seconds, 0 if it does not: rules go by that, the batch
+    system by the whole.
     """
+    requested_time = left or request.requested_time
     waiting = load.processors_waiting
     if waits:  # what the batch system has said may be older than the job
         waiting = max(0, waiting - request.processors)
@@ -41,7 +45,7 @@ def wants(
             processors_free=free,
             processors_waiting=waiting,
             own=own,
-            requested_time=request.requested_time,
+            requested_time=requested_time,
         )
     return compiled.accept(
         request.processors,
@@ -49,7 +53,7 @@ def wants(
         processors_free=free,
         processors_waiting=waiting,
         own=own,
-        requested_time=request.requested_time,
+        requested_time=requested_time,
         starts_now=rails.start_now and not waits and load.starts_now(request),
         books=(memory.own_work, memory.own_requested, book.taken, book.given),
     )

@@ -45,6 +45,7 @@ from grms.site.model.records import (
     GuestAcknowledged,
     GuestConfirmed,
     GuestDeclined,
+    GuestKept,
     GuestPreemptible,
     GuestReserved,
     GuestWithdrawn,
@@ -186,7 +187,7 @@ class GuestJobHandler(Owner[GuestJob]):
             and len(book.guests) < settings.limits.guests_open
             and len(event.payload) <= settings.limits.payload_bytes
             and (now >= book.away_until or not event.to_fetch)
-            and wants(policy, self.memory, book, request, load, own=False)
+            and wants(policy, self.memory, book, request, load, own=False, left=event.left)
         )
 
     def resolve_received(self, event: ResolveReceived, transaction: Transaction) -> None:
@@ -346,6 +347,9 @@ class GuestJobHandler(Owner[GuestJob]):
                 # Its home site did not want it run; where this site could not, nobody is to blame.
                 budget.note_unused(transaction.now)
         end_time = max(end.end_time, guest.accept_time)  # by another clock
+        if end.outcome is Outcome.PREEMPTED and end.kept > 0:
+            kept = min(end.kept, end.run_time)
+            transaction.note(GuestKept(transaction.now, guest.ref, kept))
         transaction.note(
             JobEnded(transaction.now, guest.ref, end.outcome, end_time, end.run_time, "")
         )

@@ -16,7 +16,13 @@ from typing import Final
 
 from grms.daemon.backoff import pause_after
 from grms.site.model.commands import LrmsCancel, ReplyPreview, SendOffer, SendResolve, SendWithdraw
-from grms.site.model.events import OfferAnswered, OfferFailed, StatusAnswered, StatusFailed
+from grms.site.model.events import (
+    OfferAnswered,
+    OfferFailed,
+    StateFetched,
+    StatusAnswered,
+    StatusFailed,
+)
 from grms.site.model.jobs import (
     NO_EXIT,
     Completion,
@@ -24,6 +30,7 @@ from grms.site.model.jobs import (
     Load,
     OfferId,
     Request,
+    StateThere,
     Weighed,
     lrms_key,
 )
@@ -43,6 +50,8 @@ from grms.site.model.records import (
     JobUnplaced,
     ReportDisbelieved,
     RerunAllowed,
+    StateCame,
+    StateMissed,
 )
 from grms.site.model.state_tables import StateTables
 from grms.site.scheduler.exchange_constraints import entrusts, held_to, wants
@@ -57,6 +66,10 @@ UNDECIDED = (JobState.OFFERING, JobState.RESOLVING, JobState.WITHDRAWING)
 AWAY = (JobState.DELEGATED, JobState.SUSPECT)
 """A partner has the job."""
 
+
+RETURNS_WITH_STATE: Final = 10
+"""So many times as often as with nothing kept, a partner may send a job home with what it has written: nobody here can say
+how much of its work that is."""
 
 UNPLACED_AT_ONCE: Final = 100
 """Most jobs that can run nowhere so far about which partners are asked at one moment; the others are asked about next."""
@@ -91,6 +104,8 @@ def offer_of(
         job.program,
         reserve=reserve,
         rerun=job.rerun,
+        checkpoint=job.checkpoint if job.rerun else 0.0,
+        left=job.left,
     )
 
 
@@ -111,6 +126,9 @@ class OfferHandler:
         """
         if job.cancel_requested:
             self._end_cancelled(job, "cancelled before it ran", transaction)
+            return
+        if job.state_there is not None:
+            transaction.publish(job)  # it is decided when what it goes on from has come
             return
         settings = self.memory.settings
         load = self.memory.load(load)
@@ -306,10 +324,14 @@ class OfferHandler:
         return why
 
     def _sent_home_too_often(self, job: HomeJob, partner: str) -> str:
-        times = job.times_sent_home(partner)
-        if times < self.memory.settings.empty_returns:
+        told, most = job.sent_home_by(partner), self.memory.settings.empty_returns
+        if told.times >= most * RETURNS_WITH_STATE:
+            return f"{partner} has sent it home {told.times} times"
+        empty = told.times - told.kept_times
+        if empty < most:
             return ""
-        return f"{partner} has sent it home {times} times"
+        with_nothing = " with nothing kept" if job.checkpoint else ""
+        return f"{partner} has sent it home {empty} times{with_nothing}"
 
     def _offer(self, job: HomeJob, book: PartnerBook, transaction: Transaction) -> None:
         # What is settled before this offer, which is not.
@@ -321,7 +343,7 @@ class OfferHandler:
 
     def allow_rerun(self, job: HomeJob, transaction: Transaction) -> None:
         """Notes that a job's offer says that it may be run again, if so."""
-        if self.memory.settings.may_run_again(job.request):
+        if self.memory.settings.may_run_again(job.request, job.checkpoint):
             number = job.offer_number
             transaction.note(RerunAllowed(transaction.now, job.job, job.partner, number))
 
@@ -529,7 +551,30 @@ class OfferHandler:
     def _sent_home(self, job: HomeJob, completion: Completion, transaction: Transaction) -> None:
         if completion.run_time > 0:
             self.memory.books[job.partner].returns.ran(job.user, job.request)
-        transaction.note(JobSentHome(transaction.now, job.job, job.partner, completion.run_time))
+        state = None
+        if job.checkpoint and completion.kept > 0:
+            state = StateThere(job.partner, job.offer, completion.kept)
+        transaction.note(
+            JobSentHome(transaction.now, job.job, job.partner, completion.run_time, state)
+        )
+
+    def state_fetched(self, event: StateFetched, transaction: Transaction) -> None:
+        """Decides a job again that was sent home: what it has written has come, or cannot come."""
+        job = self.memory.fetching.get(event.job)
+        there = None if job is None else job.state_there
+        if (
+            job is None
+            or there is None
+            or (there.partner, there.offer) != (event.partner, event.offer)
+        ):
+            return
+        record: StateCame | StateMissed
+        if event.reason:
+            record = StateMissed(transaction.now, job.job, there.partner, there.kept, event.reason)
+        else:
+            record = StateCame(transaction.now, job.job, there.partner, there.kept, event.restored)
+        transaction.note(record)
+        self.decide(job, event.load, transaction)
 
     def _came_back(self, job: HomeJob, now: float) -> None:
         settings = self.memory.settings

@@ -35,6 +35,10 @@ def violation(job: HomeJob, completion: Completion, now: float, settings: SiteSe
             clocks and run_time > elapsed * (1.0 + settings.clock_drift) + settings.elapsed_grace,
             f"a run time of {run_time:g} s, {elapsed:g} s after the offer",
         ),
+        (
+            completion.kept > run_time,
+            f"{completion.kept:g} s kept of a run time of {run_time:g} s",
+        ),
         (clocks and ended > now + skew, f"an end {ended - now:g} s in the future"),
         (
             clocks and ended - run_time < job.offer_time - skew,
@@ -52,7 +56,7 @@ def believable(job: HomeJob, completion: Completion, now: float) -> Completion:
     `now` is the time of receipt on the home site's clock, seconds.
     """
     run_time = min(completion.run_time, job.request.requested_time, max(0.0, now - job.offer_time))
-    return replace(completion, run_time=run_time, end_time=now)
+    return replace(completion, run_time=run_time, end_time=now, kept=min(completion.kept, run_time))
 
 
 def senseless(job: HomeJob, event: StatusAnswered) -> bool:

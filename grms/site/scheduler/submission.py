@@ -451,4 +451,5 @@ def _received(
         index,
         event.here,
         event.sites,
+        event.checkpoint,
     )

@@ -61,6 +61,7 @@ class Transaction:
                 partner=partner,
                 since=job.kept_time,
                 preemptible=job.preemptible,
+                place=job.place,
             )
         )
 

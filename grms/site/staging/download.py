@@ -112,7 +112,7 @@ class ResultServer:
         self._keep_s = keep_s
         self._log = log
         self._digests = digests or Digests()
-        self._looks: dict[tuple[str, bool], asyncio.Task[LeftFiles | None]] = {}
+        self._looks: dict[tuple[str, bool, bool], asyncio.Task[LeftFiles | None]] = {}
         self.why_coming: Callable[[str], str] = lambda _: ""
         self._lists: OrderedDict[str, dict[str, tuple[int, JobFile]]] = OrderedDict()
 
@@ -278,30 +278,32 @@ class ResultServer:
 
     # --- for partners --------------------------------------------------------------------------
 
-    async def of_guest(self, partner: str, offer: OfferId) -> LeftFiles:
-        """Returns the results of a partner's job.
+    async def of_guest(self, partner: str, offer: OfferId, *, state: bool = False) -> LeftFiles:
+        """Returns the results of a partner's job; with `state` the files in which it writes its state instead.
 
         Raises:
             NoResultsError: it has not ended, has left nothing, or its files are still being read.
         """
-        return await self._of_guest(partner, offer, digests=True)
+        return await self._of_guest(partner, offer, digests=True, state=state)
 
-    async def _of_guest(self, partner: str, offer: OfferId, *, digests: bool) -> LeftFiles:
+    async def _of_guest(
+        self, partner: str, offer: OfferId, *, digests: bool, state: bool
+    ) -> LeftFiles:
         key = lrms_key(partner, offer.epoch, offer.number)
         answer = self._engine.state.partners[partner].answer_to(offer)
         if isinstance(answer, GuestJob) and answer.completion is None:
             raise NoResultsError("the job has not ended", later=True)
         found = None
         if self._folders is not None:
-            found = await self._looked_at_once(key, digests=digests)
+            found = await self._looked_at_once(key, digests=digests, state=state)
         if found is None:
             raise NoResultsError("nothing is here of that job", later=False)
         return found
 
     async def read_guest(
-        self, partner: str, offer: OfferId, name: str, begin: int
+        self, partner: str, offer: OfferId, name: str, begin: int, *, state: bool = False
     ) -> AsyncIterator[bytes]:
-        """Yields a file of a partner's job in pieces.
+        """Yields a file of a partner's job in pieces; `state` as in `of_guest`.
 
         Raises:
             ValueError: there is no such file.
@@ -309,30 +311,39 @@ class ResultServer:
             NoResultsError: it has not ended, or has left nothing.
         """
         key = lrms_key(partner, offer.epoch, offer.number)
-        listed = self._lists.get(key)
+        listing = f"{key} state" if state else key
+        listed = self._lists.get(listing)
         if listed is None:
-            found = await self._of_guest(partner, offer, digests=False)
-            listed = self._remembered(key, found.files, keep=True)
+            found = await self._of_guest(partner, offer, digests=False, state=state)
+            listed = self._remembered(listing, found.files, keep=True)
         _, file = _named(listed, name)
         place = await self._place(key)
         async for some in pieces_of(place, name, begin, file.size):
             yield some
 
     async def drop_guest(
-        self, partner: str, offer: OfferId, copied: Iterable[tuple[str, bytes]]
+        self,
+        partner: str,
+        offer: OfferId,
+        copied: Iterable[tuple[str, bytes]],
+        *,
+        state: bool = False,
     ) -> None:
         """Deletes files that a partner has copied, given by name and SHA-256; changed ones stay.
+
+        With `state` the job goes on from these, and nothing else of it is wanted: all of its files go.
 
         Raises:
             NoResultsError: it has not ended, has left nothing, or its files are still being read.
         """
-        found, said = await self.of_guest(partner, offer), set(copied)
+        found, said = await self.of_guest(partner, offer, state=state), set(copied)
         had = {file.name for file in found.files if (file.name, file.sha256) in said}
         key = lrms_key(partner, offer.epoch, offer.number)
         assert self._folders is not None
         assert found.place is not None
-        remains = await _on_disk(self._folders.clear, key, had)
+        remains = await _on_disk(self._folders.clear, key, had, rest=state)
         self._lists.pop(key, None)
+        self._lists.pop(f"{key} state", None)
         if remains.files:
             self._log.info(
                 "results_stay",
@@ -364,23 +375,24 @@ class ResultServer:
             raise NoResultsError("its files are gone", later=False)
         return folder.path
 
-    async def _looked_at_once(self, key: str, *, digests: bool) -> LeftFiles | None:
+    async def _looked_at_once(self, key: str, *, digests: bool, state: bool) -> LeftFiles | None:
         # A folder may have very many files: a partner that asks again and again has it walked once at a time.
-        look = (key, digests)
+        look = (key, digests, state)
         if look not in self._looks:
             made = asyncio.create_task(
-                self._looked_at(key, digests=digests), name=f"files of {key}"
+                self._looked_at(key, digests=digests, state=state), name=f"files of {key}"
             )
             self._looks[look] = made
             made.add_done_callback(lambda _: self._looks.pop(look))
         return await asyncio.shield(self._looks[look])
 
-    async def _looked_at(self, key: str, *, digests: bool) -> LeftFiles | None:
+    async def _looked_at(self, key: str, *, digests: bool, state: bool = False) -> LeftFiles | None:
         # Without digests, sizes suffice: reading one file does not wait for the others.
         assert self._folders is not None
         folder: JobFolder | None = await _on_disk(self._folders.left, key)
         if folder is None:
             return None
+        folder = folder.state() if state else folder
         if not digests:
             found = await _on_disk(found_files, folder, self.limits)
             return LeftFiles(tuple(each.file for each in found.files), left_out=found.left_out)

@@ -129,7 +129,7 @@ class Retention:
         looked_at = 0
         for job in tuple(memory.jobs.values()):
             if job.outcome is None:
-                given.update(user_input(job.user, file) for file in given_inputs(job.payload))
+                given.update(user_input(job.user, file) for file in given_inputs(job.program))
                 looked_at += 1
                 if looked_at % LOOKED_AT_MAX == 0:
                     await asyncio.sleep(0)

@@ -73,7 +73,7 @@ class InputServer(Uploads):
             ValueError: the job has no such input.
             NoResultsError: it is no longer here.
         """
-        for file in given_inputs(job.payload):
+        for file in given_inputs(job.program):
             if file.name == name:
                 place, content = self.store.content(user_input(job.user, file), 0)
                 if not (place / content).is_file():

@@ -16,6 +16,7 @@ from grms.daemon.shared_folders import SharedFile, check_shared
 from grms.daemon.uploads import SHA256_BYTES
 from grms.daemon.wanted_files import WantedFiles, check_wanted
 from grms.lrms.base import (
+    RESTARTS,
     JobInput,
     LrmsJob,
     LrmsPhase,
@@ -117,6 +118,7 @@ def read_request(message: request_pb2.JobRequest, field: str) -> tuple[Request, 
         text = "what runs is of a kind that came with a later version; this one would run nothing"
         raise WireError(f"{field}.payload", text)
     _check_files(message.program, f"{field}.program")
+    _check_checkpoint(request, message.program, f"{field}.program.checkpoint")
     if len(message.program.name) > JOB_NAME_MAX or "\0" in message.program.name:
         text = f"name: at most {JOB_NAME_MAX} characters, without NUL"
         raise WireError(f"{field}.program.name", text)
@@ -142,6 +144,70 @@ def read_request(message: request_pb2.JobRequest, field: str) -> tuple[Request, 
                 f"user_group is {group}; it must be from 1 to {GROUPS[-1]}, or 0 for none",
             )
     return request, program.SerializeToString(deterministic=True)
+
+
+CHECKPOINT_LEAST_S: Final = 1.0
+"""A job cannot say that it writes its state more often than so, seconds."""
+
+
+def _check_checkpoint(request: Request, program: request_pb2.Program, field: str) -> None:
+    said = program.checkpoint
+    if not program.HasField("checkpoint"):
+        return
+    if not CHECKPOINT_LEAST_S <= said.every_s <= request.requested_time:
+        text = (
+            f"every_s is {said.every_s:g}; it must be from {CHECKPOINT_LEAST_S:g} s to the requested time, "
+            f"{request.requested_time:g} s"
+        )
+        raise WireError(f"{field}.every_s", text)
+    try:
+        wanted = check_wanted(said.files)
+    except ValueError as error:
+        raise WireError(f"{field}.files", f"files: {error}") from error
+    if not wanted.declared:
+        raise WireError(f"{field}.files", "files: the job says in none that it writes its state")
+    shared = {each.name for each in program.inputs if each.shared_path}
+    if in_place := sorted(each for each in shared if each in wanted.names or wanted.matches(each)):
+        text = f"files: {in_place[0]!r} is used in place, and does not travel"
+        raise WireError(f"{field}.files", text)
+    if request.needs is not None and request.needs.requeue is False:
+        text = "the job must not run a second time, and says how it goes on in one"
+        raise WireError(field, text)
+
+
+def checkpoint_of(payload: bytes) -> float:
+    """Returns how often a job writes its state at least, seconds; 0 if it does not."""
+    program = request_pb2.JobRequest.FromString(payload).program
+    return program.checkpoint.every_s if program.HasField("checkpoint") else 0.0
+
+
+def state_files(payload: bytes) -> WantedFiles:
+    """Returns the files in which a job writes its state."""
+    return check_wanted(request_pb2.JobRequest.FromString(payload).program.checkpoint.files)
+
+
+def restored(files: Iterable[JobFile], begun: int) -> bytes:
+    """Returns what a job runs besides, to go on from its state; it is put behind the payload.
+
+    `begun` is how often it has begun before. Of inputs with the same name the last counts (`whole`).
+    """
+    program = request_pb2.Program(environment={RESTARTS: str(begun)})
+    for file in files:
+        program.inputs.add(
+            name=file.name, size_bytes=file.size, sha256=file.sha256, mode=file.mode & MODE_MAX
+        )
+    return request_pb2.JobRequest(program=program).SerializeToString(deterministic=True)
+
+
+def whole(payload: bytes) -> request_pb2.JobRequest:
+    """Returns a payload as a message; of inputs with the same name it has the last: state that the job goes on from."""
+    message = request_pb2.JobRequest.FromString(payload)
+    inputs = {each.name: each for each in message.program.inputs}
+    if len(inputs) < len(message.program.inputs):
+        last = list(inputs.values())
+        del message.program.inputs[:]
+        message.program.inputs.extend(last)
+    return message
 
 
 def _read_asked(message: request_pb2.JobRequest, field: str) -> Request:
@@ -204,7 +270,7 @@ def read_input(message: request_pb2.InputFile) -> JobFile:
 
 def given_inputs(payload: bytes) -> tuple[JobFile, ...]:
     """Returns a job's input files, without those that it uses in place; the payload is that of `read_request`."""
-    message = request_pb2.JobRequest.FromString(payload)
+    message = whole(payload)
     return tuple(read_input(each) for each in message.program.inputs if not each.shared_path)
 
 
@@ -223,7 +289,7 @@ def write_request(request: Request, payload: bytes) -> request_pb2.JobRequest:
 
     How its own site runs it is in no message: its user's variables are private.
     """
-    message = request_pb2.JobRequest.FromString(payload)
+    message = whole(payload)
     message.ClearField("home")
     message.ClearField("streams")
     message.processors = request.processors
@@ -300,6 +366,19 @@ def read_nodes(message: partner_pb2.DescribeResponse) -> tuple[NodeKind, ...]:
         raise WireError("nodes", str(error)) from error
 
 
+def read_rerun(message: partner_pb2.OfferRequest, request: Request) -> tuple[float, float]:
+    """Returns how often a job writes its state, and what is left of its request as it goes on from it, seconds; 0 if not.
+
+    Raises:
+        WireError: one is no such duration.
+    """
+    for field, value in (("checkpoint_s", message.checkpoint_s), ("left_s", message.left_s)):
+        if not 0 <= value <= request.requested_time:
+            text = f"{field} is {value:g}; it must be from 0 to the requested time, {request.requested_time:g} s"
+            raise WireError(field, text)
+    return message.checkpoint_s, message.left_s
+
+
 def write_offer(offer: OfferId) -> partner_pb2.OfferId:
     """Returns the name of an offer as a message."""
     return partner_pb2.OfferId(epoch=offer.epoch, number=offer.number)
@@ -328,7 +407,11 @@ def read_completion(message: partner_pb2.Completion, field: str) -> Completion:
     except ValueError as error:
         raise WireError(f"{field}.{str(error).partition(' ')[0]}", str(error)) from error
     offer = read_offer(message.offer, f"{field}.offer")
-    return Completion(offer, outcome, message.end_time_s, message.run_time_s, left, said)
+    kept = message.kept_s
+    if not (math.isfinite(kept) and kept >= 0):
+        text = f"kept_s is {kept}; it must be finite and at least 0"
+        raise WireError(f"{field}.kept_s", text)
+    return Completion(offer, outcome, message.end_time_s, message.run_time_s, left, said, kept)
 
 
 def _read_outcome(message: partner_pb2.Completion) -> tuple[Outcome, str]:
@@ -346,6 +429,7 @@ def write_completion(completion: Completion) -> partner_pb2.Completion:
         end_time_s=completion.end_time,
         run_time_s=completion.run_time,
         outcome_text=completion.outcome.value,
+        kept_s=completion.kept,
     )
     write_end(message, completion.outcome, completion.exit)
     return message
@@ -720,7 +804,13 @@ def write_job(
         dependencies=_write_dependencies(job.dependencies),
         sites=job.sites,
         sent_home=[
-            job_pb2.SentHome(site=each.site, times=each.times, lost_s=each.lost)
+            job_pb2.SentHome(
+                site=each.site,
+                times=each.times,
+                lost_s=each.lost,
+                kept_s=each.kept,
+                problem=each.problem,
+            )
             for each in job.sent_home
         ],
     )
@@ -790,12 +880,13 @@ def lrms_job(
     user: str = "",
     partner: str = "",
     preemptible: bool = False,
+    place: float | None = None,
     contents: Callable[[int, JobFile], Path] | None = None,
 ) -> LrmsJob:
     """Returns a job as the port defines it.
 
     The payload is a serialized `JobRequest` with only the program. `user` is empty for a partner's job, `partner` for
-    a local user's; `preemptible`: the batch system may end it for another job; `contents` returns where an input file
+    a local user's; `preemptible`: the batch system may end it for another job; `place` is that of `LrmsJob`; `contents` returns where an input file
     is, by its number and description.
 
     Raises:
@@ -825,6 +916,7 @@ def lrms_job(
             shared_files(payload),
             said.merged,
             said.truncated,
+            tuple(said.checkpoint.files),
         )
     elif runs == "to_fetch":
         program = Program("")  # a simulated machine does not run it, and no other is given it so
@@ -844,6 +936,7 @@ def lrms_job(
         home=home,
         request=request.needs,
         preemptible=preemptible,
+        place=place,
     )
 
 

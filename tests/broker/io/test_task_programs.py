@@ -7,7 +7,7 @@ import pytest
 
 from broker.io.pools import parse_file
 from broker.model.pool import Pool
-from broker.model.program import COMMAND_SCRIPT, Input, Program, Rerun
+from broker.model.program import COMMAND_SCRIPT, Checkpoint, Input, Program, Rerun
 from broker.model.resources import Resource
 from broker.model.workflow import Task
 from broker.util.errors import FileError
@@ -54,6 +54,7 @@ def test_every_key_says_its_part(tmp_path: Path) -> None:
             "inputs": ["in/data.csv"],
             "outputs": ["out/x"],
             "rerun": {"runs": 2, "exit_codes": [75], "outcomes": ["timeout"]},
+            "checkpoint": {"every": "1min", "files": ["state*"]},
         },
         {
             "name": "second",
@@ -88,6 +89,7 @@ def test_every_key_says_its_part(tmp_path: Path) -> None:
     )
     data = str(tmp_path / "in/data.csv")
     assert first.inputs == (Input("data.csv", path=data),)
+    assert first.checkpoint == Checkpoint(60.0, ("state*",))
     assert (first.outputs, first.rerun) == (("out/x",), Rerun(2, (75,), ("timeout",)))
     assert (second.script, second.arguments) == ("#!/bin/bash\ntrue\n", ("a b",))
     assert second.inputs == (
@@ -172,6 +174,14 @@ def test_units_are_the_processors_of_the_program(tmp_path: Path) -> None:
         ({"command": "true", "resources": {"tasks": 0}}, "resources.tasks"),
         ({"command": "true", "resources": {"nodes": 3}}, "every node runs at least"),
         ({"command": "true", "rerun": {"runs": 2}}, "go together"),
+        ({"command": "true", "checkpoint": {"every": "soon", "files": ["s"]}}, "must be a time"),
+        ({"command": "true", "checkpoint": {"every": -1, "files": ["s"]}}, "at least 1 s"),
+        ({"command": "true", "checkpoint": {"every": 5, "files": []}}, "files are missing"),
+        ({"command": "true", "checkpoint": {"every": 5, "files": ["../s"]}}, "no name of a file"),
+        (
+            {"command": "true", "limit": 60, "checkpoint": {"every": "2h", "files": ["s"]}},
+            "after the limit of 60 s",
+        ),
         ({"command": "true", "limit": 0}, "limit"),
         ({"command": "true", "image": "a b"}, "image"),
         ({"command": "true", "outputs": ["/x"]}, "no name of a file"),

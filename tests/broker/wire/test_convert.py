@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.model.additions import Addition
-from broker.model.program import LIMIT_LEAST_S, Input, Program, Rerun
+from broker.model.program import LIMIT_LEAST_S, Checkpoint, Input, Program, Rerun
 from broker.model.resources import Calendar, Resource
 from broker.model.workflow import Alternative, Demand, OpenWorkflow, Task, Workflow
 from broker.scheduler.lifecycle import TaskState
@@ -116,6 +116,7 @@ def test_programs_go_with_their_tasks() -> None:
         (Input("in", 3, bytes(32)), Input("of", task=first, output="a/b")),
         ("out",),
         Rerun(3, (75, 100), ("node_fail",)),
+        Checkpoint(1.5, ("state/", "x*")),
     )
     spec = write_workflow(flow, [maker, program])
     assert [task.HasField("program") for task in spec.tasks] == [True, True]

@@ -115,18 +115,24 @@ def test_of_one_job_all_is_said() -> None:
 
 
 def test_a_job_that_was_sent_home_says_by_whom_how_often_and_what_was_lost() -> None:
-    """In a list and in its line the partners; of one job also how long it had run there."""
-    job = replace(WAITS, sent_home=(SentHome("ctc", 2, 90.0), SentHome("sdsc", 1, 0.25)))
+    """In its line the partners; in a list, and of one job, also how long it had run there, and what is kept."""
+    sent_home = (
+        SentHome("ctc", 2, 90.0, 7200.0),
+        SentHome("sdsc", 1, 0.25, problem="sdsc: it has none"),
+    )
+    job = replace(WAITS, sent_home=sent_home)
     words = "sent home by ctc 2 times, sdsc"
-    assert [*lines(80, job)][1:] == [f"  {words}"]
-    assert next(iter(lines(WIDE, job))).endswith(f"({words})")
+    lost = (
+        "by ctc 2 times, 2 h kept, 1 min 30 s lost; "
+        "by sdsc, 250 ms lost, not kept: sdsc: it has none"
+    )
+    assert " ".join(line.strip() for line in [*lines(80, job)][1:]) == f"sent home {lost}"
+    assert next(iter(lines(WIDE, job))).endswith(f"(sent home {lost})")
     assert job_words(job) == f"kth-17: delegated, waiting on ctc, {words}"
     ended = replace(job, state=JobState.ENDED, outcome=Outcome.COMPLETED, end_time_s=NOON + 2.0)
     took = "ended, completed on ctc 2.000 s after its submission"
     assert job_words(ended) == f"kth-17: {took}, {words}"
-    assert [*job_details(job)][-1] == (
-        "  sent home   by ctc 2 times, 1 min 30 s lost; by sdsc, 250 ms lost"
-    )
+    assert " ".join(line.strip() for line in job_details(job)).endswith(f"sent home   {lost}")
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,36 @@ def test_what_a_script_is_given_is_in_the_request(
         (("-p", "1", "--script", "good.sh", "--run-time", "3"), "run_time_s is for a job without"),
         (("-p", "1", "--script", "bad.sh"), "byte 5 is not UTF-8"),
         (("-p", "1", "--name", "\udcff"), "--name"),
+        (("-p", "1", "--checkpoint", "-1h", "--script", "good.sh"), "is no duration"),
+        (("-p", "1", "--checkpoint", "soon", "--script", "good.sh"), "is no duration"),
+        (
+            ("-p", "1", "--checkpoint", "30d", "--checkpoint-file", "s", "--script", "good.sh"),
+            "it must be from 1 s to the requested time",
+        ),
+        (("-p", "1", "--checkpoint", "5s", "--script", "good.sh"), "go together"),
+        (("-p", "1", "--checkpoint-file", "s", "--script", "good.sh"), "go together"),
+        (
+            ("-p", "1", "--checkpoint", "5s", "--checkpoint-file", "../s", "--script", "good.sh"),
+            "is no name of a file",
+        ),
+        (
+            ("-p", "1", "--checkpoint", "5s", "--checkpoint-file", "/s", "--script", "good.sh"),
+            "is no name of a file",
+        ),
+        (
+            (
+                "-p",
+                "1",
+                "--no-requeue",
+                "--checkpoint",
+                "5s",
+                "--checkpoint-file=s",
+                "--script=good.sh",
+            ),
+            "must not run a second time",
+        ),
+        (("-p", "1", "--checkpoint", "5s", "--checkpoint-file", "s"), "go with --script"),
+        (("-p", "1", "--signal", "now@5"), "signal: 'NOW' is none"),
     ],
 )
 def test_what_no_site_could_take_is_said_before_it_is_asked(

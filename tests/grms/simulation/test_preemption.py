@@ -12,12 +12,12 @@ from click.testing import CliRunner
 from grms.lrms import base
 from grms.simulation.__main__ import main
 from grms.simulation.actors import Wish
-from grms.simulation.batch_system import FakeLrms, FakeLrmsJob
+from grms.simulation.batch_system import GOES_ON, FakeLrms, FakeLrmsJob
 from grms.simulation.clock import ManualClock
 from grms.simulation.fault_run import Trial, run_trial
 from grms.simulation.preemption import RerunChecker
 from grms.site.model.commands import Append, Command, LrmsSubmit
-from grms.site.model.events import Event, LrmsTold, PartnerLost, ReportReceived
+from grms.site.model.events import Event, LrmsTold, PartnerLost, ReportReceived, StateFetched
 from grms.site.model.jobs import Completion, OfferId, Request
 from grms.site.model.lifecycle import JobState, Outcome
 from grms.site.model.records import JobSentHome, Record, RerunAllowed
@@ -44,11 +44,12 @@ def test_jobs_that_are_sent_home_run_to_their_end_once(mode: str) -> None:
             f"{verdict.problems}\nto replay: python -m grms.simulation --seed {seed} --returns{more}"
         )
         assert verdict.twice == 0
-        for name in ("jobs", "delegated", "sent_home", "lost_s", "crashes"):
+        for name in ("jobs", "delegated", "sent_home", "lost_s", "kept_s", "crashes"):
             seen[name] += getattr(verdict, name)
     assert seen["delegated"] > 20
     assert seen["sent_home"] > 3
     assert seen["lost_s"] > 3
+    assert seen["kept_s"] > 0.1
     assert seen["crashes"] > 200
 
 
@@ -179,6 +180,16 @@ class AsksForEver(SiteState):
         return super().handle(event, now)
 
 
+class BelievesClaims(SiteState):
+    """As home it takes what a partner says it has kept for kept, whether it hands it out or not."""
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Runs the job on from what has not come."""
+        if isinstance(event, StateFetched) and event.reason:
+            event = replace(event, reason="", restored=GOES_ON + b"0.125")
+        return super().handle(event, now)
+
+
 def without(kind: type[Record]) -> type[SiteState]:
     """Returns a site that does not journal a kind of records."""
 
@@ -204,9 +215,10 @@ def without(kind: type[Record]) -> type[SiteState]:
         (TakesReturnsTwice, "had not been sent home by then", 20),
         (SaysItEarly, "had not been sent home by then", 1),
         (PreemptsAnybody, "must not run again, and a batch system could end it", 0),
-        (AsksForEver, "home 3 times", 12),
-        (without(RerunAllowed), "has not run to its end", 30),
+        (AsksForEver, "home 3 times", 20),
+        (without(RerunAllowed), "has not run to its end", 25),
         (without(JobSentHome), "cannot become", 1),
+        (BelievesClaims, "goes on from 0.125 s, which no run has written", 28),
     ],
 )
 def test_a_careless_site_is_found_out(

@@ -179,3 +179,81 @@ async def test_a_guest_goes_for_an_own_job_and_runs_again(
     assert sum(isinstance(record, GuestPreemptible) for record in there) == runs
     outcomes = [Outcome.PREEMPTED, Outcome.COMPLETED][:runs]
     assert [record.outcome for record in there if isinstance(record, JobEnded)] == outcomes
+
+
+COUNTED = 60
+
+
+async def test_a_guest_that_writes_its_state_goes_on_from_it(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It counts at the partner, is ended there, counts on there, and at last at home; what it has written stays nowhere."""
+    script = (
+        f"#!/bin/sh\nset -e\nat=0\n"
+        f'test "${{HANSE_RESTART_COUNT:-0}}" -eq 0 || at=$(cat state.txt)\n'
+        f'echo "from $at in $SLURM_JOB_PARTITION, run ${{SLURM_RESTART_COUNT:-0}}" >>{tmp_path}/log\n'
+        f"while test $at -lt {COUNTED}; do\n"
+        f"at=$((at + 1))\necho $at >>{tmp_path}/counted\necho $at >half\nmv half state.txt\nsleep 0.2\n"
+        f"done\necho made >made\n"
+    )
+    counted, socket = tmp_path / "counted", tmp_path / "home.sock"
+
+    def numbers() -> list[int]:
+        return [int(line) for line in counted.read_text().split()] if counted.exists() else []
+
+    async with returns(tmp_path, EndedBy.BATCH_SYSTEM, rounds=True) as sites:
+        filler = sites.own("home")
+        await until(lambda: free_at(sites.home) == 0 and free_at(sites.away) == CPUS)
+        async with Client(socket, timeout_s=TIME_OUT_S) as user:
+            submitted = await user.submit(
+                processors=CPUS // 2,
+                requested_time_s=600.0,
+                script=script,
+                outputs=["made"],
+                checkpoint_s=1.0,
+                checkpoint_files=["state*"],
+            )
+        job = sites.home.core.engine.state.job(submitted.job_id)
+        assert job is not None
+        for times in (1, 2):
+            await until(lambda times=times: len(numbers()) >= times * COUNTED // 4)  # type: ignore[misc]  # a loop's value
+            own = sites.own("away")
+            await until(
+                lambda times=times: (
+                    sum(each.kept_times for each in job.sent_home) == times  # type: ignore[misc]  # same
+                    or job.outcome is not None
+                    or bool(job.sent_home and job.sent_home[0].problem)
+                )
+            )
+            assert (job.outcome, job.state_there) == (None, None)
+            (told,) = job.sent_home
+            assert (told.site, told.times, told.problem) == ("away", times, "")
+            assert told.kept > times * (COUNTED // 4 * 0.2 - 1.0)
+            assert 0 <= told.lost < 30.0
+            # Then there is room again, there or here.
+            sites.clusters["away" if times == 1 else "home"].ask(
+                "scancel", own if times == 1 else filler
+            )
+        async with Client(socket, timeout_s=TIME_OUT_S) as user:
+            ended = await user.wait(submitted.job_id)
+            assert (ended.outcome, ended.executed_on) == (Outcome.COMPLETED, "home")
+            results = await user.results(submitted.job_id, wait=True)
+            assert {file.name for file in results.files} == {"stdout", "stderr", "made"}
+        runs = [re.fullmatch(r"from (\d+) in (\w+), run (\d)", line) for line in sites.runs()]
+        assert [(run[2], run[3]) for run in runs if run is not None] == [
+            ("guest", "0"),
+            ("guest", "1"),
+            ("main", "2"),
+        ]
+        begins = [int(run[1]) for run in runs if run is not None]
+        assert begins == sorted(set(begins))
+        assert begins[0] == 0
+        assert begins[1] >= COUNTED // 4 - 1
+        # Each number once, but for one of each run that was counted and not written any more.
+        assert sorted(set(numbers())) == [*range(1, COUNTED + 1)]
+        assert len(numbers()) <= COUNTED + 2
+        words = ["status", submitted.job_id, "--socket", str(socket)]
+        assert await asyncio.to_thread(run_command, words) == 0
+        shown = capfd.readouterr().out
+        assert re.search(r"^  sent home +by away 2 times, .* kept, .* lost$", shown, re.MULTILINE)
+        await until(lambda: not [*(tmp_path / "spool-away").rglob("state.txt")])

@@ -80,6 +80,7 @@ class Looks:
         self.orders: list[tuple[Act, str]] = []
         self.ending: Ending | None = None
         self.script: ScriptEnd | None = None
+        self.written_at: float | None = None
         self.known: bool | None = None
         self.begun = False
         self.begun_at: float | None = None
@@ -117,6 +118,7 @@ class Looks:
             self.begun_at,
             limit_s=LIMIT_S,
             evicted=self.evicted,
+            written_at=self.written_at,
         )
 
     def many(self, count: int, *rows: JobRow, after: float = 1.0) -> list[LrmsEvent]:
@@ -263,6 +265,19 @@ def test_a_guest_that_was_ended_in_its_first_second_is_not_done(*, noted: bool) 
     assert isinstance(ended, Ended)
     assert (ended.end.outcome, ended.end.exit_code) == (Outcome.PREEMPTED, None)
     assert looks.tracker.anomalies.end_forgotten == 0
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_guest_that_is_ended_for_another_job_has_kept_what_it_has_written(exact: bool) -> None:
+    """Its folder is asked, also where the batch system says all else."""
+    looks = running()
+    job = looks.tracker.job(KEY)
+    assert job is not None
+    assert job.start_time is not None
+    looks.written_at = job.start_time + 5.0
+    end = LrmsEnd(Outcome.PREEMPTED, job.start_time + 8.0, 8.0)
+    (ended,) = looks.look(row(ENDED, start_time=job.start_time, end=end, exact=exact))
+    assert ended == Ended(KEY, replace(end, kept=5.0))
 
 
 def test_a_requeue_is_told_and_the_next_start() -> None:

@@ -23,7 +23,7 @@ from grms.daemon.job_files import JobFile
 from grms.daemon.shared_folders import SCRIPT as SCRIPT_NAME
 from grms.daemon.shared_folders import SharedFile, SharedFolders
 from grms.daemon.wanted_files import matching
-from grms.lrms.base import JobInput, LrmsRefusedError, Program
+from grms.lrms.base import RESTARTS, JobInput, LrmsEnd, LrmsRefusedError, Program
 from grms.lrms.batch.launcher import (
     ARGUMENTS_BYTES_MAX,
     ENVIRONMENT,
@@ -37,13 +37,14 @@ from grms.lrms.batch.launcher import (
     values_text,
 )
 from grms.lrms.batch.subprocesses import Programs
-from grms.lrms.exit_status import FENCED, LAUNCH, LAUNCH_ONCE, ScriptEnd
+from grms.lrms.exit_status import FENCED, LAUNCH, LAUNCH_ONCE, ScriptEnd, with_kept
 from grms.lrms.gridengine.gridengine import GridEngine, GridEngineSettings
 from grms.lrms.home_run import HomeRun
 from grms.lrms.job_directories import Remains
 from grms.lrms.job_notes import Marks
 from grms.lrms.slurm.slurm import Slurm, SlurmSettings
 from grms.site.model.jobs import lrms_key, next_lrms_key
+from grms.util.outcomes import Outcome
 
 SCRIPT = '#!/bin/sh\nprintf "%s\\0" "$@"\nprintf "%s" "$VALUE"\n'
 TEXT = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=20)
@@ -708,6 +709,70 @@ def test_a_job_begins_where_it_was_handed_in(tmp_path: Path) -> None:
     assert not (own / "absent").exists()
     assert not (own / "dir").exists()
     assert [line.split()[0] for line in (own / "begun").read_text().splitlines()] == ["0", "ended"]
+
+
+def test_a_job_goes_on_from_its_state_where_it_was_handed_in(tmp_path: Path) -> None:
+    """What it has written elsewhere lies there before it begins, and it finds how often it has begun."""
+    place = tmp_path / "own"
+    place.mkdir()
+    spool = Spool(tmp_path / "jobs")
+    spool.open()
+    program = Program(
+        "#!/bin/sh\nread at <'a b/s'\necho $at $HANSE_RESTART_COUNT $SLURM_RESTART_COUNT >said\n",
+        environment={RESTARTS: "2"},
+        checkpoint=("a b/",),
+        inputs=(given(tmp_path, "a b/s", b"17\n"),),
+    )
+    own = spool.prepare("A/1/1", check_program(program), run=True, home=HomeRun(str(place), ()))
+    for restarts, said in (({}, "17 2 2"), ({"SLURM_RESTART_COUNT": "1"}, "17 2 3")):
+        shutil.rmtree(own / "begun", ignore_errors=True)
+        for name in ("begun", "begun.once"):
+            (own / name).unlink(missing_ok=True)
+        values = {"PATH": "/usr/bin:/bin", "SLURM_JOB_ID": "7", **restarts}
+        words = ["/bin/sh", str(own / "launch"), str(own)]
+        subprocess.run(words, cwd=place, env=values, check=True, timeout=300)  # noqa: S603  # the folder's own launcher
+        assert (place / "said").read_text() == f"{said}\n"
+
+
+def test_a_folder_knows_when_its_job_has_written_its_state(tmp_path: Path) -> None:
+    """What it was given is none of it; links are not; of what it says, it says nothing else."""
+    spool = Spool(tmp_path / "jobs")
+    spool.open()
+    program = Program(
+        SCRIPT, outputs=("out",), checkpoint=("s*",), inputs=(given(tmp_path, "s0", b"0"),)
+    )
+    folder = spool.prepare("A/1/1", program, run=True)
+    (folder / "s-link").symlink_to("/etc/passwd")
+    assert spool.evidence("A/1/1").written_at is None
+    for at in (3000.0, 2000.0):
+        (folder / f"s{at:.0f}").touch()
+        os.utime(folder / f"s{at:.0f}", (at, at))
+        assert spool.evidence("A/1/1").written_at == 3000.0
+    left = spool.left("A/1/1")
+    assert left is not None
+    assert (left.wanted.declared, left.state().names) == (("out",), ())
+    assert left.state().wanted.declared == ("s*",)
+    assert spool.clear("A/1/1", ["s3000"], rest=True) == Remains()
+    assert [*folder.iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    ("outcome", "start", "written", "kept"),
+    [
+        (Outcome.PREEMPTED, 100.0, 130.0, 30.0),
+        (Outcome.PREEMPTED, None, 130.0, 70.0),
+        (Outcome.PREEMPTED, 100.0, 900.0, 40.0),
+        (Outcome.PREEMPTED, 100.0, 20.0, 0.001),
+        (Outcome.PREEMPTED, 100.0, None, 0.0),
+        (Outcome.COMPLETED, 100.0, 130.0, 0.0),
+    ],
+)
+def test_what_is_kept_is_no_more_than_it_has_run(
+    outcome: Outcome, start: float | None, written: float | None, kept: float
+) -> None:
+    """Whatever the clocks of node and file server say."""
+    end = LrmsEnd(outcome, 100.0 if start is None else 140.0, 40.0)
+    assert with_kept(end, start, written) == replace(end, kept=min(kept, 40.0))
 
 
 GLOBS = """#!/bin/sh

@@ -15,6 +15,7 @@ from grms.lrms.base import (
     LrmsJob,
     LrmsPhase,
     LrmsRecord,
+    LrmsRefusedError,
     Program,
     SimulatedRun,
     Started,
@@ -538,3 +539,46 @@ def test_what_a_job_names_is_no_matter_of_a_machine_of_processors() -> None:
     assert nodes.starts_now(of_account, 0.0)
     lrms.submit(job("a", 3), 0.0)
     assert not nodes.starts_now(of_account, 0.0)
+
+
+@pytest.mark.parametrize("discipline", ["fcfs", "easy", "easy-per-event", "conservative", "list"])
+def test_a_job_that_was_away_stands_where_it_would_have_stood(discipline: str) -> None:
+    """Before those that came later, whatever comes first into the queue; a width that does not fit is refused."""
+    lrms = lrms_of(4, discipline)
+    lrms.submit(run_of("runs", 4, 100.0), 0.0)
+    for name, came in (("first", 1.0), ("third", 5.0), ("fourth", 6.0)):
+        lrms.submit(run_of(name, 4, 10.0), came)
+    away = replace(run_of("second", 4, 10.0), place=3.0)
+    lrms.submit(away, 20.0)
+    lrms.submit(replace(away, key="last", place=7.0), 21.0)
+    assert lrms.load_at(21.0).waiting == 20
+    with pytest.raises(LrmsRefusedError):
+        lrms.submit(replace(away, key="wide", processors=5), 22.0)
+    started = [event.key for event in lrms.poll(1000.0) if isinstance(event, Started)]
+    assert started == ["runs", "first", "second", "third", "fourth", "last"]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 50), st.booleans()), min_size=1, max_size=12),
+    st.integers(0, 60),
+)
+def test_a_queue_that_jobs_return_to_is_served_by_their_submissions(
+    jobs: list[tuple[int, bool]], away_s: int
+) -> None:
+    """First come, first served goes by when they first came."""
+    lrms = lrms_of(4)
+    lrms.submit(run_of("runs", 4, 200.0), 0.0)
+    events = sorted(
+        (float(came + away_s * returned), number, float(came), returned)
+        for number, (came, returned) in enumerate(jobs)
+    )
+    expected: list[tuple[float, str]] = []
+    for now, number, came, returned in events:
+        job = replace(run_of(f"{number}", 4, 1.0), place=came if returned else None)
+        lrms.submit(job, now)
+        place = len(expected)
+        if returned:
+            place = next((at for at, each in enumerate(expected) if each[0] > came), place)
+        expected.insert(place, (came, f"{number}"))
+    started = [event.key for event in lrms.poll(1e6) if isinstance(event, Started)]
+    assert started[1:] == [key for _, key in expected]

@@ -11,7 +11,7 @@ from grms.daemon.journal import RecordCodec
 from grms.site.model import records as module
 from grms.site.model.commitments import PromiseRow
 from grms.site.model.forgotten_keys import KeyRow
-from grms.site.model.jobs import Exit, GuestRef, JobRef, OfferId, Request
+from grms.site.model.jobs import Exit, GuestRef, JobRef, OfferId, Request, StateThere
 from grms.site.model.lifecycle import Outcome
 from grms.site.model.records import KINDS, JobEnded, JobKept, JobStarted, Record
 from grms.site.model.usage import UsageRow
@@ -38,6 +38,8 @@ VALUES: dict[str, st.SearchStrategy[object]] = {
     str(Request | None): st.none() | any_requests().map(Request.of),
     str(Needs | None): st.none() | any_requests(),
     "GuestRef": guests,
+    str(StateThere | None): st.none()
+    | st.builds(StateThere, texts, st.builds(OfferId, numbers, numbers), times),
     str(JobRef): numbers | guests,
     "Outcome": st.sampled_from(Outcome),
     str(Outcome | None): st.none() | st.sampled_from(Outcome),

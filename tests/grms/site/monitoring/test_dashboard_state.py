@@ -88,6 +88,8 @@ def test_a_partners_job_is_known_by_its_offer() -> None:
         (records.JobCancelRequested(14.0, 1), "cancel asked"),
         (records.JobReturned(14.0, 1), "returned"),
         (records.JobSentHome(14.0, 1, "away", 4.0), "sent home"),
+        (records.StateCame(14.0, 1, "away", 4.0, b""), "state came"),
+        (records.StateMissed(14.0, 1, "away", 4.0, "it has none"), "state missed"),
         (records.JobAbandoned(14.0, 1), "given up"),
     ],
 )

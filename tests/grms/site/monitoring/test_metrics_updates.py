@@ -19,6 +19,7 @@ from grms.site.model.events import (
     OfferReceived,
     ReportReceived,
     RoundDue,
+    StateFetched,
     StatusAnswered,
     StatusFailed,
     TakeBack,
@@ -150,17 +151,28 @@ def test_jobs_that_go_home_undone_are_counted() -> None:
     }
 
 
-def test_jobs_that_are_sent_home_are_counted_with_what_was_lost() -> None:
-    """Own ones, and a partner's; of both in processor seconds, and not as undone."""
+@pytest.mark.parametrize(
+    ("claimed", "kept", "own", "guest"),
+    [(0.0, 0.0, 14, 6), (4.0, 4.0, 6, 2), (4.0, 0.0, 14, 2)],
+    ids=["nothing", "kept", "claimed"],
+)
+def test_jobs_that_are_sent_home_are_counted_with_what_was_lost(
+    claimed: float, kept: float, own: int, guest: int
+) -> None:
+    """Own ones, and a partner's; of both in processor seconds, and not as undone. What does not come is lost."""
     site = Counted(requeue="allow", preempt_guests=True)
-    site.submit()
+    site.submit(checkpoint=1.0)
     site(OfferAnswered, load=FULL, accepted=True, **B1)
-    sent_home = Completion(offer(1), Outcome.PREEMPTED, 0.0, 7.0)
+    sent_home = Completion(offer(1), Outcome.PREEMPTED, 0.0, 7.0, kept=claimed)
     site(ReportReceived, load=FULL, partner="b", completions=(sent_home,))
+    come = {"restored": b"state"} if kept else {"reason": "it has none"}
+    number = site.state.memory.next_job - 1
+    site(StateFetched, load=FULL, job=number, partner="b", offer=offer(1), **come)
     theirs = {"partner": "b", "offer": OfferId(3, 5), "settled_below": 1, "payload": b"run"}
     site(OfferReceived, load=FREE, request=REQUEST, rerun=True, **theirs)
     site(base.Started, key="b/3/5", start_time=1.0)
-    site(base.Ended, key="b/3/5", outcome=Outcome.PREEMPTED, end_time=4.0, run_time=3.0)
+    ended = {"outcome": Outcome.PREEMPTED, "end_time": 4.0, "run_time": 3.0, "kept": claimed / 2}
+    site(base.Ended, key="b/3/5", **ended)
     values = site.metrics.values()
     found = {
         name: value
@@ -170,8 +182,8 @@ def test_jobs_that_are_sent_home_are_counted_with_what_was_lost() -> None:
     assert found == {
         'hanse_jobs_sent_home_total{partner="b",whose="own"}': 1,
         'hanse_jobs_sent_home_total{partner="b",whose="guest"}': 1,
-        'hanse_work_lost_processor_seconds_total{partner="b",whose="own"}': 14,
-        'hanse_work_lost_processor_seconds_total{partner="b",whose="guest"}': 6,
+        'hanse_work_lost_processor_seconds_total{partner="b",whose="own"}': own,
+        'hanse_work_lost_processor_seconds_total{partner="b",whose="guest"}': guest,
     }
 
 

@@ -193,6 +193,11 @@ def test_a_guest_is_no_longer_than_own_jobs_allow() -> None:
     lived(host, 1, 600.0, 20.0)
     assert not guest(host, 2, 1, 391.0)
     assert guest(host, 3, 1, 390.0)
+    # Of one that goes on from its state, what is left of it counts.
+    policy, book = host.settings.transfer["b"], host.state.memory.books["b"]
+    for left, taken in ((0.0, False), (391.0, False), (390.0, True)):
+        long = Request(1, 1e6)
+        assert wants(policy, host.state.memory, book, long, FREE, own=False, left=left) is taken
 
 
 def test_own_jobs_count_wherever_they_ran() -> None:

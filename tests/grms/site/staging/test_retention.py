@@ -44,9 +44,9 @@ class Folders:
         """Is not called."""
         raise AssertionError(key)
 
-    def clear(self, key: str, copied: Collection[str]) -> Remains:
+    def clear(self, key: str, copied: Collection[str], *, rest: bool = False) -> Remains:
         """Is not called."""
-        raise AssertionError(key, copied)
+        raise AssertionError(key, copied, rest)
 
     def held(self, prefix: str) -> int:
         """Is not called."""

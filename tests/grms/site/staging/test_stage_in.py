@@ -211,7 +211,7 @@ async def test_a_partner_is_sent_what_the_job_is_given_and_nothing_else(
     """From a byte on; a file that is gone is said to be gone."""
     await server.put("ann", a_file(), 0, CONTENT)
     await server.put("ann", a_file(b"secret", "other"), 0, b"secret")
-    job: Any = SimpleNamespace(user="ann", payload=payload(a_file()))
+    job: Any = SimpleNamespace(user="ann", program=payload(a_file()))
     assert b"".join([some async for some in server.read(job, "in", 3)]) == CONTENT[3:]
     for name in ("other", "../in", user_input("ann", a_file())):
         with pytest.raises(ValueError, match="the job is given no file"):

@@ -7,24 +7,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grms.daemon.job_files import JobFile
 from grms.daemon.messages import WireError
 from grms.daemon.shared_folders import SharedFile
 from grms.daemon.wanted_files import WantedFiles
 from grms.site.model.jobs import Completion, Exit, HomeJob, OfferId, Request
 from grms.site.model.lifecycle import PROVISIONAL, WAITING, GuestState, JobState, Outcome
 from grms.site.wire.convert import (
+    checkpoint_of,
     declared_outputs,
     executed_on,
     given_inputs,
     is_to_fetch,
+    lrms_job,
     read_answer,
     read_completion,
     read_job_state,
     read_offer,
     read_request,
+    read_rerun,
     read_seen,
     read_status,
+    restored,
     shared_files,
+    state_files,
+    whole,
     without_program,
     write_completion,
     write_job,
@@ -434,3 +441,46 @@ def test_a_partner_has_seen_no_offer_of_an_epoch_still_to_come(
 def test_a_partner_may_have_seen_no_offer() -> None:
     """Then it says none."""
     assert read_seen(partner_pb2.DescribeResponse(), epoch=1, now_ns=1) is None
+
+
+def test_a_job_that_goes_on_is_given_its_state_in_place_of_inputs_of_that_name() -> None:
+    """Whoever reads it: the last of each name counts, and a variable says that it goes on."""
+    wanted = request_pb2.JobRequest(processors=1, requested_time_s=60.0)
+    wanted.program.script = "#!/bin/sh\n"
+    wanted.program.environment["HANSE_ARRAY_TASK_ID"] = "7"
+    for name, content in (("state", b"1" * 32), ("data", b"2" * 32)):
+        wanted.program.inputs.add(name=name, size_bytes=3, sha256=content)
+    wanted.program.checkpoint.every_s = 5.0
+    wanted.program.checkpoint.files.append("state*")
+    _, payload = read_request(wanted, "job")
+    state = JobFile("state", 4, b"3" * 32, mode=0o600), JobFile("state.2", 5, b"4" * 32)
+    goes_on = payload + restored(state, 2)
+    assert checkpoint_of(payload) == checkpoint_of(goes_on) == 5.0
+    assert state_files(goes_on).declared == ("state*",)
+    given = {file.name: file.sha256[:1] for file in given_inputs(goes_on)}
+    assert given == {"state": b"3", "data": b"2", "state.2": b"4"}
+    assert [each.name for each in whole(goes_on).program.inputs] == [*given]
+    program = lrms_job("a/1/1", Request(1, 60.0), goes_on, user="ann").program
+    assert program is not None
+    assert [each.file.name for each in program.inputs] == [*given]
+    assert program.environment["HANSE_RESTART_COUNT"] == "2"
+    assert program.environment["HANSE_ARRAY_TASK_ID"] == "7"
+    assert program.checkpoint == ("state*",)
+
+
+@pytest.mark.parametrize("left", [(-1.0, 0.0), (0.0, math.nan), (61.0, 0.0), (0.0, math.inf)])
+def test_an_offer_that_says_what_cannot_be_left_is_refused(left: tuple[float, float]) -> None:
+    """Neither is longer than the request."""
+    said = partner_pb2.OfferRequest(checkpoint_s=left[0], left_s=left[1])
+    with pytest.raises(WireError, match="it must be from 0 to the requested time"):
+        read_rerun(said, Request(1, 60.0))
+
+
+@pytest.mark.parametrize("kept", [-1.0, math.nan, math.inf])
+def test_what_is_kept_is_a_duration(kept: float) -> None:
+    """A partner that says anything else says nonsense."""
+    said = write_completion(Completion(OfferId(1, 1), Outcome.PREEMPTED, 5.0, 4.0, kept=3.0))
+    assert read_completion(said, "completion").kept == 3.0
+    said.kept_s = kept
+    with pytest.raises(WireError, match="kept_s is"):
+        read_completion(said, "completion")

@@ -1,0 +1,256 @@
+"""Fetches the state of jobs that partners have sent home.
+
+A job that writes its state while it runs (`Program.checkpoint`) goes on from it when it is run again. The files are asked
+for as results are, and kept where the inputs of its user's jobs are, under their SHA-256; from then on they are inputs of
+the job, wherever it runs next. While they are on their way the job is decided nowhere. If they cannot come, or do not come
+in time, it runs from the state before, or from its start.
+
+Pending transfers are not in the journal: they follow from the jobs whose state is on its way.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import grpc
+import structlog
+from grpc import aio
+
+from grms.daemon.backoff import Backoff, BackoffSettings
+from grms.daemon.file_names import check_inputs, check_name
+from grms.daemon.file_store import Manifest, WrongContentError
+from grms.daemon.job_files import MODE_MAX, FileProblem, JobFile
+from grms.daemon.uploads import SHA256_BYTES, Uploads, check_size, user_input
+from grms.site.model.events import StateFetched
+from grms.site.model.jobs import HomeJob, StateThere
+from grms.site.peers.peers import PeerClients
+from grms.site.peers.replies import SenselessError, answer_to, stub_of
+from grms.site.runtime.event_loop import Engine
+from grms.site.staging.stage_out import CALL_TIMEOUT_S, NOT_YET_S, PAUSES, PROBLEMS
+from grms.site.staging.streams import FILE_TIMEOUT_S, Progress, bring
+from grms.site.wire.convert import given_inputs, restored, state_files, write_offer
+from grms.v1 import partner_pb2, results_pb2
+from lrms_sim.util.messages import printable
+
+GIVE_UP_S: Final = 600.0
+"""So long the state of a job is waited for from when it was last heard of, seconds."""
+
+LONGEST_S: Final = 4 * 3600.0
+"""And so long in all: a partner may send, or promise, the same again and again."""
+
+REASON_MAX: Final = 200
+"""Most characters of a reason."""
+
+_NOT_YET: Final = grpc.StatusCode.FAILED_PRECONDITION
+_FINAL: Final = (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.INVALID_ARGUMENT)
+
+Log = structlog.typing.FilteringBoundLogger
+
+
+class StateError(Exception):
+    """The state of a job cannot come; the text says why, for its user."""
+
+
+class StateFetch:
+    """Gets the state of jobs that were sent home, beyond the limits of `inputs` none.
+
+    `inputs` has what users' jobs are given. What does not come for `give_up_s` seconds (`monotonic`) does not come.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        links: PeerClients,
+        inputs: Uploads,
+        *,
+        log: Log,
+        give_up_s: float = GIVE_UP_S,
+        monotonic: Callable[[], float] = time.monotonic,
+        pauses: BackoffSettings = PAUSES,
+    ) -> None:
+        self._engine = engine
+        self._links = links
+        self._inputs = inputs
+        self._store = inputs.store
+        self._log = log
+        self._give_up_s = give_up_s
+        self._monotonic = monotonic
+        self._pauses = pauses
+        self._wanted: asyncio.Queue[int] = asyncio.Queue()
+        self._under_way: set[int] = set()
+        self._here: dict[int, tuple[StateThere, tuple[JobFile, ...]]] = {}
+
+    def _told(self, job: HomeJob) -> None:
+        # What is published is in the journal: once it says that the state is here, the partner may forget it.
+        if job.state_there is not None or job.job in self._here:
+            self._wanted.put_nowait(job.job)
+
+    async def run(self) -> None:
+        """Gets what is on its way until it is cancelled."""
+        self._engine.on_publish(self._told)
+        for job in tuple(self._engine.state.memory.fetching.values()):
+            self._told(job)
+        async with asyncio.TaskGroup() as group:
+            while True:
+                number = await self._wanted.get()
+                fetching = self._engine.state.memory.fetching
+                if number in self._here and number not in fetching:
+                    group.create_task(self._let_go(*self._here.pop(number)), name="state to drop")
+                elif number not in self._under_way:
+                    self._under_way.add(number)
+                    group.create_task(self._bring(number), name=f"state of job {number}")
+
+    async def _bring(self, number: int) -> None:
+        backoff, progress = Backoff(self._pauses), Progress()
+        begun, problem = self._monotonic(), ""
+        until = begun + self._give_up_s
+        try:
+            while (job := self._engine.state.memory.fetching.get(number)) is not None:
+                there = job.state_there
+                assert there is not None
+                try:
+                    await self._brought(job, there, progress)
+                except StateError as error:
+                    problem = str(error)
+                except (aio.AioRpcError, ConnectionError, WrongContentError, OSError) as error:
+                    problem = _why(error)
+                    if progress.taken() or _reads(error):
+                        backoff.reset()
+                        until = min(self._monotonic() + self._give_up_s, begun + LONGEST_S)
+                    if self._monotonic() < until:
+                        await asyncio.sleep(min(backoff.next_s(), NOT_YET_S))
+                        continue
+                    problem = f"it did not come in time: {problem}"
+                else:
+                    return
+                self._tell(job, there, reason=f"{there.partner}: {problem}")
+                return
+        finally:
+            self._under_way.discard(number)
+
+    def _tell(
+        self, job: HomeJob, there: StateThere, *, files: bytes = b"", reason: str = ""
+    ) -> None:
+        reason = printable(reason)[:REASON_MAX]
+        self._engine.tell(
+            StateFetched(*self._engine.stamp(), job.job, there.partner, there.offer, files, reason)
+        )
+
+    async def _brought(self, job: HomeJob, there: StateThere, progress: Progress) -> None:
+        stub = stub_of(self._links.links, there.partner)
+        site, offer = self._engine.state.settings.name, write_offer(there.offer)
+        asked = partner_pb2.ListGuestResultsRequest(site=site, offer=offer, checkpoint=True)
+        try:
+            answer = await answer_to(stub.ListGuestResults(asked, timeout=CALL_TIMEOUT_S))
+            files = self._read(job, answer)
+            size = sum(file.size for file in files)
+            if problem := await self._inputs.no_room_for(job.user, len(files), size):
+                raise StateError(f"there is no room for its files at home: {problem}")
+            for file in files:
+                await self._file(job, there, file, progress)
+        except SenselessError as error:
+            raise StateError(f"it hands out no files: {error}") from error
+        except aio.AioRpcError as error:
+            if error.code() not in _FINAL:
+                raise
+            raise StateError(
+                f"it has none of what the job has written: {error.details()}"
+            ) from error
+        begun = sum(each.times for each in job.sent_home)
+        self._log.info(
+            "state_fetched",
+            job=job.job_id,
+            partner=there.partner,
+            files=len(files),
+            bytes=sum(file.size for file in files),
+            kept_s=there.kept,
+        )
+        self._here[job.job] = there, files
+        self._tell(job, there, files=restored(files, begun))
+
+    def _read(self, job: HomeJob, answer: results_pb2.ResultList) -> tuple[JobFile, ...]:
+        # The partner's list is checked against what the job declares and this site's limits.
+        wanted, found = state_files(job.payload), list[JobFile]()
+        for file in answer.files:
+            name = file.name
+            try:
+                known = name in wanted.names or wanted.matches(check_name(name))
+            except ValueError as error:
+                raise SenselessError(str(error)) from error
+            if not known or file.problem == results_pb2.FILE_PROBLEM_MISSING:
+                continue
+            problem = PROBLEMS.get(file.problem, FileProblem.NO_FILE)
+            if problem is FileProblem.TOO_LARGE:
+                raise StateError(f"{name} is larger than it hands out ({file.size_bytes} bytes)")
+            if problem is not None:
+                raise StateError(f"{name} is no plain file")
+            if len(file.sha256) != SHA256_BYTES:
+                raise SenselessError(f"the digest of a file has {len(file.sha256)} bytes")
+            found.append(JobFile(name, file.size_bytes, file.sha256, mode=file.mode & MODE_MAX))
+        if answer.left_out:
+            raise StateError(f"{answer.left_out} of its files cannot be handed out")
+        if not found:
+            raise StateError("it has none of what the job has written")
+        others = [
+            file
+            for file in given_inputs(job.payload)
+            if file.name not in {each.name for each in found}
+        ]
+        try:
+            check_inputs(file.name for file in (*others, *found))
+            check_size([*others, *found], self._inputs.limits)
+        except ValueError as error:
+            raise StateError(f"what the job has written, with its inputs: {error}") from error
+        return tuple(found)
+
+    async def _file(
+        self, job: HomeJob, there: StateThere, file: JobFile, progress: Progress
+    ) -> None:
+        name = user_input(job.user, file)
+        if await asyncio.to_thread(self._store.manifest, name) is not None:
+            await asyncio.to_thread(self._store.touch, name)
+            return
+
+        def call(begin: int) -> Any:
+            request = partner_pb2.FetchGuestResultRequest(
+                site=self._engine.state.settings.name,
+                offer=write_offer(there.offer),
+                name=file.name,
+                offset_bytes=begin,
+                checkpoint=True,
+            )
+            stub = stub_of(self._links.links, there.partner)
+            return stub.FetchGuestResult(request, timeout=FILE_TIMEOUT_S)
+
+        await bring(self._store, name, 0, file, call, progress=progress)
+        await asyncio.to_thread(self._store.finish, name, Manifest((file,)))
+
+    async def _let_go(self, there: StateThere, files: tuple[JobFile, ...]) -> None:
+        # A courtesy: the partner deletes them after some days anyway.
+        said = [
+            results_pb2.ResultFile(name=file.name, size_bytes=file.size, sha256=file.sha256)
+            for file in files
+        ]
+        drop = partner_pb2.DropGuestResultsRequest(
+            site=self._engine.state.settings.name,
+            offer=write_offer(there.offer),
+            files=said,
+            checkpoint=True,
+        )
+        try:
+            stub = stub_of(self._links.links, there.partner)
+            await answer_to(stub.DropGuestResults(drop, timeout=CALL_TIMEOUT_S))
+        except (aio.AioRpcError, ConnectionError, SenselessError) as error:
+            self._log.info("state_stays", partner=there.partner, problem=printable(_why(error)))
+
+
+def _reads(error: Exception) -> bool:
+    # Whether the partner is still reading its files for their digests.
+    return isinstance(error, aio.AioRpcError) and error.code() is _NOT_YET
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, aio.AioRpcError):
+        return f"{error.code().name}: {error.details()}"
+    return str(error)

@@ -1,0 +1,184 @@
+"""The state of jobs that partners have sent home: what comes, and what is said where it cannot come."""
+
+import hashlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from grms.daemon.messages import WireError
+from grms.daemon.ports import free_port
+from grms.daemon.uploads import user_input
+from grms.site.model.jobs import HomeJob
+from grms.site.model.lifecycle import JobState
+from grms.site.wire.convert import given_inputs, read_request
+from grms.v1 import job_pb2, partner_pb2, request_pb2, results_pb2
+from tests.grms.site.daemons import Running, document, running
+from tests.grms.site.peers.partner import full, listening
+from tests.grms.site.staging.test_stage_out import CONTENT, PLAIN, Leaving, listed
+from tests.waiting import TIME_OUT_S, run, until
+
+STATE = listed(name="state/1", mode=0o640)
+BAD: list[tuple[list[results_pb2.ResultFile] | grpc.StatusCode | None, str]] = [
+    ([], "it has none of what the job has written"),
+    ([listed(name="stdout")], "it has none of what the job has written"),
+    ([listed(name="../state/1")], "it hands out no files: '../state/1' is no name of a file"),
+    ([listed(name="state/1", sha256=b"short")], "the digest of a file has 5 bytes"),
+    (
+        [listed(name="state/1", size_bytes=10**6)],
+        "what the job has written, with its inputs: 'state/1' has 1000000 bytes; at most 1000",
+    ),
+    (
+        [listed(name="state/1", problem=results_pb2.FILE_PROBLEM_NO_FILE)],
+        "state/1 is no plain file",
+    ),
+    (
+        [listed(name="state/1", problem=results_pb2.FILE_PROBLEM_TOO_LARGE)],
+        "state/1 is larger than it hands out",
+    ),
+    (grpc.StatusCode.NOT_FOUND, "it has none of what the job has written: as it was told"),
+    (None, "it hands out no files"),
+]
+
+
+@asynccontextmanager
+async def home(folder: Path, partner: Leaving) -> AsyncIterator[Running]:
+    """Starts a site whose only partner is that one, and whose machine is full."""
+    port, own = free_port(), free_port()
+    configuration = document(
+        folder,
+        partners={"away": port},
+        port=own,
+        requeue="allow",
+        results={"file_bytes": 1000, "job_bytes": 2000},
+    )
+    async with listening(partner, port), running(configuration, folder) as site:
+        await site.linked()
+        await full(site)
+        yield site
+
+
+async def sent_home(site: Running, key: str) -> HomeJob:
+    """Has the partner run a job, and end it for another one; returns it once it is decided anew."""
+    request = job_pb2.SubmitRequest(idempotency_key=key)
+    request.request.processors = 1
+    request.request.requested_time_s = 600.0
+    program = request.request.program
+    program.script = "#!/bin/sh\n"
+    program.checkpoint.every_s = 10.0
+    program.checkpoint.files.append("state/")
+    job_id = (await site.jobs.Submit(request, timeout=TIME_OUT_S)).job_id
+    job = site.core.engine.state.job(job_id)
+    assert job is not None
+    await until(lambda: job.state is JobState.DELEGATED)
+    end = partner_pb2.Completion(
+        offer=partner_pb2.OfferId(epoch=job.offer_epoch, number=job.offer_number),
+        outcome=request_pb2.OUTCOME_PREEMPTED,
+        end_time_s=site.core.clock.now(),
+        run_time_s=0.5,
+        kept_s=0.25,
+    )
+    report = partner_pb2.ReportRequest(site="away", completions=[end])
+    await site.partner.Report(report, timeout=TIME_OUT_S)
+    await until(lambda: bool(job.sent_home) and job.state_there is None)
+    return job
+
+
+def test_state_comes_home(tmp_path: Path) -> None:
+    """Cut off and garbled at first; once it is here, the next run is given it, and the partner may forget it."""
+
+    async def scene() -> None:
+        partner = Leaving()
+        partner.list = [STATE, listed(name="stdout"), listed(name="state/2", sha256=PLAIN)]
+        partner.answers = [
+            (b"0123", grpc.StatusCode.UNAVAILABLE),
+            (b"45678!", None),
+            (CONTENT, None),
+        ]
+        async with home(tmp_path, partner) as site:
+            job = await sent_home(site, "comes")
+            given = given_inputs(job.program)
+            # Two files of one content, which has come once.
+            assert [file.name for file in given] == ["state/1", "state/2"]
+            assert partner.offsets == [0, 4, 0]
+            (told,) = job.sent_home
+            assert (told.kept, told.kept_times, told.problem) == (0.25, 1, "")
+            message = request_pb2.JobRequest.FromString(job.program).program
+            assert dict(message.environment) == {"HANSE_RESTART_COUNT": "1"}
+            store = site.daemon._kept.inputs.store
+            for file in given:
+                path = store.path(user_input(job.user, file), 0)
+                assert hashlib.sha256(path.read_bytes()).digest() == PLAIN
+            await until(lambda: partner.dropped == [1])
+            assert partner.copied == [{"state/1": PLAIN, "state/2": PLAIN}]
+
+    run(scene)
+
+
+def test_state_that_cannot_come_is_said(tmp_path: Path) -> None:
+    """Whatever the partner lists, the job runs from its start, and its user reads why."""
+
+    async def scene() -> None:
+        partner = Leaving()
+        async with home(tmp_path, partner) as site:
+            for number, (found, problem) in enumerate(BAD):
+                partner.list = found
+                job = await sent_home(site, f"bad {number}")
+                (told,) = job.sent_home
+                assert problem in told.problem
+                assert told.problem.startswith("away: ")
+                assert (told.kept, told.lost) == (0.0, 0.5)
+                assert given_inputs(job.program) == ()
+                assert job.left == 0.0
+            partner.list = [STATE]
+            site.daemon._kept.inputs._bytes_held = len(CONTENT) - 1
+            job = await sent_home(site, "no room")
+            assert "no room for its files at home" in job.sent_home[0].problem
+            assert partner.dropped == []
+
+    run(scene)
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"every_s": -1.0}, "every_s"),
+        ({"every_s": float("nan")}, "every_s"),
+        ({"every_s": 601.0}, "every_s"),
+        ({"files": []}, "files"),
+        ({"files": ["/etc/passwd"]}, "files"),
+        ({"files": ["../x"]}, "files"),
+        ({"files": ["launch"]}, "files"),
+        ({"files": ["a", "a"]}, "files"),
+        ({"once": True}, "checkpoint"),
+    ],
+)
+def test_what_is_no_checkpoint_is_refused(change: dict[str, Any], field: str) -> None:
+    """By the site, of whatever client."""
+    message = request_pb2.JobRequest(processors=1, requested_time_s=600.0)
+    message.program.script = "#!/bin/sh\n"
+    message.program.checkpoint.every_s = change.get("every_s", 60.0)
+    message.program.checkpoint.files.extend(change.get("files", ["state*"]))
+    if "once" in change:
+        message.needs.tasks = message.needs.cores_per_task = 1
+        message.needs.requeue = False
+    with pytest.raises(WireError) as error:
+        read_request(message, "request")
+    assert error.value.field.endswith(field)
+
+
+def test_nothing_is_awaited_for_ever(tmp_path: Path) -> None:
+    """A partner that hands out nothing for so long has lost it."""
+
+    async def scene() -> None:
+        partner = Leaving()
+        partner.first = [grpc.StatusCode.UNAVAILABLE] * 100
+        async with home(tmp_path, partner) as site:
+            site.daemon._kept.states._give_up_s = 0.5
+            job = await sent_home(site, "late")
+            assert job.sent_home[0].problem.startswith("away: it did not come in time: UNAVAILABLE")
+
+    run(scene)

@@ -147,7 +147,7 @@ def _reduced(
             kept[task.name] = able
     unplanned = [(workflow.name, name, reason) for name, reason in missing.items()]
     tasks = tuple(kept[task.name] for task in workflow.tasks if task.name in kept)
-    return (replace(workflow, tasks=tasks) if tasks else None), unplanned
+    return (workflow.only(tasks) if tasks else None), unplanned
 
 
 def _able(task: Task, reach: Reach, margin: float) -> Task | None:

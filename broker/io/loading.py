@@ -145,7 +145,10 @@ def make_problem(
     try:
         network = None
         if inputs.network is not None:
-            network = inputs.network.network([each.name for each in pool.resources])
+            try:
+                network = inputs.network.network([each.name for each in pool.resources])
+            except ValueError as error:
+                raise ValueError(f"network: {error}") from None
             _check_sites(workflows, network, inputs.network, pool)
         problem = Problem(tuple(workflows), pool.resources, now, fixed, network)
     except ValueError as error:

@@ -42,7 +42,7 @@ class LinkTable(Model):
 class PairTable(LinkTable):
     """A link of two sites: `between` both ways, or one way only by `source` and `target`."""
 
-    between: tuple[Name, Name] | None = None
+    between: Annotated[list[Name], Field(min_length=2, max_length=2)] | None = None
     source: Name | None = None
     target: Name | None = None
 
@@ -59,7 +59,8 @@ class PairTable(LinkTable):
     def pairs(self) -> list[tuple[str, str]]:
         """Returns source and target, for each direction that it is of."""
         if self.between is not None:
-            return [self.between, (self.between[1], self.between[0])]
+            first, second = self.between
+            return [(first, second), (second, first)]
         assert self.source is not None, "checked above"
         assert self.target is not None, "same"
         return [(self.source, self.target)]

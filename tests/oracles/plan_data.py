@@ -99,6 +99,6 @@ def waiting_violations(
                 site = site_of(network, placement)
                 moment = there.get((workflow.name, file.name, site), math.inf)
                 late = moment - placement.start
-                if late > 1e-6 and late > 1e-9 * abs(moment):
+                if late > max(1e-6, 1e-9 * abs(placement.start)):
                     text = f"begins at {placement.start}, and {file.name} is at {site} at {moment}"
                     yield f"{workflow.name}/{reader}: {text}"

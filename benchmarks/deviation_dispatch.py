@@ -341,7 +341,8 @@ class World:
         self._searching: PlanFound | None = None
         self.now = 0.0
         self.plans = self.moves = self.cut = 0
-        self.state = BrokerState(BrokerSettings(runs_max=1000, early=early))
+        settings = BrokerSettings(runs_max=1000, early=early, network=load.network)
+        self.state = BrokerState(settings)
         self._tell(Restarted(0))
         for resource in load.resources:
             self._tell(Register(1, Supply(resource)))

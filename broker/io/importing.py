@@ -57,6 +57,16 @@ def to_workflow(
         raise InputError(str(error)) from error
 
 
+def has_files(recorded: RecordedWorkflow) -> bool:
+    """Returns whether a recording says all of its files: a size and one maker, whom its readers wait for."""
+    try:
+        files = files_of(recorded, recorded.name)
+    except InputError:
+        return False
+    before = {task.id: task.predecessors for task in recorded.tasks}
+    return all(not each.maker or each.maker in before[r] for each in files for r in each.readers)
+
+
 def files_of(recorded: RecordedWorkflow, name: str) -> tuple[DataFile, ...]:
     """Returns the files that tasks of a recording read, but for those that only their own task does.
 

@@ -2,6 +2,7 @@
 
     HANSE_WORKFLOWS=folder python -m benchmarks.data          writes figures-data.json
     HANSE_WORKFLOWS=folder python -m benchmarks.data --dry    one seed, two shares; writes nothing
+    python -m benchmarks.data --speed     how long schedules take with files and without, into the same file
 
 Each recorded workflow of the folder by itself, on three sites of four processors whose speeds are drawn, its
 inputs at one of them. Bandwidths are such that all files, each sent once, take a share of the time of all
@@ -24,6 +25,7 @@ import argparse
 import json
 import math
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -40,12 +42,15 @@ from broker.io.import_options import ImportOptions
 from broker.io.importing import to_workflow
 from broker.io.wfformat import parse_wfformat
 from broker.model.heft import heft, in_order, mean_link
-from broker.model.network import Link, Network
+from broker.model.instances import paper_problem
+from broker.model.network import DataFile, Link, Network
 from broker.model.plan import Placement, Plan
 from broker.model.pool import Pool
 from broker.model.problem import Problem
 from broker.model.resources import Resource
 from broker.model.transfers import Staging
+from broker.planner._builder import Workspace
+from broker.planner.compilation import compile_problem
 from broker.planner.goals import MAKESPAN_ONLY
 from broker.planner.methods import SEARCHES
 from broker.planner.search import Budget, search
@@ -212,11 +217,59 @@ def broker_over_greedy(rows: list[Any]) -> dict[str, dict[str, float]]:
     }
 
 
+def with_files(problem: Problem, sites: int) -> Problem:
+    """Returns a synthetic problem with a file from each task to those that wait for it, and so many sites."""
+    rng = np.random.default_rng(0)
+    names = {each.name: f"s{row % sites}" for row, each in enumerate(problem.resources)}
+    flows = []
+    for workflow in problem.workflows:
+        readers = {task.name: list[str]() for task in workflow.tasks}
+        for task in workflow.tasks:
+            for before in task.predecessors:
+                readers[before].append(task.name)
+        files = [
+            DataFile(name, float(rng.integers(1, 200)), tuple(mine), name)
+            for name, mine in readers.items()
+            if mine
+        ]
+        flows.append(replace(workflow, files=tuple(files)))
+    return replace(problem, workflows=tuple(flows), network=Network(Link(1.0), names))
+
+
+def speed() -> list[dict[str, float]]:
+    """Returns milliseconds of processor time of a schedule, without files and with them, in turns."""
+    found = []
+    for tasks, sites, schedules in ((200, 3, 300), (200, 20, 300), (7000, 10, 3), (7000, 700, 3)):
+        plain = paper_problem("lRsD", tasks, np.random.default_rng(1))
+        compiled = [compile_problem(each).compiled for each in (plain, with_files(plain, sites))]
+        spaces = [Workspace(each, 20_000.0) for each in compiled]
+        rng = np.random.default_rng(2)
+        sequences = [rng.permutation(tasks).astype(np.int32) for _ in range(schedules)]
+        took: list[list[float]] = [[], []]
+        for _ in range(5):
+            for space, mine in zip(spaces, took, strict=True):
+                began = time.process_time()
+                for number, genes in enumerate(sequences):
+                    space.build(genes, number % 3)
+                mine.append((time.process_time() - began) / schedules * 1000)
+        without, with_data = (round(median(mine), 3) for mine in took)
+        found.append({"tasks": tasks, "sites": sites, "plain_ms": without, "data_ms": with_data})
+        print(json.dumps(found[-1]), flush=True)
+    return found
+
+
 def main() -> None:
     """Measures, and keeps the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dry", action="store_true", help="one seed, two shares; write no file")
+    parser.add_argument("--speed", action="store_true", help="how long schedules take")
     options = parser.parse_args()
+    if options.speed:
+        known = json.loads(FIGURES.read_text(encoding="utf-8"))
+        FIGURES.write_text(
+            json.dumps(known | {"speed": speed()}, indent=1) + "\n", encoding="utf-8"
+        )
+        return
     folder = os.environ.get("HANSE_WORKFLOWS", "")
     if not folder:
         parser.error("HANSE_WORKFLOWS has to name a folder of recorded workflows")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.data import METHODS, drawn, makespans, paid, summary
+from benchmarks.data import METHODS, carried_out, drawn, makespans, paid, summary
 from benchmarks.deviation_dispatch import Greedy
 from benchmarks.deviation_loads import NOISES, Load
 from broker.model.heft import heft
@@ -28,6 +28,8 @@ def test_a_plan_that_knows_files_pays_what_it_says(tmp_path: Path) -> None:
     found = makespans(problem, 1, 100)
     assert sorted(found) == sorted(METHODS)
     assert found["local"] <= found["blind"]
+    done = carried_out(problem, 1, NOISES[0])
+    assert done["broker"] >= found["local"] - 1e-9
     rows = [
         {"share": 1.0, "over_local": {name: found[name] / found["local"] for name in METHODS[1:]}}
     ]

@@ -8,10 +8,13 @@ waits for them here.
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
-from broker.model.network import Copy, DataFile, Network
+from broker.model.network import HOME, Copy, DataFile, Network
+from broker.model.program import Input, Output
+from broker.model.workflow import Workflow
 from broker.scheduler.lifecycle import AT_SITE, DONE
-from broker.scheduler.state_tables import LiveTask, StateTables
+from broker.scheduler.state_tables import LiveTask, LiveWorkflow, StateTables
 
 FileAt = tuple[str, str, str]
 """Workflow (its id), file and site."""
@@ -48,6 +51,31 @@ class FileArrivals:
         sites = {name: self.site(name) for name in self._memory.supplies}
         named = {**self._network.sites, **sites}
         return Network(self._network.default, named, self._network.links, self._network.inputs)
+
+    def planned(self, live: LiveWorkflow) -> Workflow:
+        """Returns a workflow for a planner: one that names no files has those of its programs, as far as known.
+
+        They come from the broker, where what tasks have left is brought as they end.
+        """
+        workflow = live.planned
+        if self._network is None or workflow.files or not live.programs:
+            return workflow
+        sizes: dict[bytes, int] = {}
+        readers: dict[bytes, dict[str, None]] = {}
+        for program in live.programs.values():
+            for given in program.inputs:
+                content: Input | Output | None = given
+                if given.task:
+                    left = live.tasks[given.task].outputs
+                    content = next((each for each in left if each.name == given.output), None)
+                if content is not None and content.sha256:
+                    sizes[content.sha256] = content.size
+                    readers.setdefault(content.sha256, {})[program.task] = None
+        files = (
+            DataFile(sha256.hex(), size, tuple(readers[sha256]), site=HOME)
+            for sha256, size in sizes.items()
+        )
+        return replace(workflow, files=tuple(files))
 
     def copies(self) -> tuple[Copy, ...]:
         """Returns what has been sent of workflows that have not ended, and forgets the rest."""

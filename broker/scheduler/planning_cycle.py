@@ -164,7 +164,9 @@ class PlanningCycle:
                 left_out.add((task.owner.workflow.name, task.task.name))
         return PlanningInput(
             now=self._until,
-            workflows=tuple(each.planned for each in self._memory.live.values() if each.tasks),
+            workflows=tuple(
+                self.files.planned(each) for each in self._memory.live.values() if each.tasks
+            ),
             resources=tuple(
                 supply.resource
                 for supply in self._memory.supplies.values()

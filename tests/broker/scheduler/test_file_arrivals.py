@@ -11,11 +11,12 @@ from benchmarks.deviation_dispatch import Greedy
 from benchmarks.deviation_dispatch import World as SearchingWorld
 from benchmarks.deviation_loads import NOISES, Load
 from broker.model.network import Copy, DataFile, Link, Network
-from broker.model.program import Program
+from broker.model.program import Input, Output, Program
 from broker.model.resources import Resource
 from broker.model.workflow import Alternative, Task, Workflow
 from broker.scheduler.commands import Launch, StartPlanning
 from broker.scheduler.events import Register, Submit
+from broker.scheduler.file_arrivals import FileArrivals
 from broker.scheduler.lifecycle import WorkflowState
 from broker.scheduler.planning_input import pose
 from broker.scheduler.records import Supply
@@ -172,6 +173,36 @@ def test_a_planner_is_told_the_network_and_what_has_been_sent() -> None:
     assert problem.workflows[0].files == workflow.files
     # The first task could begin at once: its input has been on its way since.
     assert problem.copies == (Copy("w", "in", "x", 5.0),)
+
+
+def test_what_programs_are_given_is_planned_with() -> None:
+    """Contents of the broker, once for each, and what a task has left once it has ended."""
+    tasks = tuple(
+        Task(name, 10.0, (Alternative.of("alpha"), Alternative.of("gamma")), before)
+        for name, before in (("a", ()), ("b", ("a",)), ("c", ("a",)))
+    )
+    big = Input("big", 1000, bytes(32))
+    programs = tuple(
+        replace(Program.of_command(name, ("true",)).limited(60.0), inputs=inputs, outputs=outputs)
+        for name, inputs, outputs in (
+            ("a", (big,), ("x",)),
+            ("b", (replace(big, name="same"), Input("x", task="a", output="x")), ()),
+            ("c", (), ()),
+        )
+    )
+    made = DataWorld(1, SETTINGS)
+    for name in RESOURCES:
+        made.tell(Register(1, made.supply(name)))
+    made.tell(Submit(1, "k", Workflow("w", tasks), programs))
+    (live,) = made.state.memory.live.values()
+    files = made.state.cycle.files
+    given = DataFile(bytes(32).hex(), 1000, ("a", "b"), site="home")
+    assert files.planned(live).files == (given,)
+    live.tasks["a"].outputs = (Output("x", 70, b"x" * 32),)
+    left = DataFile((b"x" * 32).hex(), 70, ("b",), site="home")
+    assert files.planned(live).files == (given, left)
+    without = FileArrivals(made.state.memory, None)
+    assert without.planned(live).files == ()
 
 
 def test_programs_wait_for_nothing_here() -> None:

@@ -15,6 +15,7 @@ from statistics import fmean
 from typing import Any, Final
 
 from benchmarks.deviation_loads import Load, Noise
+from broker.model.network import DataFile, Network
 from broker.model.resources import Resource
 from broker.model.workflow import Alternative, Task, Workflow
 from broker.planner.goals import Goals
@@ -117,10 +118,70 @@ class _Ended:
     failed: bool
 
 
-class Greedy:
-    """A dispatcher that begins what can begin, by one of `RULES`."""
+class _Data:
+    """Where the files of a load are, for a dispatcher that has them sent when a task is dispatched."""
 
-    def __init__(self, load: Load, noise: Noise, seed: int, rule: str) -> None:
+    def __init__(self, load: Load, network: Network) -> None:
+        self._network = network
+        # By number of the workflow and task what it reads; by number, file and site since when it is there.
+        self._reads: list[dict[str, list[DataFile]]] = []
+        self._there: list[dict[tuple[str, str], float]] = []
+        # By number and file where it was made, or given.
+        self._origin: list[dict[str, str]] = []
+        for _, workflow in load.arrivals:
+            reads: dict[str, list[DataFile]] = {}
+            origin = {}
+            for file in workflow.files:
+                for reader in file.readers:
+                    reads.setdefault(reader, []).append(file)
+                if not file.maker:
+                    origin[file.name] = file.site or network.inputs
+            self._reads.append(reads)
+            self._origin.append(origin)
+            self._there.append({})
+
+    def ready(self, number: int, task: Task, where: Alternative, now: float) -> float:
+        """Returns when the files of a task are at a resource, if they are sent there now."""
+        site = self._network.site(where.primary)
+        there, origin = self._there[number], self._origin[number]
+        latest, sizes = now, dict[tuple[str, str], float]()
+        for file in self._reads[number].get(task.name, ()):
+            if (file.name, site) in there:
+                latest = max(latest, there[file.name, site])
+            elif origin[file.name] != site:
+                key = origin[file.name], file.maker
+                sizes[key] = sizes.get(key, 0.0) + file.size
+        for (source, _), size in sizes.items():
+            latest = max(latest, now + self._network.link(source, site).seconds(size))
+        return latest
+
+    def send(self, number: int, task: Task, where: Alternative, arrival: float) -> None:
+        """Notes that the files of a task are at a resource from a moment on."""
+        site = self._network.site(where.primary)
+        for file in self._reads[number].get(task.name, ()):
+            self._there[number].setdefault((file.name, site), arrival)
+
+    def made(self, number: int, task: Task, where: Alternative, workflow: Workflow) -> None:
+        """Notes that a task has made its files."""
+        site = self._network.site(where.primary)
+        for file in workflow.files:
+            if file.maker == task.name:
+                self._origin[number][file.name] = site
+
+
+class Greedy:
+    """A dispatcher that begins what can begin, by one of `RULES`.
+
+    Where the load has a network, files are sent when their task is dispatched, and it holds its resource
+    until they have come. With `locality` it takes the free resource on which the task ends first with
+    them; else the fastest.
+    """
+
+    def __init__(
+        self, load: Load, noise: Noise, seed: int, rule: str, *, locality: bool = True
+    ) -> None:
+        self._data = None if load.network is None else _Data(load, load.network)
+        self._locality = locality
         self._load = load
         self._noise = noise
         self._seed = seed
@@ -169,6 +230,9 @@ class Greedy:
             self._take(number, ended.task, ended.run + 1, now)
             return
         self._ends[number] = now
+        if self._data is not None:
+            workflow = self._load.arrivals[number][1]
+            self._data.made(number, ended.task, ended.where, workflow)
         for task in self._load.arrivals[number][1].tasks:
             before = self._waits[number][task.name]
             if ended.task.name in before:
@@ -181,13 +245,17 @@ class Greedy:
         while self._ready:
             entry = heapq.heappop(self._ready)
             _, _, number, task, run = entry
-            where = next((each for each in self._by_speed(task) if self._fits(each)), None)
+            where = self._where(number, task, now)
             if where is None:
                 later.append(entry)
                 continue
             name = f"{self._load.arrivals[number][1].name}/{task.name}"
             share, failed = self._noise.luck(self._seed, name, run)
             length = self._resources[where.primary].duration(task.work) * share
+            if self._data is not None:
+                arrival = self._data.ready(number, task, where, now)
+                self._data.send(number, task, where, arrival)
+                length += arrival - now
             for demand in where.demands:
                 self._free[demand.resource] -= demand.units
                 resource = self._resources[demand.resource]
@@ -195,6 +263,20 @@ class Greedy:
             ended = _Ended(task, where, run, failed)
             heapq.heappush(self._queue, (now + length, next(self._count), number, ended))
         self._ready = later  # in order, so a heap
+
+    def _where(self, number: int, task: Task, now: float) -> Alternative | None:
+        able = (each for each in self._by_speed(task) if self._fits(each))
+        data = self._data
+        if data is None or not self._locality:
+            return next(able, None)
+        resources = self._resources
+        return min(
+            able,
+            key=lambda each: (
+                data.ready(number, task, each, now) + resources[each.primary].duration(task.work)
+            ),
+            default=None,
+        )
 
     def _fits(self, where: Alternative) -> bool:
         return all(self._free[demand.resource] >= demand.units for demand in where.demands)
@@ -259,7 +341,8 @@ class World:
         self._searching: PlanFound | None = None
         self.now = 0.0
         self.plans = self.moves = self.cut = 0
-        self.state = BrokerState(BrokerSettings(runs_max=1000, early=early))
+        settings = BrokerSettings(runs_max=1000, early=early, network=load.network)
+        self.state = BrokerState(settings)
         self._tell(Restarted(0))
         for resource in load.resources:
             self._tell(Register(1, Supply(resource)))

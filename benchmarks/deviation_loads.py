@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from broker.model.network import Network
 from broker.model.pools import generate_pool
 from broker.model.resources import Calendar, Resource
 from broker.model.workflow import Alternative, Task, Workflow
@@ -67,10 +68,15 @@ NOISES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Resources, and workflows with the moments at which they come, in seconds and in their order."""
+    """Resources, and workflows with the moments at which they come, in seconds and in their order.
+
+    Attributes:
+        network: what their files take between sites; `None` if these are everywhere at once.
+    """
 
     resources: tuple[Resource, ...]
     arrivals: tuple[tuple[float, Workflow], ...]
+    network: Network | None = None
 
 
 _Drafted = tuple[float, Sequence[int], Sequence[str]]

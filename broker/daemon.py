@@ -155,6 +155,11 @@ class Daemon:
         memory = self.engine.state.memory
         if isinstance(command, PublishPlan):
             plan = memory.plan
+            files = self.engine.state.cycle.files
+            sending = {
+                "planned_bytes": round(files.planned_bytes),
+                "sent_bytes": round(files.sent_bytes),
+            }
             self._log.info(
                 "plan",
                 number=command.number,
@@ -162,6 +167,7 @@ class Daemon:
                 fitness=plan.fitness if plan else None,
                 placed=len(plan.placements) if plan else 0,
                 unplanned=len(plan.unplanned) if plan else 0,
+                **(sending if self._config.network is not None else {}),
             )
             if self._telemetry is not None:
                 self._telemetry.publish(memory)

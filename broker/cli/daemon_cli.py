@@ -230,7 +230,7 @@ def _workflows(
 ) -> "list[tuple[Workflow, tuple[Program, ...]]]":
     from broker.io.documents import read_document  # noqa: PLC0415  # see the module's docstring
     from broker.io.import_options import ImportOptions  # noqa: PLC0415  # same
-    from broker.io.importing import to_workflow  # noqa: PLC0415  # same
+    from broker.io.importing import has_files, to_workflow  # noqa: PLC0415  # same
     from broker.io.pools import parse_file  # noqa: PLC0415  # same
     from broker.io.recorded_programs import programs_of  # noqa: PLC0415  # same
     from broker.io.wfformat import is_wfformat, parse_wfformat  # noqa: PLC0415  # same
@@ -244,7 +244,7 @@ def _workflows(
             continue
         name = path.name.removesuffix(".gz").removesuffix(".json")
         recorded = parse_wfformat(content, file=str(path))
-        workflow = to_workflow(recorded, pool, ImportOptions(), name=name)
+        workflow = to_workflow(recorded, pool, ImportOptions(), name=name, data=has_files(recorded))
         if run:
             found.append((workflow, programs_of(recorded, workflow, path)))
             continue

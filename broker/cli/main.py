@@ -58,6 +58,12 @@ def cli() -> None:
     multiple=True,
     help="File of resources; a file of workflows may have them, too.",
 )
+@click.option(
+    "--network",
+    type=_FILE,
+    help="File with what files take between sites: bandwidths, latencies, prices. Without one, files do "
+    "not count.",
+)
 @field_options(Wanted)
 @click.option(
     "--now",
@@ -110,6 +116,7 @@ def plan(
     files: tuple[Path, ...],
     *,
     resources: tuple[Path, ...],
+    network: Path | None,
     now: float | None,
     old: Path | None,
     stability: float | None,
@@ -151,6 +158,7 @@ def plan(
         limits=Limits(due_in, due_factor, budget, cost_factor, preferred),
         now=now,
         old=old,
+        network=network,
     )
     problem, before = prepared(request)
     planned = run_plan(

@@ -213,6 +213,20 @@ class UnplannedOutput(OutputModel):
     task: str
 
 
+class TransferOutput(OutputModel):
+    """Files that go together from one site to another for a task."""
+
+    workflow: str
+    task: str
+    files: Sequence[str]
+    source: str
+    target: str
+    begin: float
+    end: float
+    size: float = Field(description="Bytes.")
+    cost: float
+
+
 class PlanFileOutput(OutputModel):
     """`gorba plan`, `gorba jobshop`, `gorba plan show`: a plan file (docs/workflows.md)."""
 
@@ -225,6 +239,9 @@ class PlanFileOutput(OutputModel):
     critical_path: Sequence[LinkOutput]
     placements: Sequence[PlacementOutput]
     unplanned: Sequence[UnplannedOutput]
+    transfers: Sequence[TransferOutput] = Field(
+        default=(), description="Missing where there is no network."
+    )
 
 
 def news(message: plan_pb2.PlanNews) -> dict[str, Any]:

@@ -54,6 +54,7 @@ class Request:
     limits: Limits
     now: float | None
     old: Path | None
+    network: Path | None = None
 
 
 def budget_of_each(wanted: Wanted) -> Budget:
@@ -97,7 +98,7 @@ def prepared(request: Request) -> tuple[Problem, Plan | None]:
     Raises:
         BrokerError: a file is unusable, or files do not fit together.
     """
-    inputs = read_inputs(request.files)
+    inputs = read_inputs(request.files, request.network)
     old = None if request.old is None else read_plan(request.old)
     now = inputs.now if request.now is None else request.now
     now = float(math.floor(time.time())) if now is None else now

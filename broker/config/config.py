@@ -16,6 +16,7 @@ from broker.executor.contents import Contents
 from broker.executor.simulated import Chance
 from broker.executor.site_monitor import Patience
 from broker.io.documents import read_document
+from broker.io.networks import NetworkTable
 from broker.planner.goals import Goals
 from broker.runtime.replanner import PlanningSettings
 from broker.scheduler.settings import BrokerSettings
@@ -154,6 +155,7 @@ class BrokerConfig(Model):
 
     Attributes:
         files: where files of programs are kept.
+        network: what files of workflows take between sites; they do not count if absent.
         sites: whose resources can be reserved.
         mqtt: where the plan is published; nowhere if absent.
         dashboard: none if absent.
@@ -167,6 +169,7 @@ class BrokerConfig(Model):
     sites: Annotated[list[SiteConfig], Field(max_length=1000)] = []  # noqa: RUF012  # pydantic copies it
     simulation: SimulationConfig = SimulationConfig()
     files: FilesConfig = FilesConfig()
+    network: NetworkTable | None = None
     mqtt: MqttConfig | None = None
     dashboard: DashboardConfig | None = None
     limits: LimitsConfig = LimitsConfig()
@@ -210,6 +213,7 @@ class BrokerConfig(Model):
             tasks_max=self.limits.open_tasks,
             ended_max=self.limits.ended_workflows,
             on_lost=self.limits.on_lost,
+            network=None if self.network is None else self.network.network(None),
         )
 
     def planning(self) -> PlanningSettings:

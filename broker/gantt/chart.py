@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import Final, TypeVar
 
 from broker.gantt.layout import axis_of, lane_height
-from broker.gantt.wording import count_of, money
-from broker.model.plan import Placement, Plan, WorkflowOutcome
+from broker.gantt.wording import count_of, money, size
+from broker.model.plan import Placement, Plan, Transfer, WorkflowOutcome
 from broker.model.problem import Problem
 from broker.model.resources import EPOCH_IN_WEEK, WEEK, Resource, gaps, join
 from broker.model.workflow import Workflow
@@ -37,6 +37,9 @@ CROWDS_MAX: Final = 6
 
 TITLES_MAX: Final = 10_000
 """Most bars with tooltips; beyond, a page would be too large."""
+
+FILES_MAX: Final = 5
+"""Most files that the tooltip of a transfer names."""
 
 WIDTH: Final = 1180.0
 """In its own units."""
@@ -171,6 +174,47 @@ def by_workflow(picture: Picture) -> str:
         together = [each for workflow, _ in others for each in placed.get(workflow.name, [])]
         rows.append(_crowd(picture, name, f"{late} of them late" if late else "", together))
     return picture.drawn("by-workflow", "Plan by workflow", rows)
+
+
+def by_link(picture: Picture) -> str:
+    """Returns the chart of transfers with a row for each pair of sites, those with most bytes first."""
+    sent: dict[tuple[str, str], list[Transfer]] = {}
+    for each in picture.plan.transfers:
+        sent.setdefault((each.source, each.target), []).append(each)
+    bytes_of = {pair: math.fsum(each.size for each in mine) for pair, mine in sent.items()}
+    shown, others = first_rows(list(sent), lambda pair: (-bytes_of[pair],))
+    rows = []
+    for pair in shown:
+        places = [
+            # A bar of its own for each: transfers do not wait for each other.
+            Placement(each.workflow, each.task, (), each.begin, each.end, each.cost)
+            for each in sent[pair]
+        ]
+        figures = ((count_of(len(places), "transfer"), True), (size(bytes_of[pair]), True))
+        row = _row(picture, pair[1], f"from {pair[0]}", places, figures)
+        bars = [
+            replace(bar, title=_transfer_title(picture.axis, each), kind="")
+            for bar, each in zip(row.bars, sent[pair], strict=True)
+        ]
+        rows.append(replace(row, bars=bars))
+    if others:
+        together = [
+            Placement(each.workflow, each.task, (), each.begin, each.end, each.cost)
+            for pair in others
+            for each in sent[pair]
+        ]
+        rows.append(_crowd(picture, count_of(len(others), "more pair"), "", together))
+    return picture.drawn("by-link", "Transfers", rows)
+
+
+def _transfer_title(axis: Axis, transfer: Transfer) -> str:
+    more = len(transfer.files) - FILES_MAX
+    files = ", ".join(transfer.files[:FILES_MAX]) + (f" and {more} more" if more > 0 else "")
+    return (
+        f"{transfer.workflow} / {transfer.task}\n{files}\n{size(transfer.size)} from "
+        f"{transfer.source} to {transfer.target}\n{axis.when(transfer.begin)} to "
+        f"{axis.when(transfer.end)} ({duration(transfer.end - transfer.begin)})"
+    )
 
 
 def _row(

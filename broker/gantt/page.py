@@ -8,13 +8,14 @@ from typing import Final
 from broker.gantt.chart import (
     ROWS_MAX,
     Picture,
+    by_link,
     by_resource,
     by_workflow,
     colors,
     first_rows,
     urgency,
 )
-from broker.gantt.wording import count_of, fitness, headline, money
+from broker.gantt.wording import count_of, fitness, headline, money, size, transfers_words
 from broker.model.critical import CriticalPaths, Link
 from broker.model.measures import Measures, measure
 from broker.model.plan import Plan, WorkflowOutcome
@@ -41,6 +42,7 @@ LINKS_MAX: Final = 60
 _REASONS = {
     "begins": "begins",
     "predecessor": "waits for the task before it",
+    "files": "waits for its files",
     "resource": "waits for a resource that the task before it holds",
     "opening": "waits for a resource to open",
 }
@@ -98,6 +100,7 @@ def render_page(
         [
             _methods(problem, methods),
             *_charts(picture),
+            *_transfers(picture),
             _workflows(picture),
             _chain(picture, chain),
             Section("How it was made", [Facts(facts)] if facts else []),
@@ -120,6 +123,8 @@ def _cards(problem: Problem, plan: Plan) -> Iterator[Card]:
     yield Card(duration(found.completion), "mean completion")
     yield Card(money(found.cost), "cost")
     yield Card(share(found.utilization), "utilization")
+    if plan.transfers:
+        yield Card(size(math.fsum(each.size for each in plan.transfers)), "between sites")
 
 
 def _methods(problem: Problem, methods: Sequence[MethodRow]) -> Section:
@@ -197,6 +202,16 @@ def _charts(picture: Picture) -> Iterator[Section]:
         ],
         about=f"Each task on every resource that it takes.{unused}{crowded}",
     )
+
+
+def _transfers(picture: Picture) -> Iterator[Section]:
+    if picture.plan.transfers:
+        yield Section(
+            "Transfers",
+            [Figure(by_link(picture), label="Chart of transfers")],
+            about=f"{transfers_words(picture.plan)} Each bar is the files that a task is sent from one "
+            "place, in a row for each pair of sites.",
+        )
 
 
 def _times(picture: Picture) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from broker.gantt.layout import axis_of
-from broker.gantt.wording import fitness, headline, money
+from broker.gantt.wording import fitness, headline, money, transfers_words
 from broker.model.critical import critical_path
 from broker.model.measures import measure
 from broker.model.plan import Plan, WorkflowOutcome
@@ -37,6 +37,9 @@ def print_plan(console: Console, problem: Problem, plan: Plan, results: Sequence
     if hidden > 0:
         more = f"… and {count(hidden)} more workflows, with less to tell"
         console.print(terminal.text(console, more, "dim"))
+    if problem.network is not None:
+        console.print()
+        console.print(terminal.text(console, transfers_words(plan)))
     chain = critical_path(plan, problem.workflows)
     if chain:
         ends = chain[-1].placement

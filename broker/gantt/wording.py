@@ -30,6 +30,28 @@ def count_of(number: int, what: str) -> str:
     return f"{count(number)} {what}" if number == 1 else f"{count(number)} {what}s"
 
 
+def size(value: float) -> str:
+    """Returns bytes in the largest unit of which there is one at least."""
+    for unit in ("B", "KB", "MB", "GB", "TB", "PB"):
+        if value < 999.5 or unit == "PB":
+            return f"{value:.3g} {unit}" if value < 999.5 else f"{value:,.0f} {unit}"
+        value /= 1000
+    raise AssertionError("the last unit is for all that is left")
+
+
+def transfers_words(plan: Plan) -> str:
+    """Returns how much goes from site to site, and how long that takes, in a sentence."""
+    if not plan.transfers:
+        return "No transfers: every task has its files at its site."
+    sent = size(math.fsum(each.size for each in plan.transfers))
+    took = duration(math.fsum(each.end - each.begin for each in plan.transfers))
+    paid = math.fsum(each.cost for each in plan.transfers)
+    price = f", and cost {money(paid)}" if paid else ""
+    return (
+        f"{count_of(len(plan.transfers), 'transfer')} of {sent}; they take {took} together{price}."
+    )
+
+
 def headline(problem: Problem, plan: Plan) -> str:
     """Returns what a plan achieves, in a sentence."""
     found = measure(problem, plan)

@@ -7,22 +7,29 @@ from pathlib import Path
 from broker.io.documents import read_document
 from broker.io.import_options import ImportOptions
 from broker.io.importing import to_workflow
+from broker.io.networks import NetworkTable, parse_network
 from broker.io.pools import Document, parse_file
 from broker.io.wfformat import RecordedWorkflow, is_wfformat, parse_wfformat
 from broker.model.limits import Limits, with_limits
+from broker.model.network import HOME, Network
 from broker.model.plan import Placement, Plan
 from broker.model.pool import Pool
 from broker.model.problem import Problem
 from broker.model.workflow import Workflow
 from broker.util.errors import InputError
+from lrms_sim.util.messages import unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Contents of the files, with recorded workflows in WfFormat by the names of their files."""
+    """Contents of the files, with recorded workflows in WfFormat by the names of their files.
+
+    `network` is what one of them says of it.
+    """
 
     documents: tuple[Document, ...]
     recorded: tuple[tuple[str, RecordedWorkflow], ...]
+    network: NetworkTable | None = None
 
     @property
     def now(self) -> float | None:
@@ -74,11 +81,12 @@ class Inputs:
             raise InputError(str(error)) from None
 
 
-def read_inputs(paths: Sequence[Path]) -> Inputs:
+def read_inputs(paths: Sequence[Path], network: Path | None = None) -> Inputs:
     """Reads files of resources and workflows, in the project's own format or WfFormat, in any order.
 
     Raises:
-        FileError: one of them is unusable.
+        FileError: one of them, or that of the `network`, is unusable.
+        InputError: two of them say what the network is.
     """
     documents = []
     recorded: list[tuple[str, RecordedWorkflow]] = []
@@ -89,7 +97,12 @@ def read_inputs(paths: Sequence[Path]) -> Inputs:
             recorded.append((name, parse_wfformat(content, file=str(path))))
         else:
             documents.append(parse_file(content, file=str(path)))
-    return Inputs(tuple(documents), tuple(recorded))
+    said = {each.file: each.network for each in documents if each.network is not None}
+    if network is not None:
+        said[str(network)] = parse_network(read_document(network), file=str(network))
+    if len(said) > 1:
+        raise InputError(f"{' and '.join(said)} each have a network; there is one at most")
+    return Inputs(tuple(documents), tuple(recorded), next(iter(said.values()), None))
 
 
 def _free_name(path: Path, taken: set[str]) -> str:
@@ -123,15 +136,37 @@ def make_problem(
     for document in inputs.documents:
         workflows += document.workflows(pool)
     for name, recorded in inputs.recorded:
-        workflows.append(to_workflow(recorded, pool, options or ImportOptions(), name=name))
+        data = inputs.network is not None
+        imported = to_workflow(recorded, pool, options or ImportOptions(), name=name, data=data)
+        workflows.append(imported)
     if not workflows:
         raise InputError("there is no workflow to plan; name a file of workflows")
     fixed = started(old, workflows, now) if old is not None else ()
     try:
-        problem = Problem(tuple(workflows), pool.resources, now, fixed)
+        network = None
+        if inputs.network is not None:
+            try:
+                network = inputs.network.network([each.name for each in pool.resources])
+            except ValueError as error:
+                raise ValueError(f"network: {error}") from None
+            _check_sites(workflows, network, inputs.network, pool)
+        problem = Problem(tuple(workflows), pool.resources, now, fixed, network)
     except ValueError as error:
         raise InputError(str(error)) from error
     return with_limits(problem, limits or Limits())
+
+
+def _check_sites(
+    workflows: Sequence[Workflow], network: Network, table: NetworkTable, pool: Pool
+) -> None:
+    known = {network.site(each.name) for each in pool.resources} | {HOME, *table.sites}
+    for workflow in workflows:
+        for file in workflow.files:
+            if file.site and file.site not in known:
+                raise ValueError(
+                    f"workflow {workflow.name!r}, file {file.name!r}: "
+                    f"{unknown('site', file.site, sorted(known))}"
+                )
 
 
 def started(old: Plan, workflows: Sequence[Workflow], now: float) -> tuple[Placement, ...]:

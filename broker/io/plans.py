@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -65,6 +66,7 @@ class _File(Model):
     methods: object = None
     workflows: object = None
     critical_path: object = None
+    transfers: object = None
 
 
 def plan_document(
@@ -113,6 +115,7 @@ def plan_document(
             for each in plan
         ],
         "unplanned": [{"workflow": workflow, "task": task} for workflow, task in plan.unplanned],
+        **({} if problem.network is None else {"transfers": [asdict(t) for t in plan.transfers]}),
     }
 
 

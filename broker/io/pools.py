@@ -14,8 +14,10 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from broker.io import moments
 from broker.io.documents import read_document
+from broker.io.networks import Bytes, NetworkTable
 from broker.io.task_programs import ProgramTable, program_of
 from broker.model.additions import ELEMENTS_MAX, Addition
+from broker.model.network import DataFile
 from broker.model.pool import KIND_DEFAULT, Pool
 from broker.model.program import Program, check_programs
 from broker.model.resources import (
@@ -267,6 +269,23 @@ class _AddedTask(_Task):
     elements: Annotated[tuple[tuple[str, ...], ...], BeforeValidator(_elements)] = ()
 
 
+class _DataFile(Model):
+    name: Name
+    size: Bytes
+    readers: Annotated[list[Name], Field(min_length=1)]
+    task: Name | None = None
+    site: Name | None = None
+
+    def file(self) -> DataFile:
+        return DataFile(
+            self.name,
+            self.size,
+            tuple(dict.fromkeys(self.readers)),
+            self.task or "",
+            self.site or "",
+        )
+
+
 class _Workflow(Model):
     name: Name
     earliest_start: Moment = -math.inf
@@ -275,6 +294,7 @@ class _Workflow(Model):
     preference: Annotated[float, Field(ge=0, le=1)] = 0.5
     on_failure: OnFailure = "finish"
     tasks: Annotated[list[_Task], Field(min_length=1)]
+    files: list[_DataFile] = Field(default_factory=list)
 
 
 class _Document(Model):
@@ -283,6 +303,7 @@ class _Document(Model):
     resources: list[_Resource] = Field(default_factory=list)
     workflows: list[_Workflow] = Field(default_factory=list)
     tasks: list[_AddedTask] = Field(default_factory=list)
+    network: NetworkTable | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +314,11 @@ class Document:
     now: float | None
     pool: Pool
     _content: _Document
+
+    @property
+    def network(self) -> NetworkTable | None:
+        """What files take between sites, if it is said here."""
+        return self._content.network
 
     @property
     def workflow_count(self) -> int:
@@ -458,12 +484,21 @@ def _resolved(each: Alternative | Demand, pool: Pool) -> Alternative:
 
 
 def _workflow(workflow: _Workflow, tasks: Sequence[Task]) -> Workflow:
+    files = tuple(each.file() for each in workflow.files)
     return Workflow(
         workflow.name,
-        tuple(tasks),
+        tuple(_waiting(task, files) for task in tasks),
         workflow.earliest_start,
         workflow.due_date,
         workflow.budget,
         workflow.preference,
         workflow.on_failure,
+        files,
     )
+
+
+def _waiting(task: Task, files: Sequence[DataFile]) -> Task:
+    # A task that reads what another one makes waits for that.
+    makers = (file.maker for file in files if file.maker and task.name in file.readers)
+    more = tuple(dict.fromkeys(name for name in makers if name not in task.predecessors))
+    return replace(task, predecessors=(*task.predecessors, *more)) if more else task

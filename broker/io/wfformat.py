@@ -8,12 +8,13 @@ files into edges already. `broker.io.recorded_programs` uses commands and files,
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from broker.model.network import BYTES_MAX
 from broker.model.workflow import WORK_MAX, cycle_words, find_cycle
 from broker.util.errors import FileError
 from grms.daemon.config_errors import mistakes_of
@@ -60,11 +61,15 @@ class RecordedTask:
 
 @dataclass(frozen=True, slots=True)
 class RecordedWorkflow:
-    """A recorded workflow with tasks in the file's order; `makespan` is in seconds, if recorded."""
+    """A recorded workflow with tasks in the file's order; `makespan` is in seconds, if recorded.
+
+    `sizes` are those of files, in bytes, by their ids.
+    """
 
     name: str
     tasks: tuple[RecordedTask, ...]
     makespan: float | None
+    sizes: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def commands(self) -> int:
@@ -90,7 +95,13 @@ class _Specified(_Table):
     outputFiles: list[_Name] = []  # noqa: N815  # same
 
 
+class _DataFile(_Table):
+    id: _Name
+    sizeInBytes: Annotated[float, Field(ge=0, le=BYTES_MAX, allow_inf_nan=False)] | None = None  # noqa: N815  # the key in the file
+
+
 class _Specification(_Table):
+    files: list[_DataFile] = []
     tasks: Annotated[list[_Specified], Field(min_length=1, max_length=TASKS_MAX)]
 
 
@@ -171,6 +182,11 @@ def parse_wfformat(document: dict[str, Any], *, file: str) -> RecordedWorkflow:
         name=parsed.name,
         tasks=tuple(_recorded(specified, execution, predecessors)),
         makespan=execution.makespanInSeconds,
+        sizes={
+            each.id: each.sizeInBytes
+            for each in parsed.workflow.specification.files
+            if each.sizeInBytes is not None
+        },
     )
 
 

@@ -14,6 +14,7 @@ from broker.io.moments import (
     written_weekdays,
 )
 from broker.io.pools import HOUR
+from broker.model.network import DataFile
 from broker.model.pool import KIND_DEFAULT
 from broker.model.resources import DAY, Resource, WeeklyWindow
 from broker.model.workflow import Alternative, Demand, Task, Workflow
@@ -163,6 +164,17 @@ def _workflow(workflow: Workflow) -> dict[str, Any]:
     if workflow.on_failure != "finish":
         table["on_failure"] = workflow.on_failure
     table["tasks"] = [_task(task) for task in workflow.tasks]
+    if workflow.files:
+        table["files"] = [_file(each) for each in workflow.files]
+    return table
+
+
+def _file(file: DataFile) -> dict[str, Any]:
+    table: dict[str, Any] = {"name": file.name, "size": file.size, "readers": list(file.readers)}
+    if file.maker:
+        table["task"] = file.maker
+    if file.site:
+        table["site"] = file.site
     return table
 
 

@@ -1,8 +1,9 @@
 """The critical path of a plan: the chain of tasks that sets when it ends.
 
 From the last task to end, walk back each time to what the task waited for: a predecessor or, if none
-ended at its start, a task that freed one of its resources at that moment. Otherwise the task waited
-for a resource to open, and the walk continues at its last predecessor.
+ended at its start, files that came to its site then, or a task that freed one of its resources at that
+moment. Otherwise the task waited for a resource to open, or for files that another task had sent there; the
+walk continues at its last predecessor.
 """
 
 import math
@@ -14,7 +15,7 @@ from typing import Literal
 from broker.model.plan import Placement, Plan
 from broker.model.workflow import Workflow
 
-Reason = Literal["begins", "predecessor", "resource", "opening"]
+Reason = Literal["begins", "predecessor", "files", "resource", "opening"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +23,8 @@ class Link:
     """One task of a critical path.
 
     Attributes:
-        reason: what it waited for: nothing, as it begins the path; a predecessor; a resource held by
-            another task; or a closed resource.
+        reason: what it waited for: nothing, as it begins the path; a predecessor; its files;
+            a resource held by another task; or a closed resource.
     """
 
     placement: Placement
@@ -50,6 +51,19 @@ class CriticalPaths:
             for workflow in workflows
             for task in workflow.tasks
         }
+        reads = {
+            (workflow.name, name, file.name)
+            for workflow in workflows
+            for file in (workflow.files if plan.transfers else ())
+            for name in file.readers
+        }
+        # By task when files come that are sent for it, and those whose files others have sent.
+        self._arrivals: dict[tuple[str, str], list[float]] = {}
+        sent: dict[tuple[str, str], None] = {}
+        for each in plan.transfers:
+            self._arrivals.setdefault((each.workflow, each.task), []).append(each.end)
+            sent |= dict.fromkeys((each.workflow, file) for file in each.files)
+        self._given = {(w, task) for w, task, file in reads if (w, file) in sent}
         self._last: dict[str | None, Placement] = {}
         ends: dict[str, list[Placement]] = {}
         for placement in plan:
@@ -77,9 +91,13 @@ class CriticalPaths:
         before = max((each for each in places if each is not None), key=_by_end, default=None)
         if before is not None and _touches(before.end, placement.start):
             return "predecessor", before
+        if any(_touches(each, placement.start) for each in self._arrivals.get(placement.key, ())):
+            return "files", before
         holder = self._holder(placement)
         if holder is not None:
             return "resource", holder
+        if placement.key in self._given:
+            return "files", before
         return ("begins", None) if before is None else ("opening", before)
 
     def _holder(self, placement: Placement) -> Placement | None:

@@ -4,8 +4,8 @@ Topcuoglu, Hariri, Wu: "Performance-Effective and Low-Complexity Task Scheduling
 Computing" (IEEE Transactions on Parallel and Distributed Systems 13(3), 2002). Tasks are taken in
 order of descending upward rank: the mean time of the task on its alternatives plus the largest
 rank among its successors. Each goes where it ends first, also into a gap between tasks that were
-placed before (the insertion policy). There is no communication between tasks here, so its costs
-are nothing.
+placed before (the insertion policy). Where the problem has a network, the rank counts the mean time of
+communication as well, over all pairs of resources, and a task ends first where its files are in time.
 
 Beyond the paper, resources have opening hours, closures and capacities, alternatives may take
 several resources at once, and some tasks are fixed. It shares no code with the planner.
@@ -13,11 +13,13 @@ several resources at once, and some tasks are fixed. It shares no code with the 
 
 import math
 from bisect import bisect_right, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from broker.model.network import Link, Network
 from broker.model.plan import Placement, Plan
 from broker.model.problem import Problem
 from broker.model.resources import EPOCH_IN_WEEK, WEEK, Resource
+from broker.model.transfers import Staging
 from broker.model.workflow import Alternative, Task, Workflow
 
 
@@ -33,12 +35,18 @@ def heft(problem: Problem) -> Plan:
             for demand in each.demands:
                 timelines[demand.resource].add(each.start, each.end, demand.units)
     unplanned: list[tuple[str, str]] = []
+    staging = Staging(problem)
     for workflow, task in _by_rank(problem):
         ends = [placements.get((workflow.name, name)) for name in task.predecessors]
         best = None
         if None not in ends:
             ready = max([problem.now, workflow.earliest_start, *(e.end for e in ends if e)])
-            best = _earliest_finish(problem, task, ready, timelines)
+            key = workflow.name, task.name
+            when = {
+                each.primary: max(ready, staging.ready(key, each.primary, placements))
+                for each in (task.alternatives if staging.sources(key) else ())
+            }
+            best = _earliest_finish(problem, task, ready, timelines, when)
         if best is None:
             unplanned.append((workflow.name, task.name))
             continue
@@ -51,7 +59,7 @@ def heft(problem: Problem) -> Plan:
         placements[workflow.name, task.name] = Placement(
             workflow.name, task.name, alternative.demands, start, end, cost
         )
-    return Plan(tuple(placements.values()), tuple(sorted(unplanned)))
+    return staging.completed(Plan(tuple(placements.values()), tuple(sorted(unplanned))))
 
 
 def upward_ranks(problem: Problem, workflow: Workflow) -> dict[str, float]:
@@ -60,11 +68,48 @@ def upward_ranks(problem: Problem, workflow: Workflow) -> dict[str, float]:
     for task in workflow.tasks:
         for name in task.predecessors:
             successors[name].append(task.name)
+    between = _between(problem, workflow)
     ranks: dict[str, float] = {}
     for task in reversed(in_order(workflow)):
-        after = max((ranks[name] for name in successors[task.name]), default=0.0)
+        after = max(
+            (between.get((task.name, name), 0.0) + ranks[name] for name in successors[task.name]),
+            default=0.0,
+        )
         ranks[task.name] = _mean_duration(problem, task) + after
     return ranks
+
+
+def mean_link(network: Network, resources: Sequence[Resource]) -> Link:
+    """Returns the mean of the links between all pairs of different resources, those of one site included.
+
+    Times are averaged, not bandwidths. Without such a pair nothing takes any time.
+    """
+    count: dict[str, int] = {}
+    for each in resources:
+        site = network.site(each.name)
+        count[site] = count.get(site, 0) + 1
+    pairs = len(resources) * (len(resources) - 1)
+    latency = slowness = 0.0
+    for source, of_source in count.items():
+        for target, of_target in count.items():
+            if source != target:
+                share = of_source * of_target / pairs
+                link = network.link(source, target)
+                latency += share * link.latency
+                slowness += share / link.bandwidth
+    return Link(1 / slowness if slowness > 0 else math.inf, latency)
+
+
+def _between(problem: Problem, workflow: Workflow) -> dict[tuple[str, str], float]:
+    # The mean seconds from task to task; those of inputs delay nothing that comes before them.
+    if problem.network is None or not workflow.files:
+        return {}
+    mean = mean_link(problem.network, problem.resources)
+    sizes: dict[tuple[str, str], float] = {}
+    for file in workflow.files:
+        for reader in file.readers if file.maker else ():
+            sizes[file.maker, reader] = sizes.get((file.maker, reader), 0.0) + file.size
+    return {edge: mean.seconds(size) for edge, size in sizes.items()}
 
 
 def in_order(workflow: Workflow) -> list[Task]:
@@ -125,18 +170,26 @@ def _by_rank(problem: Problem) -> Iterator[tuple[Workflow, Task]]:
 
 
 def _earliest_finish(
-    problem: Problem, task: Task, ready: float, timelines: dict[str, "_Timeline"]
+    problem: Problem,
+    task: Task,
+    ready: float,
+    timelines: dict[str, "_Timeline"],
+    when: Mapping[str, float],
 ) -> tuple[float, float, Alternative] | None:
-    """Returns start, end and alternative that end first; the first alternative among equals."""
+    """Returns start, end and alternative that end first; the first alternative among equals.
+
+    `when` has by primary resource from when on the task has its files there, if it is not `ready`.
+    """
     best: tuple[float, float, Alternative] | None = None
     for alternative in task.alternatives:
         duration = _duration(problem, task, alternative)
         latest = math.inf if best is None else best[1] - duration
         # A search on resources that are never open together would not terminate.
-        if ready >= latest or not _meets(problem, task, alternative, timelines):
+        since = when.get(alternative.primary, ready)
+        if since >= latest or not _meets(problem, task, alternative, timelines):
             continue
         parts = [(timelines[each.resource], each.units) for each in alternative.demands]
-        start = _common_start(parts, ready, duration, latest)
+        start = _common_start(parts, since, duration, latest)
         if start < latest:
             best = start, start + duration, alternative
     return best

@@ -21,7 +21,7 @@ class Placement:
         demands: what it holds, the primary resource first.
         start: seconds.
         end: seconds; the resources are free from this moment on.
-        cost: of all resources from start to end.
+        cost: of all resources from start to end, and of the transfers that are made for it.
     """
 
     workflow: str
@@ -40,6 +40,27 @@ class Placement:
     def resources(self) -> tuple[str, ...]:
         """The names of the resources, the primary one first."""
         return tuple(demand.resource for demand in self.demands)
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """Files that go together from one site to another for a task.
+
+    Attributes:
+        files: their names.
+        begin, end: seconds.
+        size: bytes of all of them.
+    """
+
+    workflow: str
+    task: str
+    files: tuple[str, ...]
+    source: str
+    target: str
+    begin: float
+    end: float
+    size: float
+    cost: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +96,12 @@ class Plan:
         placements: including fixed ones.
         unplanned: workflow and task of those without a place: every alternative is closed for good
             before the task can end.
+        transfers: of files between sites, in order of time; none without a network.
     """
 
     placements: tuple[Placement, ...]
     unplanned: tuple[tuple[str, str], ...] = ()
+    transfers: tuple[Transfer, ...] = ()
     _by_key: Mapping[tuple[str, str], Placement] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from broker.model.network import Copy, Network
 from broker.model.plan import Placement
 from broker.model.reach import Reach
 from broker.model.resources import Resource
@@ -24,6 +25,8 @@ class Problem:
         fixed: placements that stay: of tasks that have ended, have started, or start before `now`.
             Those that have ended by `now` occupy nothing, but count for cost, completion and
             precedence. Predecessors of a fixed task are fixed.
+        network: what files take between sites; `None` if they are everywhere at once.
+        copies: of files that are at sites where nothing that is fixed shows it.
         reach: which alternatives tasks can use at all.
 
     Raises:
@@ -35,6 +38,8 @@ class Problem:
     resources: tuple[Resource, ...]
     now: float = 0.0
     fixed: tuple[Placement, ...] = ()
+    network: Network | None = None
+    copies: tuple[Copy, ...] = ()
     resource: Mapping[str, Resource] = field(init=False, repr=False, compare=False)
     reach: Reach = field(init=False, repr=False, compare=False)
 

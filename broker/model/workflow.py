@@ -6,10 +6,11 @@ The paper (004, section 2) calls a workflow an application job, and a task a gri
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args
 
 from broker.model.names import check_name
+from broker.model.network import DataFile
 
 MOMENT_MAX: Final = 1e12
 """Seconds: thirty thousand years after 1970; later moments lose fractions of seconds."""
@@ -182,10 +183,13 @@ class Workflow:
         budget: what all tasks together should cost at most. A soft limit (equation 2.3).
         preference: from 0, fast, to 1, cheap; below ½ RAS-3 takes fast resources.
         on_failure: what becomes of it when a task that says nothing of its own has failed for good.
+        files: that its tasks read; they count where a problem has a network. Who reads what a task makes
+            waits for that task.
 
     Raises:
         ValueError: a name is not unique or invalid (`check_name`), a predecessor is missing, the
-            precedence has a cycle, or a number is out of bounds; the text names workflow and tasks.
+            precedence has a cycle, a file is of no task, or a number is out of bounds; the text names
+            workflow and tasks.
     """
 
     name: str
@@ -195,6 +199,7 @@ class Workflow:
     budget: float = math.inf
     preference: float = 0.5
     on_failure: OnFailure = "finish"
+    files: tuple[DataFile, ...] = ()
 
     def __post_init__(self) -> None:
         check_name("workflow", self.name)
@@ -216,6 +221,34 @@ class Workflow:
         if cycle:
             raise ValueError(f"{where}: tasks wait for each other: {cycle_words(cycle)}")
         self._check_limits(where)
+        if self.files:
+            self._check_files(where)
+
+    def _check_files(self, where: str) -> None:
+        before = {task.name: frozenset(task.predecessors) for task in self.tasks}
+        twice = sorted(name for name, n in Counter(f.name for f in self.files).items() if n > 1)
+        if twice:
+            raise ValueError(f"{where}: files of the same name: {', '.join(twice)}")
+        for file in self.files:
+            for name in (*file.readers, *([file.maker] if file.maker else [])):
+                if name not in before:
+                    raise ValueError(f"{where}: file {file.name!r}: there is no task {name!r}")
+            for name in file.readers:
+                if file.maker and file.maker not in before[name]:
+                    raise ValueError(
+                        f"{where}: task {name!r} reads {file.name!r} and does not wait for "
+                        f"{file.maker!r}, which makes it"
+                    )
+
+    def only(self, tasks: tuple[Task, ...]) -> "Workflow":
+        """Returns the workflow with these of its tasks and their files."""
+        names = {task.name for task in tasks}
+        files = tuple(
+            replace(file, readers=tuple(name for name in file.readers if name in names))
+            for file in self.files
+            if not file.maker or file.maker in names
+        )
+        return replace(self, tasks=tasks, files=tuple(file for file in files if file.readers))
 
     def _check_count(self, where: str) -> None:
         if not self.tasks:

@@ -5,7 +5,7 @@ are kept in timetables, and in the sets of choices that may be free in a slice o
 """
 
 from libc.math cimport INFINITY
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, uint8_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
@@ -22,6 +22,7 @@ from broker.planner._instance cimport (
 )
 from broker.planner._places cimport Slot, find_place
 from broker.planner._scratch cimport BUCKETS_MAX, RAS_4, STRATEGIES
+from broker.planner._staging cimport begin_staging, look_near, settle
 from broker.planner._timetable cimport (
     Span,
     Timetable,
@@ -49,14 +50,20 @@ cdef int place_task(Scratch* scratch, task_t task, Strategy strategy) except -1 
     cdef seconds_t duration
     cdef int32_t i
     cdef workflow_t workflow = instance.workflow[task]
+    if instance.sites > 0:
+        look_near(scratch, task)
     find_place(scratch, task, strategy, &best)
     scratch.choice[task] = best.choice
     if best.choice < 0:
+        scratch.near = NULL
+        scratch.near_cost = NULL
         return 0
     duration = duration_on(instance, task, best.choice)
     scratch.start[task] = best.start
     scratch.end[task] = best.start + duration
     scratch.cost[task] = placement_cost_fast(instance, best.choice, best.start, duration)
+    if scratch.near != NULL:
+        settle(scratch, task, best.choice)
     scratch.left[workflow] -= scratch.cost[task]
     scratch.least_left[workflow] -= instance.least_cost[task]
     scratch.order[scratch.planned] = task
@@ -126,6 +133,7 @@ cdef int begin_schedule(Scratch* scratch, Strategy strategy) except -1 nogil:
     memset(scratch.position, 0xFF, instance.tasks * sizeof(int32_t))
     memset(scratch.choice, 0xFF, instance.tasks * sizeof(choice_t))
     scratch.planned = 0
+    begin_staging(scratch)
     return 0
 
 
@@ -178,6 +186,11 @@ cdef void lay_out(Scratch* scratch, Arena* arena) noexcept:
     scratch.position = <int32_t*> cut(arena, tasks, sizeof(int32_t))
     scratch.released = <task_t*> cut(arena, tasks, sizeof(task_t))
     scratch.candidates = <word_t*> cut(arena, words, sizeof(word_t))
+    scratch.near_room = <seconds_t*> cut(arena, scratch.instance.sites, sizeof(seconds_t))
+    scratch.cost_room = <money_t*> cut(arena, scratch.instance.sites, sizeof(money_t))
+    scratch.sent = <uint8_t*> cut(
+        arena, <Py_ssize_t> scratch.instance.bundles * scratch.instance.sites, sizeof(uint8_t)
+    )
     for order in range(ORDERS):
         cut_sets(&scratch.sets[order], scratch, arena)
         cut_sets(&scratch.sets_before[order], scratch, arena)

@@ -348,6 +348,7 @@ cdef bint are_machines(CompiledProblem problem):
     resources = problem.instance.resources
     return bool(
         1 <= problem.instance.tasks <= TASKS_MAX
+        and problem.instance.sites == 0
         and (np.diff(problem.column("demand_begin")) == 1).all()
         and (problem.column("capacity")[:resources] == 1).all()
         and not problem.column("opening_begin")[resources]

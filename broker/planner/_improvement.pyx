@@ -192,7 +192,13 @@ cdef task_t waiting_task(
         before = -1
         for i in range(instance.predecessor_begin[last], instance.predecessor_begin[last + 1]):
             task = instance.predecessor[i]
-            if scratch.choice[task] >= 0 and scratch.end[task] == scratch.ready[last]:
+            if scratch.choice[task] < 0:
+                continue
+            if instance.sites > 0:
+                # It may have waited for files of any of them.
+                if before < 0 or scratch.end[task] > scratch.end[before]:
+                    before = task
+            elif scratch.end[task] == scratch.ready[last]:
                 before = task
         last = before
     return found

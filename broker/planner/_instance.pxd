@@ -1,5 +1,5 @@
 # A planning problem as a struct of arrays, read only once it is made.
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, uint8_t
 
 from broker.planner._types cimport (
     choice_t,
@@ -77,6 +77,26 @@ cdef struct Instance:
     const money_t* fixed_cost           # of its fixed tasks
     const money_t* allowed              # of its budget, fixed tasks paid
     const money_t* least_total          # what its other tasks cost at least
+    # Files and the network; no sites where no task waits for files.
+    int32_t sites
+    const int32_t* site                 # by choice: of its primary resource
+    const double* latency               # by pair of sites
+    const double* bandwidth
+    const money_t* byte_price
+    const int32_t* data_row             # by task: into static_ready; -1: nothing of that kind
+    const seconds_t* static_ready       # by row and site: when what nothing planned makes is there
+    const int32_t* edge_begin           # by task, into the two below
+    const task_t* edge_source           # a predecessor that makes files of it
+    const double* edge_size             # bytes
+    # Files of one source and the same readers, where transfers cost something.
+    bint transfers_priced
+    int32_t bundles
+    const int32_t* bundle_begin         # by task, into bundle
+    const int32_t* bundle               # what it reads
+    const double* bundle_size           # bytes
+    const task_t* bundle_source         # the task that makes it; -1: none that is planned
+    const int32_t* bundle_origin        # site of one that none makes
+    const uint8_t* there                # by bundle and site: whether it is there from the beginning
 
 cdef class CompiledProblem:
     cdef Instance instance
@@ -85,6 +105,7 @@ cdef class CompiledProblem:
     cdef bind_choices(self)
     cdef bind_resources(self)
     cdef bind_workflows(self)
+    cdef bind_staging(self)
 
 cdef inline seconds_t duration_on(
     const Instance* instance, task_t task, choice_t choice

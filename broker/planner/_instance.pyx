@@ -1,7 +1,7 @@
 """A planning problem as a struct of arrays, for the kernels to read."""
 
 from libc.math cimport floor, isnan
-from libc.stdint cimport int32_t, uint64_t
+from libc.stdint cimport int32_t, uint8_t, uint64_t
 
 from broker.planner._types cimport choice_t, money_t, resource_t, seconds_t
 
@@ -23,11 +23,16 @@ cdef const uint64_t* words(dict arrays, str name) except NULL:
     return &view[0]
 
 
+cdef const uint8_t* flags(dict arrays, str name) except NULL:
+    cdef const uint8_t[::1] view = arrays[name]
+    return &view[0]
+
+
 cdef class CompiledProblem:
     """Owns the arrays of one problem; made by `broker.planner.compilation.compile_problem`.
 
-    `arrays` are contiguous, of float64, int32 or uint64, and not empty; _instance.pxd describes
-    them.
+    `arrays` are contiguous, of float64, int32, uint64 or uint8, and not empty; _instance.pxd
+    describes them.
     """
 
     def __init__(self, dict sizes, dict arrays):
@@ -45,6 +50,10 @@ cdef class CompiledProblem:
         self.bind_choices()
         self.bind_resources()
         self.bind_workflows()
+        instance.sites = sizes["sites"]
+        instance.bundles = sizes["bundles"]
+        instance.transfers_priced = sizes["transfers_priced"]
+        self.bind_staging()
 
     cdef bind_tasks(self):
         cdef Instance* instance = &self.instance
@@ -112,6 +121,25 @@ cdef class CompiledProblem:
         instance.allowed = doubles(arrays, "allowed")
         instance.least_total = doubles(arrays, "least_total")
 
+    cdef bind_staging(self):
+        cdef Instance* instance = &self.instance
+        cdef dict arrays = self.arrays
+        instance.site = integers(arrays, "site")
+        instance.latency = doubles(arrays, "latency")
+        instance.bandwidth = doubles(arrays, "bandwidth")
+        instance.byte_price = doubles(arrays, "byte_price")
+        instance.data_row = integers(arrays, "data_row")
+        instance.static_ready = doubles(arrays, "static_ready")
+        instance.edge_begin = integers(arrays, "edge_begin")
+        instance.edge_source = integers(arrays, "edge_source")
+        instance.edge_size = doubles(arrays, "edge_size")
+        instance.bundle_begin = integers(arrays, "bundle_begin")
+        instance.bundle = integers(arrays, "bundle")
+        instance.bundle_size = doubles(arrays, "bundle_size")
+        instance.bundle_source = integers(arrays, "bundle_source")
+        instance.bundle_origin = integers(arrays, "bundle_origin")
+        instance.there = flags(arrays, "there")
+
     @property
     def tasks(self) -> int:
         return self.instance.tasks
@@ -119,6 +147,11 @@ cdef class CompiledProblem:
     @property
     def choices(self) -> int:
         return self.instance.choices
+
+    @property
+    def waits(self) -> bool:
+        """Whether tasks wait for files."""
+        return self.instance.sites > 0
 
     def column(self, str name):
         """Returns a read-only array."""

@@ -65,6 +65,13 @@ cdef seconds_t choice_fit(
         i = i + 1 if i + 1 < end else begin
 
 
+cdef inline seconds_t since_at(
+    const Scratch* scratch, choice_t choice, seconds_t earliest
+) noexcept nogil:
+    # From when on the task can begin on a choice, which depends on the site if it needs files.
+    return earliest if scratch.near == NULL else scratch.near[scratch.instance.site[choice]]
+
+
 cdef inline void consider(
     const Scratch* scratch,
     task_t task,
@@ -78,13 +85,17 @@ cdef inline void consider(
     cdef const Instance* instance = scratch.instance
     cdef choice_t choice = instance.by_rank[order][rank]
     cdef seconds_t duration = duration_on(instance, task, choice)
-    cdef seconds_t start = choice_fit(scratch, choice, earliest, duration, best.start)
+    cdef seconds_t start = choice_fit(
+        scratch, choice, since_at(scratch, choice, earliest), duration, best.start
+    )
     cdef money_t cost = 0.0
     cdef bint better
     if start > best.start or start == INFINITY:
         return
-    if order == CHEAPEST and instance.prices_vary:
+    if order == CHEAPEST and (instance.prices_vary or scratch.near_cost != NULL):
         cost = placement_cost_fast(instance, choice, start, duration)
+        if scratch.near_cost != NULL:
+            cost += scratch.near_cost[instance.site[choice]]
     better = start < best.start or cost < best.cost or (cost == best.cost and rank < best.rank)
     if better:
         best.choice = choice
@@ -144,7 +155,9 @@ cdef void find_many(
     cdef const Instance* instance = scratch.instance
     cdef Py_ssize_t words = instance.words
     cdef word_t* candidates = scratch.candidates
-    cdef bint first_wins = not (order == CHEAPEST and instance.prices_vary)
+    cdef bint first_wins = not (
+        order == CHEAPEST and (instance.prices_vary or scratch.near_cost != NULL)
+    )
     cdef int32_t last = scratch.buckets - 1
     cdef double place = (earliest - instance.now) / scratch.width
     cdef int32_t bucket = last if place >= last else <int32_t> place
@@ -208,9 +221,13 @@ cdef inline void consider_end(
     cdef seconds_t duration = duration_on(instance, task, choice)
     cdef money_t rate = instance.rate[choice]
     cdef seconds_t start, end
+    if scratch.near_cost != NULL:
+        share -= scratch.near_cost[instance.site[choice]]
     if rate * duration > share:
         return
-    start = choice_fit(scratch, choice, earliest, duration, best.end)
+    start = choice_fit(
+        scratch, choice, since_at(scratch, choice, earliest), duration, best.end
+    )
     end = start + duration
     if end > best.end or start == INFINITY or (end == best.end and choice > best.choice):
         return
@@ -282,7 +299,9 @@ cdef bint find_kept(
     if choice < 0:
         return False
     duration = duration_on(instance, task, choice)
-    start = choice_fit(scratch, choice, earliest, duration, INFINITY)
+    start = choice_fit(
+        scratch, choice, since_at(scratch, choice, earliest), duration, INFINITY
+    )
     if start == INFINITY:
         return False
     best.choice = choice
@@ -303,9 +322,11 @@ cdef void find_place(
     best.choice = -1
     best.start = best.end = best.cost = INFINITY
     best.rank = 0
+    if scratch.near != NULL:
+        ready = scratch.near_least
     if scratch.assigned != NULL:
         best.start = choice_fit(
-            scratch, scratch.assigned[task], ready,
+            scratch, scratch.assigned[task], since_at(scratch, scratch.assigned[task], ready),
             duration_on(instance, task, scratch.assigned[task]), INFINITY,
         )
         if best.start < INFINITY:

@@ -332,6 +332,7 @@ def is_project(CompiledProblem problem) -> bool:
     few = np.diff(problem.column("few_begin"))
     return bool(
         n > 0
+        and problem.instance.sites == 0
         and len(few) == n
         and (few == 1).all()
         and (problem.column("work")[:n] > 0).all()

@@ -1,5 +1,5 @@
 # Memory for one schedule at a time, shared by the builder and readers of its schedules.
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, uint8_t
 
 from broker.planner._instance cimport Instance
 from broker.planner._timetable cimport Timetable
@@ -46,7 +46,7 @@ cdef struct Scratch:
     money_t* left                # of its budget
     money_t* least_left          # what its tasks that are not planned cost at least
     # While building: by task.
-    seconds_t* ready             # its predecessors have ended
+    seconds_t* ready             # its predecessors have ended; once placed: and its files are there
     int32_t* missing             # predecessors that are not planned
     int32_t* position            # of its gene; -1: not passed yet
     task_t* released             # heap of waiting tasks that may go, by position
@@ -58,3 +58,10 @@ cdef struct Scratch:
     int32_t first_live[2]        # no bucket before it has any
     word_t* candidates           # words
     bint in_use[2]               # orders that the present strategy follows
+    # For the task that is being placed, by site; NULL: files do not matter.
+    const seconds_t* near        # when it can begin there
+    const money_t* near_cost     # what bringing its files there costs
+    seconds_t near_least         # the least of `near`
+    seconds_t* near_room
+    money_t* cost_room
+    uint8_t* sent                # by bundle and site

@@ -117,8 +117,8 @@ def task_arrays(problem: Problem, tasks: Rows) -> Arrays:
     return {
         "work": floats(task.work for _, task in tasks),
         "release": floats(release),
-        "workflow": _ints(workflow_row[workflow.name] for workflow, _ in tasks),
-        "predecessors": _ints(map(len, predecessors)),
+        "workflow": integers(workflow_row[workflow.name] for workflow, _ in tasks),
+        "predecessors": integers(map(len, predecessors)),
         "predecessor_begin": predecessor_begin,
         "predecessor": predecessor,
         "successor_begin": successor_begin,
@@ -143,16 +143,16 @@ def choice_arrays(
         [[row[demand.resource] for demand in each.demands] for each in choices]
     )
     return {
-        "by_rank_fastest": _ints(range(len(choices))),
-        "rank_fastest": _ints(range(len(choices))),
-        "by_rank_cheapest": _ints(by_price),
+        "by_rank_fastest": integers(range(len(choices))),
+        "rank_fastest": integers(range(len(choices))),
+        "by_rank_cheapest": integers(by_price),
         "rank_cheapest": rank,
         "performance": floats(problem.resource[each.primary].performance for each in choices),
         "seconds": floats(-1.0 if each.seconds is None else each.seconds for each in choices),
         "rate": floats(rate),
         "demand_begin": demand_begin,
         "demand_resource": demand_resource,
-        "demand_units": _ints(demand.units for each in choices for demand in each.demands),
+        "demand_units": integers(demand.units for each in choices for demand in each.demands),
     }
 
 
@@ -174,7 +174,7 @@ def resource_arrays(problem: Problem, prices: Prices, choices: tuple[Alternative
     taken = _taken(problem)
     choice_begin, choice_of = concatenated([users[resource.name] for resource in resources])
     return {
-        "capacity": _ints(resource.capacity for resource in resources),
+        "capacity": integers(resource.capacity for resource in resources),
         "choice_begin": choice_begin,
         "choice_of": choice_of,
         "shift": floats(EPOCH_IN_WEEK + resource.utc_offset for resource in resources),
@@ -189,7 +189,7 @@ def resource_arrays(problem: Problem, prices: Prices, choices: tuple[Alternative
         "taken_begin": concatenated(taken)[0],
         "taken_from": floats(begin for spans in taken for begin, _, _ in spans),
         "taken_until": floats(end for spans in taken for _, end, _ in spans),
-        "taken_units": _ints(units for spans in taken for _, _, units in spans),
+        "taken_units": integers(units for spans in taken for _, _, units in spans),
     }
 
 
@@ -228,7 +228,7 @@ def workflow_arrays(problem: Problem) -> Arrays:
         ),
         "due_date": floats(each.due_date for each in problem.workflows),
         "budget": floats(each.budget for each in problem.workflows),
-        "favourite": _ints(int(each.preference >= 0.5) for each in problem.workflows),
+        "favourite": integers(int(each.preference >= 0.5) for each in problem.workflows),
         "fixed_completion": floats(completion.values()),
         "fixed_cost": floats(cost.values()),
     }
@@ -261,7 +261,7 @@ def concatenated(lists: Sequence[Sequence[object]] | Sequence[Numbers]) -> tuple
     begin = np.zeros(len(lists) + 1, np.int32)
     begin[1:] = np.cumsum([len(row) for row in lists])
     flat = list(chain.from_iterable(lists))
-    return begin, _ints(flat if all(isinstance(x, int | np.integer) for x in flat[:1]) else [])
+    return begin, integers(flat if all(isinstance(x, int | np.integer) for x in flat[:1]) else [])
 
 
 def bit_sets(rows: Sequence[Numbers], words: int) -> npt.NDArray[np.uint64]:
@@ -283,7 +283,8 @@ def floats(values: Iterable[float]) -> Float:
     return np.array(list(values) or [0.0], np.float64)
 
 
-def _ints(values: Iterable[object]) -> Int:
+def integers(values: Iterable[object]) -> Int:
+    """Returns an array for kernels, with one element at least."""
     return np.array(list(values) or [0], np.int32)
 
 

@@ -13,12 +13,14 @@ choices of both kinds, either order serves all of them.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from broker.model.plan import Placement, Plan
 from broker.model.problem import Problem
 from broker.model.reach import Mask
+from broker.model.transfers import Staging
 from broker.model.workflow import Alternative, Demand, Task
 from broker.planner._instance import CompiledProblem
 from broker.planner.arrays import (
@@ -42,6 +44,7 @@ from broker.planner.arrays import (
     timed_choice,
     workflow_arrays,
 )
+from broker.planner.staging import staging_arrays
 
 FEW = 4
 """Up to this many alternatives of a task are examined one by one."""
@@ -60,6 +63,11 @@ class Compilation:
     compiled: CompiledProblem
     tasks: Rows
     choices: tuple[Alternative, ...]
+
+    @cached_property
+    def staging(self) -> Staging:
+        """What files its tasks need, and where they are."""
+        return Staging(self.problem)
 
     @property
     def keeps(self) -> bool:
@@ -94,7 +102,8 @@ class Compilation:
             cost = self.compiled.placement_cost(number, begin, duration)
             end = begin + duration
             placements.append(Placement(workflow.name, task.name, demands, begin, end, cost))
-        return Plan(tuple(placements), tuple(unplanned))
+        found = Plan(tuple(placements), tuple(unplanned))
+        return self.staging.completed(found) if self.compiled.waits else found
 
 
 def compile_problem(problem: Problem, old: Plan | None = None) -> Compilation:
@@ -132,7 +141,10 @@ def compile_problem(problem: Problem, old: Plan | None = None) -> Compilation:
     arrays["kept"], arrays["kept_end"] = kept_choices(problem, old, tasks, choices, usable)
     few = [numbers if len(numbers) <= FEW else numbers[:0] for numbers in usable]
     arrays["few_begin"], arrays["few"] = concatenated(few)
+    staged, more = staging_arrays(problem, tasks, choices)
+    arrays |= more
     sizes = {
+        **staged,
         "tasks": len(tasks),
         "workflows": len(problem.workflows),
         "resources": len(problem.resources),

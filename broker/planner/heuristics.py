@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from broker.model.plan import Plan
 from broker.planner.compilation import Compilation
+from broker.planner.staging import mean_transfers
 
 Genes = npt.NDArray[np.int32]
 Dates = npt.NDArray[np.float64]
@@ -238,7 +239,8 @@ def _keys(compilation: Compilation, rule: str, due: Dates | None) -> npt.NDArray
 
 
 def upward_ranks(compilation: Compilation) -> npt.NDArray[np.float64]:
-    """Returns by task the mean duration of the longest chain of tasks that begins with it."""
+    """Returns by task the mean duration of the longest chain of tasks that begins with it, files included."""
+    between = mean_transfers(compilation.problem, compilation.tasks)
     compiled = compilation.compiled
     count = len(compilation.tasks)
     ranks = compiled.column("mean_duration")[:count].copy()
@@ -250,7 +252,7 @@ def upward_ranks(compilation: Compilation) -> npt.NDArray[np.float64]:
         task = going.pop()
         ranks[task] += longest[task]
         for other in map(int, predecessor[before[task] : before[task + 1]]):
-            longest[other] = max(longest[other], ranks[task])
+            longest[other] = max(longest[other], between.get((other, task), 0.0) + ranks[task])
             missing[other] -= 1
             if missing[other] == 0:
                 going.append(other)

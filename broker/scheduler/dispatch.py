@@ -12,6 +12,7 @@ from typing import Final
 
 from broker.model.plan import Placement
 from broker.model.workflow import Alternative
+from broker.scheduler.file_arrivals import FileArrivals
 from broker.scheduler.free_time import TOLERANCE, FreeTime, Need, View
 from broker.scheduler.records import Place
 from broker.scheduler.settings import BrokerSettings
@@ -34,8 +35,15 @@ _Best = tuple[bool, bool, float, float, Placement]
 class Dispatch:
     """Chooses where tasks begin now."""
 
-    def __init__(self, memory: StateTables, settings: BrokerSettings, free_time: FreeTime) -> None:
+    def __init__(
+        self,
+        memory: StateTables,
+        settings: BrokerSettings,
+        free_time: FreeTime,
+        files: FileArrivals,
+    ) -> None:
         self._memory = memory
+        self._files = files
         self._settings = settings
         self._free_time = free_time
 
@@ -47,7 +55,7 @@ class Dispatch:
         places: Collection[Place] | None = None,
         sooner_than: float | None = None,
     ) -> Placement | None:
-        """Returns where a task begins now, or `None` if it has to wait.
+        """Returns where a task begins now, or once its files are there; `None` if it has to wait.
 
         With `places` only alternatives that need one of them are looked at. With `sooner_than` its
         run has to be over before that moment, in seconds, within the budget.
@@ -63,24 +71,25 @@ class Dispatch:
             if needs is None:
                 continue
             run_time = needs[0].supply.resource.duration(task.task.work)
-            end = now + run_time + self._settings.margin
+            begin = max(now, self._files.arrival(task, alternative.primary, now))
+            end = begin + run_time + self._settings.margin
             # Free time is looked for last, as it takes longest.
-            if now + run_time > _latest_useful(latest, best) or not self._free_time.fits(
-                needs, now, end, view
+            if begin + run_time > _latest_useful(latest, best) or not self._free_time.fits(
+                needs, begin, end, view
             ):
                 continue
             if latest is None:
                 latest = self._latest_end(task, now, down)
-                if now + run_time > latest + TOLERANCE:
+                if begin + run_time > latest + TOLERANCE:
                     continue
-            cost = self._cost(needs, now, end)
+            cost = self._cost(needs, begin, end)
             dear = not self._affordable(task, cost)
             if dear and sooner_than is not None:
                 continue
-            late = unplanned and now + run_time + CAUTION * task.behind / fastest > due
-            key = (late, dear, cost if dear else now + run_time, cost)
+            late = unplanned and begin + run_time + CAUTION * task.behind / fastest > due
+            key = (late, dear, cost if dear else begin + run_time, cost)
             if best is None or key < best[:4]:
-                best = (*key, self._placement(task, alternative, now, end, cost))
+                best = (*key, self._placement(task, alternative, begin, end, cost))
         if unplanned and (best is None or best[0]):
             ahead = self._ahead(task, now, down, due, fastest)
             if ahead is not None:
@@ -122,7 +131,8 @@ class Dispatch:
                 continue
             if best is not None and not best[0] and now + run_time > best[1]:
                 continue
-            start = self._free_time.earliest(needs, now, length, view, latest_start)
+            since = max(now, self._files.arrival(task, alternative.primary, now))
+            start = self._free_time.earliest(needs, since, length, view, latest_start)
             if start > latest_start or start + run_time + behind > due:
                 continue
             cost = self._cost(needs, start, start + length)
@@ -148,7 +158,8 @@ class Dispatch:
         if needs is None:
             return math.inf
         length = place.end - place.start
-        start = self._free_time.earliest(needs, max(now, place.start), length, View(task=task))
+        since = max(now, place.start, self._files.arrival(task, place.resources[0], now))
+        start = self._free_time.earliest(needs, since, length, View(task=task))
         return start + length - self._settings.margin
 
     def _cost(self, needs: list[Need], begin: float, end: float) -> float:

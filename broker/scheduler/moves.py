@@ -190,11 +190,17 @@ class Moves:
         # From when on it can be there: those that it waits for have ended.
         start = booking.placement.start
         waits = False
+        ends: dict[str, float] = {}
         for before in task.predecessors:
             other = before.booking
             if before.state not in DONE and other is not None:
                 waits = True
-                start = max(start, windows.get(other.booking, (0.0, other.end))[1])
+                end = windows.get(other.booking, (0.0, other.end))[1]
+                ends[before.task.name] = end
+                start = max(start, end)
+        start = max(
+            start, self._cycle.files.arrival(task, booking.placement.resources[0], now, ends)
+        )
         late = booking.latest_start - self._settings.margin / 2
         return max(start, self._free_time.overdue(now)) if waits and now >= late else start
 

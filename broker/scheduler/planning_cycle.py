@@ -14,6 +14,7 @@ from collections.abc import Collection
 from broker.model.plan import Placement, Plan
 from broker.scheduler.commands import PublishPlan, StartPlanning, StopPlanning
 from broker.scheduler.events import PlanFailed, PlanFound
+from broker.scheduler.file_arrivals import FileArrivals
 from broker.scheduler.lifecycle import AT_SITE, DONE, HELD
 from broker.scheduler.planning_input import PlanningInput, Taken
 from broker.scheduler.records import PlanAdopted
@@ -26,10 +27,16 @@ TAKEN_MAX = 10_000
 
 
 class PlanningCycle:
-    """Decides when to plan; `running` is the number of the plan being searched, or 0."""
+    """Decides when to plan.
+
+    Attributes:
+        running: the number of the plan being searched, or 0.
+        files: what has been sent where.
+    """
 
     def __init__(self, memory: StateTables, settings: BrokerSettings) -> None:
         self._memory = memory
+        self.files = FileArrivals(memory, settings.network)
         self._settings = settings
         self._begun = -math.inf
         self._ended = -math.inf
@@ -157,7 +164,9 @@ class PlanningCycle:
                 left_out.add((task.owner.workflow.name, task.task.name))
         return PlanningInput(
             now=self._until,
-            workflows=tuple(each.planned for each in self._memory.live.values() if each.tasks),
+            workflows=tuple(
+                self.files.planned(each) for each in self._memory.live.values() if each.tasks
+            ),
             resources=tuple(
                 supply.resource
                 for supply in self._memory.supplies.values()
@@ -168,6 +177,8 @@ class PlanningCycle:
             old=Plan(tuple(old)),
             taken=(*self._taken, *(each for some in self._others.values() for each in some)),
             margin=self._settings.margin,
+            network=self.files.network(),
+            copies=self.files.copies(),
         )
 
     def _stays(self, task: LiveTask, now: float) -> Placement | None:
@@ -189,6 +200,7 @@ class PlanningCycle:
         if event.number != self.running:
             return
         self._end(transaction)
+        self.files.planned_bytes = math.fsum(each.size for each in event.plan.transfers)
         kept = []
         for task in self._memory.tasks():
             if not self._wants_place(task):

@@ -8,6 +8,7 @@ with all its successors: it keeps its state, with the reason, until a resource i
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from broker.model.network import Copy, Network
 from broker.model.plan import Placement, Plan
 from broker.model.problem import Problem
 from broker.model.reach import Reach
@@ -37,6 +38,8 @@ class PlanningInput:
         old: the plan so far of what is to be planned.
         taken: time of resources that cannot be used.
         margin: seconds by which a reservation is longer than its run.
+        network: what files take between sites; `None` if they do not count.
+        copies: of files that are, or will be, at sites.
     """
 
     now: float
@@ -47,6 +50,8 @@ class PlanningInput:
     old: Plan = field(default_factory=lambda: Plan(()))
     taken: tuple[Taken, ...] = ()
     margin: float = 0.0
+    network: Network | None = None
+    copies: tuple[Copy, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +87,9 @@ def pose(planning_input: PlanningInput) -> Posed:
     if not any((w.name, t.name) not in fixed for w in workflows for t in w.tasks):
         return Posed(None, tuple(unplanned))
     everything = (*resources, *_stand_ins(kept, by_name, planning_input.now))
-    return Posed(Problem(tuple(workflows), everything, planning_input.now, kept), tuple(unplanned))
+    network, copies = planning_input.network, planning_input.copies
+    problem = Problem(tuple(workflows), everything, planning_input.now, kept, network, copies)
+    return Posed(problem, tuple(unplanned))
 
 
 def _stand_ins(
@@ -147,7 +154,7 @@ def _reduced(
             kept[task.name] = able
     unplanned = [(workflow.name, name, reason) for name, reason in missing.items()]
     tasks = tuple(kept[task.name] for task in workflow.tasks if task.name in kept)
-    return (replace(workflow, tasks=tasks) if tasks else None), unplanned
+    return (workflow.only(tasks) if tasks else None), unplanned
 
 
 def _able(task: Task, reach: Reach, margin: float) -> Task | None:

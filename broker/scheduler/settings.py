@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from broker.model.network import Network
+
 OnLost = Literal["wait", "rerun"]
 
 
@@ -27,6 +29,7 @@ class BrokerSettings:
         on_lost: what becomes of a run at a site that is lost: "wait", or "rerun", which risks
             that it runs twice.
         early: tasks that can begin do so where units are free; else each waits for its time.
+        network: what files take between sites; `None` if they do not count.
 
     Raises:
         ValueError: a number is out of bounds.
@@ -44,6 +47,7 @@ class BrokerSettings:
     ended_max: int = 1_000
     on_lost: OnLost = "wait"
     early: bool = True
+    network: Network | None = None
 
     def __post_init__(self) -> None:
         for word, value in (("cycle", self.cycle), ("slot", self.slot), ("pause", self.pause)):

@@ -108,7 +108,8 @@ class TaskExecution:
         self._epoch = epoch
         self.down: set[str] = set()
         self._free_time = FreeTime(memory, cycle, settings.margin)
-        self._dispatch = Dispatch(memory, settings, self._free_time)
+        self._files = cycle.files
+        self._dispatch = Dispatch(memory, settings, self._free_time, cycle.files)
         self.moves = Moves(memory, settings, cycle, self._free_time, self.free)
         self._all = True
         self._ready: dict[tuple[str, str], LiveTask] = {}
@@ -152,6 +153,8 @@ class TaskExecution:
     def _advance(self, task: LiveTask, transaction: Transaction, tasks: list[LiveTask]) -> None:
         if task.owner.closing:
             return
+        if task.state is TaskState.WAITING or task.state in HELD:
+            self._files.send(task, transaction.now)
         if task.state is TaskState.WAITING:
             if self._fix(task, transaction):
                 tasks += task.successors
@@ -183,10 +186,12 @@ class TaskExecution:
         )
         if booking.moving is not None:
             return  # its site says where it is
+        if ready:
+            start = max(start, self._arrival(task, booking.placement, transaction))
         if ready and start <= transaction.now <= late:
             self._launch(task, booking, transaction)
         elif transaction.now <= late:
-            self._wake(task, start if ready else math.nextafter(late, math.inf))
+            self._wake(task, start if ready and start <= late else math.nextafter(late, math.inf))
             if ready:
                 self._look(task, transaction)
         elif transaction.now <= late + self._settings.margin / 2 and self.moves.can_move(task):
@@ -232,14 +237,15 @@ class TaskExecution:
         place = booking.placement
         if place.start <= transaction.now + TOLERANCE:
             return
+        begin = max(transaction.now, self._arrival(task, place, transaction))
         now = False
-        if freed is None or any(hold.place in freed for hold in booking.holds):
+        if begin < place.start - TOLERANCE and (
+            freed is None or any(hold.place in freed for hold in booking.holds)
+        ):
             needs = self._free_time.needs(place.demands, self.down)
             own = View({booking.booking})
-            now = needs is not None and self._free_time.fits(
-                needs, transaction.now, place.start, own
-            )
-        start = transaction.now if now else place.start
+            now = needs is not None and self._free_time.fits(needs, begin, place.start, own)
+        start = begin if now else place.start
         soonest = start + booking.run_time - SOONER * self._settings.margin
         where = self._dispatch.choose(task, transaction.now, self.down, freed, sooner_than=soonest)
         if where is not None:
@@ -247,9 +253,11 @@ class TaskExecution:
             transaction.do(Release(booking))
             self._fix_at(task, where, transaction)
         elif now:
-            self.moves.move(
-                booking, transaction.now, transaction.now + place.end - place.start, transaction
-            )
+            self.moves.move(booking, begin, begin + place.end - place.start, transaction)
+
+    def _arrival(self, task: LiveTask, place: Placement, transaction: Transaction) -> float:
+        # When its files are there; minus infinity if it waits for none.
+        return self._files.arrival(task, place.resources[0], transaction.now)
 
     def _free_orphans(self, transaction: Transaction) -> None:
         # What waits for a task without a place has none either.
@@ -282,7 +290,7 @@ class TaskExecution:
         length = placement.end - placement.start
         run_time = min(needs[0].supply.resource.duration(task.task.work), length)
         ends = [each.booking.end for each in task.predecessors if each.booking is not None]
-        since = max([placement.start, *ends])
+        since = max([placement.start, *ends, self._arrival(task, placement, transaction)])
         if transaction.now > since + length - run_time - self._settings.margin / 2:
             since = transaction.now
         start = self._free_time.earliest(needs, since, length)
@@ -314,6 +322,7 @@ class TaskExecution:
             )
         )
         assert task.booking is not None
+        self._files.send(task, transaction.now)
         transaction.do(Book(task.booking))
         transaction.changed(task.owner)
         self._advance_held(task, task.booking, transaction)
@@ -393,6 +402,7 @@ class TaskExecution:
 
     def take_up(self, _event: Restarted, transaction: Transaction) -> None:
         """Asks again for everything that was open when the daemon ended."""
+        self._files.take_up()
         for task in list(self._memory.tasks()):
             if task.booking is None:
                 continue

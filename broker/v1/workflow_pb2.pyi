@@ -134,7 +134,7 @@ class Rerun(_message.Message):
     def __init__(self, runs: _Optional[int] = ..., exit_codes: _Optional[_Iterable[int]] = ..., outcomes: _Optional[_Iterable[_Union[_request_pb2.Outcome, str]]] = ...) -> None: ...
 
 class WorkflowSpec(_message.Message):
-    __slots__ = ("name", "tasks", "earliest_start_s", "due_date_s", "budget", "preference", "on_failure")
+    __slots__ = ("name", "tasks", "earliest_start_s", "due_date_s", "budget", "preference", "on_failure", "files")
     NAME_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     EARLIEST_START_S_FIELD_NUMBER: _ClassVar[int]
@@ -142,6 +142,7 @@ class WorkflowSpec(_message.Message):
     BUDGET_FIELD_NUMBER: _ClassVar[int]
     PREFERENCE_FIELD_NUMBER: _ClassVar[int]
     ON_FAILURE_FIELD_NUMBER: _ClassVar[int]
+    FILES_FIELD_NUMBER: _ClassVar[int]
     name: str
     tasks: _containers.RepeatedCompositeFieldContainer[TaskSpec]
     earliest_start_s: float
@@ -149,7 +150,22 @@ class WorkflowSpec(_message.Message):
     budget: float
     preference: float
     on_failure: OnFailure
-    def __init__(self, name: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskSpec, _Mapping]]] = ..., earliest_start_s: _Optional[float] = ..., due_date_s: _Optional[float] = ..., budget: _Optional[float] = ..., preference: _Optional[float] = ..., on_failure: _Optional[_Union[OnFailure, str]] = ...) -> None: ...
+    files: _containers.RepeatedCompositeFieldContainer[DataFile]
+    def __init__(self, name: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskSpec, _Mapping]]] = ..., earliest_start_s: _Optional[float] = ..., due_date_s: _Optional[float] = ..., budget: _Optional[float] = ..., preference: _Optional[float] = ..., on_failure: _Optional[_Union[OnFailure, str]] = ..., files: _Optional[_Iterable[_Union[DataFile, _Mapping]]] = ...) -> None: ...
+
+class DataFile(_message.Message):
+    __slots__ = ("name", "size_bytes", "readers", "task", "site")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    READERS_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    size_bytes: int
+    readers: _containers.RepeatedScalarFieldContainer[str]
+    task: str
+    site: str
+    def __init__(self, name: _Optional[str] = ..., size_bytes: _Optional[int] = ..., readers: _Optional[_Iterable[str]] = ..., task: _Optional[str] = ..., site: _Optional[str] = ...) -> None: ...
 
 class Task(_message.Message):
     __slots__ = ("name", "state", "demands", "start_time_s", "end_time_s", "cost", "runs", "reason", "outcome", "exit_code", "signal", "job", "outputs", "has_program")

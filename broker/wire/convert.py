@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from broker.model.additions import Addition
+from broker.model.network import DataFile
 from broker.model.program import Program, check_programs
 from broker.model.resources import Calendar, PriceRule, Resource, WeeklyWindow
 from broker.model.workflow import Alternative, Demand, OnFailure, OpenWorkflow, Task, Workflow
@@ -66,6 +67,10 @@ def read_workflow(spec: workflow_pb2.WorkflowSpec) -> tuple[Workflow, tuple[Prog
             tuple(tasks),
             *_read_limits(spec),
             _read_on_failure(spec.on_failure) or "finish",
+            tuple(
+                DataFile(each.name, each.size_bytes, tuple(each.readers), each.task, each.site)
+                for each in spec.files
+            ),
         )
         there = tuple(each for each in programs if each is not None)
         check_programs(workflow, there)
@@ -154,6 +159,14 @@ def write_workflow(
     spec = _write_limits(workflow)
     additions = [Addition(task, by_task.get(task.name)) for task in workflow.tasks]
     spec.tasks.extend(write_additions(additions, of=f" of {workflow.name!r}"))
+    for file in workflow.files:
+        spec.files.add(
+            name=file.name,
+            size_bytes=math.ceil(file.size),
+            readers=file.readers,
+            task=file.maker,
+            site=file.site,
+        )
     return spec
 
 

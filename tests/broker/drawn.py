@@ -4,6 +4,7 @@ import math
 
 from hypothesis import strategies as st
 
+from broker.model.network import DataFile
 from broker.model.resources import DAY, Calendar, PriceRule, Resource, WeeklyWindow
 from broker.model.workflow import Alternative, Demand, Task, Workflow
 
@@ -76,6 +77,15 @@ def workflows(draw: st.DrawFn, name: str, pool: tuple[Resource, ...]) -> Workflo
                 draw(st.sampled_from([None, "finish", "terminate", "continue"])),
             )
         )
+    files = []
+    if draw(st.booleans()):
+        for number, maker in enumerate(names):
+            readers = tuple(each.name for each in tasks if maker in each.predecessors)
+            if readers:
+                size = float(draw(st.integers(0, 2**50)))
+                files.append(DataFile(f"made {number}", size, readers, maker))
+        site = draw(st.sampled_from(["", "store"]))
+        files.append(DataFile("given", 5.0, (tasks[0].name,), site=site))
     return Workflow(
         name,
         tuple(draw(st.permutations(tasks))),
@@ -84,4 +94,5 @@ def workflows(draw: st.DrawFn, name: str, pool: tuple[Resource, ...]) -> Workflo
         draw(st.floats(0, 1e6) | st.just(math.inf)),
         draw(st.floats(0, 1)),
         draw(st.sampled_from(["finish", "terminate", "continue"])),
+        tuple(files),
     )

@@ -12,6 +12,7 @@ from typing import TypeVar
 import numpy as np
 from hypothesis import strategies as st
 
+from broker.model.network import Copy, DataFile, Link, Network
 from broker.model.plan import Placement
 from broker.model.problem import Problem
 from broker.model.resources import Calendar, PriceRule, Resource, WeeklyWindow
@@ -175,6 +176,53 @@ def with_times(problem: Problem, seed: int) -> Problem:
         return replace(problem, workflows=flows)
     except ValueError:
         return problem  # one takes longer than anything is open
+
+
+def with_data(problem: Problem, seed: int) -> Problem:
+    """Returns the problem with a network, files of its workflows, and copies of some."""
+    rng = np.random.default_rng(seed)
+    sites = {each.name: one_of(rng, ("x", "y", "z", each.name)) for each in problem.resources}
+    sites = {name: site for name, site in sites.items() if site != name}
+    names = list(dict.fromkeys([*(sites.get(r.name, r.name) for r in problem.resources), "home"]))
+    price = one_of(rng, (0.0, 0.0, 0.125))
+
+    def link() -> Link:
+        bandwidth = one_of(rng, (1.0, 2.0, 8.0, np.inf))
+        return Link(float(bandwidth), one_of(rng, (0.0, 0.0, 900.0)), price)
+
+    links = {(a, b): link() for a in names for b in names if a != b and rng.random() < 0.4}
+    network = Network(link(), sites, links, one_of(rng, ("home", *names)))
+    flows, copies = [], []
+    for workflow in problem.workflows:
+        files = []
+        for task in workflow.tasks:
+            after = [each.name for each in workflow.tasks if task.name in each.predecessors]
+            for number in range(rng.integers(0, 3)):
+                readers = tuple(name for name in after if rng.random() < 0.7)
+                if readers:
+                    size = float(rng.integers(0, 9) * 1800)
+                    files.append(DataFile(f"{task.name}.{number}", size, readers, task.name))
+        for number in range(rng.integers(0, 4)):
+            readers = tuple(each.name for each in workflow.tasks if rng.random() < 0.5)
+            if readers:
+                size = float(rng.integers(0, 9) * 900)
+                files.append(DataFile(f"i{number}", size, readers, site=one_of(rng, ("", *names))))
+                if rng.random() < 0.3:
+                    since = NOW + one_of(rng, (-HOUR, 0.0, HOUR))
+                    copies.append(Copy(workflow.name, f"i{number}", one_of(rng, names), since))
+        flows.append(replace(workflow, files=tuple(files)))
+    return replace(problem, workflows=tuple(flows), network=network, copies=tuple(copies))
+
+
+def data_problem(seed: int) -> Problem:
+    """Returns the problem of a seed with data; half of them with set-ups and durations of their own."""
+    problem = random_problem(seed, plain=False, workflows_max=4, fixed=seed % 3 > 0)
+    return with_data(with_times(problem, seed) if seed % 2 else problem, seed)
+
+
+def data_problems() -> st.SearchStrategy[Problem]:
+    """Returns problems with files and a network."""
+    return st.integers(0, 2**32).map(data_problem)
 
 
 def timed_problems(*, plain: bool = False) -> st.SearchStrategy[Problem]:

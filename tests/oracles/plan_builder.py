@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
+from broker.model.network import DataFile
 from broker.model.plan import Placement, Plan
 from broker.model.problem import Problem
 from broker.model.resources import WEEK, Resource
@@ -17,6 +18,76 @@ from tests.oracles.plan_checker import is_open, plain_duration, price_between
 
 Key = tuple[str, str]
 Taken = dict[str, list[tuple[float, float, int]]]
+Sent = set[tuple[str, str, str]]
+"""Workflow, file and site of what has been sent."""
+
+
+def plain_site(problem: Problem, resource: str) -> str:
+    """Returns the site of a resource."""
+    assert problem.network is not None
+    return problem.network.sites.get(resource, resource)
+
+
+def plain_needs(problem: Problem, going: tuple[Workflow, Task], resource: str) -> Sent:
+    """Returns what has to be where for a task that goes to a resource."""
+    workflow, task = going
+    if problem.network is None:
+        return set()
+    site = plain_site(problem, resource)
+    return {
+        (workflow.name, file.name, site) for file in workflow.files if task.name in file.readers
+    }
+
+
+def plain_there(problem: Problem, workflow: Workflow, file: DataFile, site: str) -> float:
+    """Returns since when a file is at a site whatever is planned; infinite if it is not."""
+    copies = (c for c in problem.copies if (c.workflow, c.file) == (workflow.name, file.name))
+    known = [copy.since for copy in copies if copy.site == site]
+    for placement in problem.fixed:
+        mine = placement.workflow == workflow.name and placement.task in file.readers
+        if mine and plain_site(problem, placement.demands[0].resource) == site:
+            known.append(placement.start)
+    return min(known, default=math.inf)
+
+
+def plain_data(
+    problem: Problem,
+    going: tuple[Workflow, Task],
+    placed: dict[Key, Placement],
+    resource: str,
+    sent: Sent,
+) -> tuple[float, float]:
+    """Returns when the files of a task are at the site of a resource, and what sending them costs."""
+    workflow, task = going
+    network = problem.network
+    if network is None:
+        return -math.inf, 0.0
+    target = plain_site(problem, resource)
+    ready, cost = -math.inf, 0.0
+    coming: dict[str, float] = {}
+    since: dict[str, tuple[str, float]] = {}
+    for file in (file for file in workflow.files if task.name in file.readers):
+        there = plain_there(problem, workflow, file, target)
+        if there < math.inf:
+            ready = max(ready, there)
+            continue
+        if file.maker:
+            before = placed[workflow.name, file.maker]
+            origin = plain_site(problem, before.demands[0].resource)
+            source, begin = file.maker, max(before.end, problem.now)
+        else:
+            origin = file.site or network.inputs
+            source, begin = f"{origin}, of the workflow", problem.now
+        if origin == target:
+            continue
+        coming[source] = coming.get(source, 0.0) + file.size
+        since[source] = origin, begin
+        if (workflow.name, file.name, target) not in sent:
+            cost += file.size * network.link(origin, target).price
+    for source, (origin, begin) in since.items():
+        link = network.link(origin, target)
+        ready = max(ready, begin + (link.latency + coming[source] / link.bandwidth))
+    return ready, cost
 
 
 def plain_build(
@@ -41,6 +112,7 @@ def plain_build(
     tasks = {(w.name, t.name): (w, t) for w in problem.workflows for t in w.tasks}
     order: list[Key] = []
     waiting: list[Key] = []
+    sent: Sent = set()
     for key in sequence:
         waiting.append(key)
         while True:
@@ -48,11 +120,12 @@ def plain_build(
             if going is None:
                 break
             waiting.remove(going)
-            found = plain_place(problem, tasks[going], placed, taken, strategy, old=old)
+            found = plain_place(problem, tasks[going], placed, taken, strategy, old=old, sent=sent)
             if found is not None:
                 placed[going] = found
                 hold(taken, found)
                 order.append(going)
+                sent |= plain_needs(problem, tasks[going], found.demands[0].resource)
     return placed, order
 
 
@@ -74,15 +147,16 @@ def plain_place(
     taken: Taken,
     strategy: int,
     *,
+    sent: Sent,
     old: Plan | None = None,
 ) -> Placement | None:
     """Returns where the strategy puts a task, or None where nothing is ever free."""
     if strategy > 3:
         share = plain_share(problem, going, placed) if strategy >= 5 else math.inf
-        found = plain_end(problem, going, placed, taken, share)
-        found = found or plain_end(problem, going, placed, taken, math.inf)
+        found = plain_end(problem, going, placed, taken, share, sent=sent)
+        found = found or plain_end(problem, going, placed, taken, math.inf, sent=sent)
         before = old.placement(going[0].name, going[1].name) if strategy == 6 and old else None
-        kept = plain_kept(problem, going, placed, taken, before)
+        kept = plain_kept(problem, going, placed, taken, before, sent=sent)
         if kept is None or before is None or found is None:
             return found
         return kept if kept.end <= max(found.end, before.end) else found
@@ -91,13 +165,15 @@ def plain_place(
     earliest = max([problem.now, workflow.earliest_start, *ends])
     cheapest = strategy == 2 or (strategy == 3 and workflow.preference >= 0.5)
     varies = cheapest and any(len(each.price_steps()) > 1 for each in used_resources(problem))
+    varies |= cheapest and transfers_cost(problem, *going)
     best: tuple[tuple[object, ...], Placement] | None = None
     for alternative in dict.fromkeys(task.alternatives):
         if not problem.is_possible(task, alternative):
             continue
         resources = [problem.resource[name] for name in alternative.resources]
         duration = plain_duration(task, alternative, resources[0])
-        start = plain_fit(resources, alternative, taken, earliest, duration)
+        ready, sending = plain_data(problem, going, placed, resources[0].name, sent)
+        start = plain_fit(resources, alternative, taken, max(earliest, ready), duration)
         if start is None:
             continue
         end = start + duration
@@ -105,6 +181,7 @@ def plain_place(
             demand.units * price_between(resource, start, end)
             for demand, resource in zip(alternative.demands, resources, strict=True)
         )
+        cost += sending
         rank = preference_rank(problem, task, alternative, cheapest=cheapest)
         asked = float(Fraction(cost).limit_denominator(10**6)) if varies else 0.0
         placement = Placement(workflow.name, task.name, alternative.demands, start, end, cost)
@@ -113,18 +190,28 @@ def plain_place(
     return best[1] if best else None
 
 
+def transfers_cost(problem: Problem, workflow: Workflow, task: Task) -> bool:
+    """Returns whether a task has files, and any of the links between sites has a price."""
+    network = problem.network
+    if network is None or not any(task.name in file.readers for file in workflow.files):
+        return False
+    return network.default.price > 0 or any(link.price > 0 for link in network.links.values())
+
+
 def plain_kept(
     problem: Problem,
     going: tuple[Workflow, Task],
     placed: dict[Key, Placement],
     taken: Taken,
     before: Placement | None,
+    *,
+    sent: Sent,
 ) -> Placement | None:
     """Returns when a task can be where an old plan has it; None where it cannot be there now."""
     workflow, task = going
     mine = [a for a in task.alternatives if before is not None and a.demands == before.demands]
     only = (workflow, replace(task, alternatives=tuple(mine[:1]))) if mine else None
-    return plain_end(problem, only, placed, taken, math.inf) if only else None
+    return plain_end(problem, only, placed, taken, math.inf, sent=sent) if only else None
 
 
 def plain_end(
@@ -133,6 +220,8 @@ def plain_end(
     placed: dict[Key, Placement],
     taken: Taken,
     share: float,
+    *,
+    sent: Sent,
 ) -> Placement | None:
     """Returns where a task ends first, of the alternatives that cost no more than a share."""
     workflow, task = going
@@ -144,13 +233,15 @@ def plain_end(
         duration = plain_duration(task, alternative, resources[0])
         if not problem.is_possible(task, alternative):
             continue
-        start = plain_fit(resources, alternative, taken, earliest, duration)
+        ready, sending = plain_data(problem, going, placed, resources[0].name, sent)
+        start = plain_fit(resources, alternative, taken, max(earliest, ready), duration)
         if start is None:
             continue
         cost = sum(
             demand.units * price_between(resource, start, start + duration)
             for demand, resource in zip(alternative.demands, resources, strict=True)
         )
+        cost += sending
         if cost > share:
             continue
         key = (start + duration, *preference_rank(problem, task, alternative, cheapest=False))

@@ -5,12 +5,14 @@ hours are walked day by day, costs are summed step by step. Nothing of the plann
 """
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 
-from broker.model.plan import Placement, Plan
+from broker.model.plan import Placement, Plan, Transfer
 from broker.model.problem import Problem
 from broker.model.resources import Resource
 from broker.model.workflow import Alternative, Task, Workflow
+from tests.oracles.plan_data import data_violations
 
 DAY = 86_400.0
 RELATIVE_TOLERANCE = 1e-9
@@ -42,10 +44,12 @@ def plan_violations(problem: Problem, plan: Plan, *, complete: bool = True) -> l
                 if placement != fixed[key]:
                     found.append(f"{key}: was fixed and has been changed")
             else:
-                found += task_violations(problem, workflow, task, placement, placed)
+                found += task_violations(
+                    problem, workflow, task, placement, placed, transfers=plan.transfers
+                )
     for resource in problem.resources:
         found += resource_violations(problem, resource, plan)
-    return found
+    return found + data_violations(problem, plan)
 
 
 def task_violations(
@@ -54,6 +58,8 @@ def task_violations(
     task: Task,
     placement: Placement,
     placed: dict[tuple[str, str], Placement],
+    *,
+    transfers: Sequence[Transfer] = (),
 ) -> list[str]:
     """Returns what is wrong with one task's placement, other tasks' resources apart."""
     key = (workflow.name, task.name)
@@ -86,7 +92,7 @@ def task_violations(
     cost = sum(
         demand.units * price_between(resource, placement.start, placement.end)
         for demand, resource in zip(placement.demands, resources, strict=True)
-    )
+    ) + sum(each.cost for each in transfers if (each.workflow, each.task) == key)
     if not math.isclose(placement.cost, cost, rel_tol=1e-6, abs_tol=1e-6):
         found.append(f"{key}: costs {cost}, not {placement.cost}")
     return found

@@ -102,7 +102,7 @@ def plain_earliest_ends(problem: Problem) -> dict[str, float]:
         for task in in_order(workflow):
             going = (workflow, task)
             if (workflow.name, task.name) not in placed and predecessors_placed(placed, *going):
-                place = plain_end(problem, going, placed, taken, math.inf)
+                place = plain_end(problem, going, placed, taken, math.inf, sent=set())
                 if place is not None:
                     placed[place.key] = place
         whole = len(placed) == len(workflow.tasks)

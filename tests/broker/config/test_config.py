@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from broker.config.config import BrokerConfig, load_config
+from broker.model.network import Link, Network
 from broker.util.errors import FileError, OutputError
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "docs" / "examples" / "broker.toml"
@@ -135,3 +136,14 @@ def load_config_of(path: Path, text: str) -> BrokerConfig:
     """Returns the configuration that a text is."""
     path.write_text(text)
     return load_config(path)
+
+
+def test_a_network_is_planned_with(tmp_path: Path) -> None:
+    """Resources may come later, so only the table itself is checked here."""
+    path = tmp_path / "broker.toml"
+    text = EXAMPLE.read_text(encoding="utf-8")
+    path.write_text(f"{text}\n[network]\nbandwidth = 8\nsites = {{ x = ['alpha'] }}\n")
+    assert load_config(path).settings().network == Network(Link(8.0), {"alpha": "x"})
+    path.write_text(f"{text}\n[network]\nbandwidth = -8\n")
+    with pytest.raises(FileError, match=r"network\.bandwidth: is -8; it must be more than 0"):
+        load_config(path)

@@ -112,7 +112,7 @@ def test_every_key_is_read() -> None:
 def test_the_example_in_the_documentation_is_right() -> None:
     """What the page on files shows can be planned."""
     page = (Path(__file__).parents[3] / "docs" / "workflows.md").read_text(encoding="utf-8")
-    example, times, added = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    example, times, data, added = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     document = parsed(example)
     (workflow,) = document.workflows(document.pool)
     assert document.now == 1_772_438_400.0  # the example is the same whenever it is tried
@@ -122,6 +122,13 @@ def test_the_example_in_the_documentation_is_right() -> None:
     document = parsed(pool + '[[workflows]]\nname = "w"\n' + times)
     (workflow,) = document.workflows(document.pool)
     assert heft(Problem((workflow,), document.pool.resources)).makespan_end == 300.0
+    sites = "".join(f'[[resources]]\nname = "{n}"\n' for n in ("luebeck", "hamburg", "danzig"))
+    document = parsed(sites + data)
+    assert document.network is not None
+    network = document.network.network([each.name for each in document.pool.resources])
+    survey = document.workflows(document.pool)
+    plan = heft(Problem(survey, document.pool.resources, network=network))
+    assert [(each.size, each.target) for each in plan.transfers] == [(4e9, "north")]
     document = parsed(pool + added.replace('"fit.py", ', ""))
     fit, best = document.additions(document.pool, ["prepare"])
     assert (fit.elements[1:], best.elements) == ((("0.2",), ("0.3", "--fine")), ())

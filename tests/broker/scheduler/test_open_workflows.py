@@ -1,5 +1,6 @@
 """Workflows that are opened, grow and are closed, and what becomes of failures."""
 
+import math
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -88,9 +89,15 @@ def asked(made: World, event: Event) -> Command:
     return found
 
 
-def opened(made: World, on_failure: OnFailure = "finish", **more: float) -> LiveWorkflow:
+def opened(
+    made: World,
+    on_failure: OnFailure = "finish",
+    earliest_start: float = -math.inf,
+    due_date: float = math.inf,
+    budget: float = math.inf,
+) -> LiveWorkflow:
     """Has a workflow opened."""
-    workflow = OpenWorkflow("flow", (), on_failure=on_failure, **more)
+    workflow = OpenWorkflow("flow", (), earliest_start, due_date, budget, on_failure=on_failure)
     assert asked(made, Open(7, "key", workflow)) == ReplyWorkflow(7, "w1")
     return made.state.memory.workflows["w1"]
 

@@ -1,0 +1,168 @@
+"""What has to be where before a task begins, and the transfers of a plan.
+
+The files of a task that come from one source, a predecessor or the site of a workflow's inputs, come
+together: they take the latency of the link and all their bytes over its bandwidth. A transfer begins when
+the files are there, and not before now; transfers do not slow each other down. A file is sent to a site once:
+who begins there first has it sent, and the others find it.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from broker.model.network import DataFile, Network
+from broker.model.plan import Placement, Plan, Transfer
+from broker.model.problem import Problem
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Files that a task has from one source.
+
+    Attributes:
+        maker: the task that makes them; empty for inputs of the workflow.
+        site: where such inputs are; empty for what a task makes.
+    """
+
+    maker: str
+    site: str
+    files: tuple[DataFile, ...]
+
+
+class Staging:
+    """The data of one problem; where it has no network, nothing is ever waited for."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._now = problem.now
+        self.network: Network | None = problem.network
+        self._sources: dict[Key, tuple[Source, ...]] = {}
+        self._there: dict[tuple[str, str, str], float] = {}
+        if self.network is None:
+            return
+        for workflow in problem.workflows:
+            for task, sources in _sources(workflow.files, self.network.inputs):
+                self._sources[workflow.name, task] = sources
+        for placement in problem.fixed:
+            site = self.network.site(placement.resources[0])
+            for source in self.sources(placement.key):
+                for file in source.files:
+                    self._note((placement.workflow, file.name, site), placement.start)
+        for copy in problem.copies:
+            self._note((copy.workflow, copy.file, copy.site), copy.since)
+
+    def _note(self, where: tuple[str, str, str], since: float) -> None:
+        self._there[where] = min(since, self._there.get(where, math.inf))
+
+    def __bool__(self) -> bool:
+        return bool(self._sources)
+
+    def sources(self, key: Key) -> tuple[Source, ...]:
+        """Returns where the files of a task come from."""
+        return self._sources.get(key, ())
+
+    def there(self, workflow: str, file: str, site: str) -> float:
+        """Returns since when a file is at a site, whatever is planned; infinite if it is not."""
+        return self._there.get((workflow, file, site), math.inf)
+
+    def arrival(
+        self, workflow: str, source: Source, site: str, placed: Mapping[Key, Placement]
+    ) -> float:
+        """Returns when all files of one source are at a site; minus infinity for nothing to wait for."""
+        assert self.network is not None, "without a network there are no sources"
+        moments = [self.there(workflow, file.name, site) for file in source.files]
+        latest = max((moment for moment in moments if moment < math.inf), default=-math.inf)
+        pairs = zip(source.files, moments, strict=True)
+        size = math.fsum(file.size for file, moment in pairs if moment == math.inf)
+        if latest > -math.inf and math.inf not in moments:
+            return latest
+        origin, since = self._origin(workflow, source, placed)
+        if origin == site:
+            return latest
+        return max(latest, since + self.network.link(origin, site).seconds(size))
+
+    def _origin(
+        self, workflow: str, source: Source, placed: Mapping[Key, Placement]
+    ) -> tuple[str, float]:
+        # The site of a source, and from when on its files can be sent.
+        if not source.maker:
+            return source.site, self._now
+        assert self.network is not None, "without a network there are no sources"
+        before = placed[workflow, source.maker]
+        return self.network.site(before.resources[0]), max(before.end, self._now)
+
+    def ready(self, key: Key, resource: str, placed: Mapping[Key, Placement]) -> float:
+        """Returns when the files of a task are at the site of its primary resource.
+
+        Minus infinity if it has none. `placed` has to have those that make them.
+        """
+        if self.network is None:
+            return -math.inf
+        site = self.network.site(resource)
+        return max(
+            (self.arrival(key[0], source, site, placed) for source in self.sources(key)),
+            default=-math.inf,
+        )
+
+    def transfers(self, placements: Iterable[Placement]) -> tuple[Transfer, ...]:
+        """Returns the transfers of a plan without those of tasks that have started, in order of time."""
+        if self.network is None or not self._sources:
+            return ()
+        placed = {placement.key: placement for placement in placements}
+        sent: set[tuple[str, str, str]] = set()
+        found = []
+        for placement in sorted(placed.values(), key=lambda each: (each.start, *each.key)):
+            site = self.network.site(placement.resources[0])
+            for source in self.sources(placement.key):
+                where = [(placement.workflow, file.name, site) for file in source.files]
+                files = [
+                    file
+                    for file, at in zip(source.files, where, strict=True)
+                    if at not in sent and at not in self._there
+                ]
+                origin, since = self._origin(placement.workflow, source, placed)
+                if not files or origin == site:
+                    continue
+                sent.update(where)
+                size = math.fsum(file.size for file in files)
+                link = self.network.link(origin, site)
+                found.append(
+                    Transfer(
+                        *placement.key,
+                        tuple(file.name for file in files),
+                        origin,
+                        site,
+                        since,
+                        since + link.seconds(size),
+                        size,
+                        size * link.price,
+                    )
+                )
+        return tuple(sorted(found, key=lambda each: (each.begin, each.end, each.task, each.source)))
+
+    def completed(self, plan: Plan) -> Plan:
+        """Returns a plan with the transfers that it needs, and their costs in those of its tasks."""
+        transfers = self.transfers(plan)
+        if not transfers:
+            return plan
+        more: dict[Key, float] = {}
+        for each in transfers:
+            key = each.workflow, each.task
+            more[key] = more.get(key, 0.0) + each.cost
+        placements = tuple(
+            replace(each, cost=each.cost + more[each.key]) if more.get(each.key) else each
+            for each in plan
+        )
+        return Plan(placements, plan.unplanned, transfers)
+
+
+def _sources(files: Iterable[DataFile], home: str) -> Iterator[tuple[str, tuple[Source, ...]]]:
+    # By task; one source has all files of a maker, or of a site.
+    found: dict[str, dict[tuple[str, str], list[DataFile]]] = {}
+    for file in files:
+        origin = (file.maker, "") if file.maker else ("", file.site or home)
+        for reader in file.readers:
+            found.setdefault(reader, {}).setdefault(origin, []).append(file)
+    for task, by_origin in found.items():
+        yield task, tuple(Source(*origin, tuple(mine)) for origin, mine in by_origin.items())

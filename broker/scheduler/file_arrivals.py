@@ -1,0 +1,177 @@
+"""When the files of tasks are at which site, where a network is known and runs are simulated.
+
+Files go to the site of a task as soon as it has a place and they exist: those from one source together, each
+of them once to a site. What is on its way is not in the journal: after a restart it is sent anew, and files that
+a task has had are where it ran. Programs are given their files by their sites when they are launched, so nothing
+waits for them here.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from broker.model.network import HOME, Copy, DataFile, Network
+from broker.model.program import Input, Output
+from broker.model.workflow import Workflow
+from broker.scheduler.lifecycle import AT_SITE, DONE
+from broker.scheduler.state_tables import LiveTask, LiveWorkflow, StateTables
+
+FileAt = tuple[str, str, str]
+"""Workflow (its id), file and site."""
+
+
+class FileArrivals:
+    """What has been sent.
+
+    Attributes:
+        sent_bytes: since the broker began to work.
+        planned_bytes: that the present plan sends.
+    """
+
+    def __init__(self, memory: StateTables, network: Network | None) -> None:
+        self._memory = memory
+        self._network = network
+        self._at: dict[FileAt, float] = {}
+        self._reads: dict[str, Mapping[str, tuple[DataFile, ...]]] = {}
+        self.sent_bytes = 0.0
+        self.planned_bytes = 0.0
+
+    def site(self, resource: str) -> str:
+        """Returns the site of a resource: what the network says, else the one that has it, else itself."""
+        assert self._network is not None, "sites matter where there is a network"
+        if resource in self._network.sites:
+            return self._network.sites[resource]
+        supply = self._memory.supplies.get(resource)
+        return resource if supply is None else supply.site or resource
+
+    def network(self) -> Network | None:
+        """Returns the network with the sites of all resources, for a planner."""
+        if self._network is None:
+            return None
+        sites = {name: self.site(name) for name in self._memory.supplies}
+        named = {**self._network.sites, **sites}
+        return Network(self._network.default, named, self._network.links, self._network.inputs)
+
+    def planned(self, live: LiveWorkflow) -> Workflow:
+        """Returns a workflow for a planner: one that names no files has those of its programs, as far as known.
+
+        They come from the broker, where what tasks have left is brought as they end.
+        """
+        workflow = live.planned
+        if self._network is None or workflow.files or not live.programs:
+            return workflow
+        sizes: dict[bytes, int] = {}
+        readers: dict[bytes, dict[str, None]] = {}
+        for program in live.programs.values():
+            for given in program.inputs:
+                content: Input | Output | None = given
+                if given.task:
+                    left = live.tasks[given.task].outputs
+                    content = next((each for each in left if each.name == given.output), None)
+                if content is not None and content.sha256:
+                    sizes[content.sha256] = content.size
+                    readers.setdefault(content.sha256, {})[program.task] = None
+        files = (
+            DataFile(sha256.hex(), size, tuple(readers[sha256]), site=HOME)
+            for sha256, size in sizes.items()
+        )
+        return replace(workflow, files=tuple(files))
+
+    def copies(self) -> tuple[Copy, ...]:
+        """Returns what has been sent of workflows that have not ended, and forgets the rest."""
+        names = {each.workflow_id: each.workflow.name for each in self._memory.live.values()}
+        self._at = {key: since for key, since in self._at.items() if key[0] in names}
+        self._reads = {key: reads for key, reads in self._reads.items() if key in names}
+        return tuple(
+            Copy(names[workflow], file, site, since)
+            for (workflow, file, site), since in self._at.items()
+        )
+
+    def files(self, task: LiveTask) -> tuple[DataFile, ...]:
+        """Returns the files that a task waits for."""
+        if self._network is None or task.program is not None or not task.owner.workflow.files:
+            return ()
+        owner = task.owner
+        if owner.workflow_id not in self._reads:
+            reads: dict[str, list[DataFile]] = {}
+            for file in owner.workflow.files:
+                for reader in file.readers:
+                    reads.setdefault(reader, []).append(file)
+            self._reads[owner.workflow_id] = {name: tuple(mine) for name, mine in reads.items()}
+        return self._reads[owner.workflow_id].get(task.task.name, ())
+
+    def arrival(
+        self, task: LiveTask, resource: str, now: float, ends: Mapping[str, float] | None = None
+    ) -> float:
+        """Returns when the files of a task are at the site of a resource; minus infinity for none.
+
+        What has not been sent there is sent now or, where its task has not ended, at that task's end: by
+        `ends`, by name, else by its reservation or the plan.
+        """
+        files = self.files(task)
+        if not files:
+            return -math.inf
+        assert self._network is not None, "without a network a task waits for no files"
+        site = self.site(resource)
+        latest = -math.inf
+        coming: dict[tuple[str, float], float] = {}
+        for file in files:
+            at = self._at.get((task.owner.workflow_id, file.name, site))
+            if at is not None:
+                latest = max(latest, at)
+                continue
+            origin, since = self._origin(task, file, now, ends or {})
+            if origin != site:
+                coming[origin, since] = coming.get((origin, since), 0.0) + file.size
+        for (origin, since), size in coming.items():
+            latest = max(latest, since + self._network.link(origin, site).seconds(size))
+        return latest
+
+    def _origin(
+        self, task: LiveTask, file: DataFile, now: float, ends: Mapping[str, float]
+    ) -> tuple[str, float]:
+        # Where a file is or will be, and from when on it can be sent.
+        assert self._network is not None, "as above"
+        if not file.maker:
+            return file.site or self._network.inputs, now
+        maker = task.owner.tasks[file.maker]
+        place = maker.booking.placement if maker.booking is not None else maker.placement
+        if place is None:
+            return "", math.inf  # nobody knows yet
+        if maker.state in DONE:
+            return self.site(place.resources[0]), now
+        end = place.end if maker.booking is None else maker.booking.end
+        return self.site(place.resources[0]), max(now, ends.get(file.maker, end))
+
+    def send(self, task: LiveTask, now: float) -> None:
+        """Has what there is of a task's files sent to where it is booked or planned."""
+        files = self.files(task)
+        place = task.booking.placement if task.booking is not None else task.placement
+        if not files or place is None:
+            return
+        assert self._network is not None, "as above"
+        site = self.site(place.resources[0])
+        coming: dict[tuple[str, str], list[DataFile]] = {}
+        for file in files:
+            done = not file.maker or task.owner.tasks[file.maker].state in DONE
+            if done and (task.owner.workflow_id, file.name, site) not in self._at:
+                origin, _ = self._origin(task, file, now, {})
+                if origin != site:
+                    coming.setdefault((file.maker, origin), []).append(file)
+        for (_, origin), mine in coming.items():
+            size = math.fsum(file.size for file in mine)
+            arrival = now + self._network.link(origin, site).seconds(size)
+            self.sent_bytes += size
+            for file in mine:
+                self._at[task.owner.workflow_id, file.name, site] = arrival
+
+    def take_up(self) -> None:
+        """Notes, when the broker begins, that what tasks have had is where they run or ran."""
+        if self._network is None:
+            return
+        for task in self._memory.tasks():
+            place = task.booking.placement if task.booking is not None else task.placement
+            if place is not None and task.state in DONE | AT_SITE:
+                for file in self.files(task):
+                    key = task.owner.workflow_id, file.name, self.site(place.resources[0])
+                    self._at[key] = -math.inf

@@ -1,0 +1,217 @@
+"""Files on their way while workflows run: nothing begins before its files can be there."""
+
+import random
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.deviation_dispatch import Greedy
+from benchmarks.deviation_dispatch import World as SearchingWorld
+from benchmarks.deviation_loads import NOISES, Load
+from broker.model.network import Copy, DataFile, Link, Network
+from broker.model.program import Input, Output, Program
+from broker.model.resources import Resource
+from broker.model.workflow import Alternative, Task, Workflow
+from broker.scheduler.commands import Launch, StartPlanning
+from broker.scheduler.events import Register, Submit
+from broker.scheduler.file_arrivals import FileArrivals
+from broker.scheduler.lifecycle import WorkflowState
+from broker.scheduler.planning_input import pose
+from broker.scheduler.records import Supply
+from broker.scheduler.settings import BrokerSettings
+from tests.broker.broker_world import World
+from tests.examples import FEW
+
+NETWORK = Network(Link(2.0, 3.0), {"alpha": "x", "beta": "x"}, {("x", "gamma"): Link(8.0)}, "x")
+SETTINGS = BrokerSettings(cycle=50, slot=20, pause=2, margin=4, network=NETWORK)
+RESOURCES = ("alpha", "beta", "gamma", "delta")
+
+
+@dataclass
+class DataWorld(World):
+    """A world whose sites look at what a task needs when it is launched; files of size 0 to 60."""
+
+    planned: list[StartPlanning] = field(default_factory=list)
+
+    def _carry_out(self, command: object) -> None:
+        if isinstance(command, StartPlanning):
+            self.planned.append(command)
+        super()._carry_out(command)  # type: ignore[arg-type]  # a command
+
+    def _launch(self, command: Launch) -> None:
+        place = command.booking.placement
+        live = self.state.memory.live[place.workflow]
+        site = NETWORK.site(place.resources[0])
+        for run in self.runs.values():
+            self._settle(run)
+        for file in live.workflow.files:
+            if place.task not in file.readers or command.program is not None:
+                continue
+            origin, since = file.site or NETWORK.inputs, live.submit_time
+            if file.maker:
+                (made,) = (
+                    run
+                    for run in self.runs.values()
+                    if run.task == f"{place.workflow}/{file.maker}" and run.task in self.completed
+                    if run.state == "ended" and run.outcome.value == "completed"
+                )
+                origin, since = NETWORK.site(made.booking.placement.resources[0]), made.end
+            takes = NETWORK.link(origin, site).seconds(file.size)
+            assert self.now >= since + takes - 1e-6, f"{place.task} has no {file.name} yet"
+        super()._launch(command)
+
+
+def flow(rng: random.Random, name: str) -> Workflow:
+    """Returns a workflow of up to six tasks and their files."""
+    names = [f"t{number}" for number in range(rng.randint(2, 6))]
+    before = {
+        each: [one for one in names[:at] if rng.random() < 0.5] for at, each in enumerate(names)
+    }
+    tasks = tuple(
+        Task(
+            each,
+            float(rng.randint(5, 40)),
+            tuple(Alternative.of(one) for one in rng.sample(RESOURCES, rng.randint(1, 4))),
+            tuple(before[each]),
+        )
+        for each in names
+    )
+    files = [
+        DataFile(f"{each}.out", float(rng.randint(0, 60)), readers, each)
+        for each in names
+        if (readers := tuple(one for one in names if each in before[one]))
+    ]
+    given = tuple(one for one in names if rng.random() < 0.4)
+    if given:
+        files.append(
+            DataFile("in", float(rng.randint(0, 60)), given, site=rng.choice(["", "gamma"]))
+        )
+    return Workflow(name, tasks, files=tuple(files))
+
+
+@given(
+    st.integers(0, 2**32),
+    st.sampled_from((0.0, 0.1)),
+    st.sampled_from((0.0, 0.1)),
+    st.sampled_from((0.0, 0.3)),
+    st.booleans(),
+)
+@settings(FEW)
+def test_no_task_begins_before_its_files_can_be_there(
+    seed: int, faults: float, late: float, overruns: float, restarts: bool
+) -> None:
+    """By a planner that knows no files, with faults, late words, overruns and restarts; all ends."""
+    made = DataWorld(seed, SETTINGS, faults=faults, late=late, overruns=overruns)
+    rng = random.Random(seed)  # noqa: S311  # a test's own chance
+    for name in RESOURCES:
+        made.tell(Register(1, made.supply(name)))
+    for number in range(rng.randint(1, 3)):
+        made.later(Submit(1, f"k{number}", flow(rng, f"w{number}")), rng.uniform(0, 60))
+    while made.queue and not made.state.memory.live:
+        made.step()
+    for _ in range(rng.randint(1, 60)):
+        if made.state.memory.live:
+            made.step()
+    if restarts:
+        made.restart()
+    made.run()
+    if not faults and not overruns and not restarts:
+        ended = made.state.memory.workflows.values()
+        assert {each.state for each in ended} == {WorkflowState.COMPLETED}
+
+
+def chain(size: float) -> Workflow:
+    """Returns a task on alpha and one that reads its file, there or on gamma, twice as fast."""
+    tasks = (
+        Task("first", 20.0, (Alternative.of("alpha"),)),
+        Task("second", 60.0, (Alternative.of("alpha"), Alternative.of("gamma")), ("first",)),
+    )
+    return Workflow("w", tasks, files=(DataFile("made", size, ("second",), "first"),))
+
+
+def load(size: float) -> Load:
+    resources = (Resource("alpha"), Resource("gamma", performance=2.0))
+    return Load(resources, ((0.0, chain(size)),), NETWORK)
+
+
+@pytest.mark.parametrize(("size", "where"), [(40.0, "gamma"), (400.0, "alpha")])
+def test_a_searching_broker_goes_where_the_files_are(size: float, where: str) -> None:
+    """It sends what is quickly sent, and takes the slow resource beside what is not."""
+    world = SearchingWorld(load(size), NOISES[0], 1)
+    found = world.run()
+    assert found.open == 0
+    (live,) = world.state.memory.workflows.values()
+    second = live.tasks["second"]
+    assert second.placement is not None
+    assert second.placement.resources == (where,)
+    first_end = live.tasks["first"].end_time
+    assert first_end is not None
+    assert second.start_time is not None
+    assert second.start_time >= first_end + (size / 8 if where == "gamma" else 0.0) - 1e-6
+    assert second.start_time <= first_end + (size / 8 if where == "gamma" else 0.0) + 6.0
+    assert world.state.cycle.files.sent_bytes == (size if where == "gamma" else 0.0)
+    greedy = Greedy(load(size), NOISES[0], 1, "greedy fifo").run()
+    assert found.mean_flow_s <= greedy.mean_flow_s + 20.0
+
+
+def test_a_planner_is_told_the_network_and_what_has_been_sent() -> None:
+    """Sites of resources are those that serve them where the network says nothing else."""
+    network = Network(Link(1.0), {"alpha": "x"})
+    made = DataWorld(1, replace(SETTINGS, network=network))
+    made.tell(Register(1, made.supply("alpha")))
+    made.tell(Register(1, Supply(Resource("gamma"), "riga", "cpus")))
+    given = DataFile("in", 5.0, ("first",))
+    workflow = replace(chain(1e6), files=(*chain(1e6).files, given))
+    made.tell(Submit(1, "k", workflow))
+    while not made.planned:
+        assert made.step()
+    problem = pose(made.planned[0].planning_input).problem
+    assert problem is not None
+    assert problem.network == Network(Link(1.0), {"alpha": "x", "gamma": "riga"})
+    assert problem.workflows[0].files == workflow.files
+    # The first task could begin at once: its input has been on its way since.
+    assert problem.copies == (Copy("w", "in", "x", 5.0),)
+
+
+def test_what_programs_are_given_is_planned_with() -> None:
+    """Contents of the broker, once for each, and what a task has left once it has ended."""
+    tasks = tuple(
+        Task(name, 10.0, (Alternative.of("alpha"), Alternative.of("gamma")), before)
+        for name, before in (("a", ()), ("b", ("a",)), ("c", ("a",)))
+    )
+    big = Input("big", 1000, bytes(32))
+    programs = tuple(
+        replace(Program.of_command(name, ("true",)).limited(60.0), inputs=inputs, outputs=outputs)
+        for name, inputs, outputs in (
+            ("a", (big,), ("x",)),
+            ("b", (replace(big, name="same"), Input("x", task="a", output="x")), ()),
+            ("c", (), ()),
+        )
+    )
+    made = DataWorld(1, SETTINGS)
+    for name in RESOURCES:
+        made.tell(Register(1, made.supply(name)))
+    made.tell(Submit(1, "k", Workflow("w", tasks), programs))
+    (live,) = made.state.memory.live.values()
+    files = made.state.cycle.files
+    given = DataFile(bytes(32).hex(), 1000, ("a", "b"), site="home")
+    assert files.planned(live).files == (given,)
+    live.tasks["a"].outputs = (Output("x", 70, b"x" * 32),)
+    left = DataFile((b"x" * 32).hex(), 70, ("b",), site="home")
+    assert files.planned(live).files == (given, left)
+    without = FileArrivals(made.state.memory, None)
+    assert without.planned(live).files == ()
+
+
+def test_programs_wait_for_nothing_here() -> None:
+    """Their sites bring their files when they are launched."""
+    made = DataWorld(3, SETTINGS)
+    for name in RESOURCES:
+        made.tell(Register(1, made.supply(name)))
+    programs = (Program.of_command("second", ("true",)).limited(60.0),)
+    made.tell(Submit(1, "k", chain(1e6), programs))
+    made.run()
+    assert made.now < 1e4
+    assert made.state.cycle.files.sent_bytes == 0.0

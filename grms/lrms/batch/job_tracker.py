@@ -303,8 +303,11 @@ class JobTracker:
             key = self._decode(row.name)
             if key is not None:
                 shown.setdefault(key, []).append(row)
-        for key, rows in shown.items():
-            self._shown(key, rows, table, step_s, findings)
+        for key, rows in list(shown.items()):
+            if self._is_hidden(key, rows):
+                del shown[key]
+            else:
+                self._shown(key, rows, table, step_s, findings)
         self._polls += 1
         for job in self._jobs.values():
             job.doubt_s += step_s if job.doubt else 0.0
@@ -474,6 +477,18 @@ class JobTracker:
             job.hold_stays, job.left_hold = False, True
         self._compared(job, row, table, findings)
         job.row = row
+
+    def _is_hidden(self, key: str, rows: list[JobRow]) -> bool:
+        # Whether a table shows copies of a job alone, none of which has begun: a table may leave out rows, and such a copy
+        # neither stands for the job nor says how it has ended. What has become of the job itself is asked for.
+        job = self._jobs.get(key)
+        if job is None or not job.number:
+            return False
+        return all(
+            row.number != job.number
+            and (row.phase is LrmsPhase.HELD or not (row.live or row.start_time is not None))
+            for row in rows
+        )
 
     def _copy(self, key: str, copy: JobRow, findings: Findings) -> None:
         # A held one has certainly not begun. Of running copies none is known to be the better one.

@@ -19,7 +19,7 @@ running job is never cancelled because of what a listing shows, but only if this
 
 import enum
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -168,6 +168,19 @@ class JobTracker:
     def job(self, key: str) -> TrackedJob | None:
         """Returns what is known of a job; `None` if it was lost or never there."""
         return self._jobs.get(key) or self._over.get(key)
+
+    def unfollowed(self, rows: Sequence[JobRow]) -> dict[str, set[str]]:
+        """Returns the jobs that are not followed and of which no row shows a run: the numbers of their rows by key."""
+        found: dict[str, set[str]] = {}
+        for row in rows:
+            key = self._decode(row.name) if _is_unbegun(row) else None
+            if key is not None and self.job(key) is None:
+                found.setdefault(key, set()).add(row.number)
+        if found:
+            for row in rows:
+                if not _is_unbegun(row):
+                    found.pop(self._decode(row.name) or "", None)
+        return found
 
     def gone(self, key: str, number: str, at: float) -> None:
         """Records that a job released before this process began is missing from the poll at `at`, seconds."""
@@ -484,11 +497,7 @@ class JobTracker:
         job = self._jobs.get(key)
         if job is None or not job.number:
             return False
-        return all(
-            row.number != job.number
-            and (row.phase is LrmsPhase.HELD or not (row.live or row.start_time is not None))
-            for row in rows
-        )
+        return all(row.number != job.number and _is_unbegun(row) for row in rows)
 
     def _copy(self, key: str, copy: JobRow, findings: Findings) -> None:
         # A held one has certainly not begun. Of running copies none is known to be the better one.
@@ -686,7 +695,9 @@ class JobTracker:
     def row(self, key: str, rows: Iterable[JobRow]) -> JobRow | None:
         """Returns the row of a job in a table; of several copies the one that counts."""
         several = [row for row in rows if self._decode(row.name) == key]
-        return self._chosen(several, self._jobs.get(key)) if several else None
+        if not several or self._is_hidden(key, several):
+            return None
+        return self._chosen(several, self._jobs.get(key))
 
     def records(self, rows: Iterable[JobRow]) -> Mapping[str, LrmsRecord]:
         """Returns what is known of the jobs of a table, by key."""
@@ -708,6 +719,10 @@ class JobTracker:
 def record_of(row: JobRow) -> LrmsRecord:
     """Returns a row of the table as the port has it."""
     return LrmsRecord(row.phase, row.start_time, row.end, row.reason)
+
+
+def _is_unbegun(row: JobRow) -> bool:
+    return row.phase is LrmsPhase.HELD or not (row.live or row.start_time is not None)
 
 
 def _is_to_end(want: Want, phase: LrmsPhase) -> bool:

@@ -26,6 +26,12 @@ LARGE_QUEUES: Final = (
     queue_bound("batch system: the daemon dies, the controller forgets", crash=1, undo=1),
     queue_bound("batch system: two submissions come late", late=2),
     queue_bound("batch system: a submission comes late; a table without a job", late=1, partial=1),
+    queue_bound(
+        "batch system: the daemon dies, a submission comes late; a table without a job",
+        crash=1,
+        late=1,
+        partial=1,
+    ),
     queue_bound("batch system: a submission comes late, cancelled", late=1, cancel=1),
     queue_bound("batch system: the controller forgets, cancelled", undo=1, cancel=1),
     queue_bound("batch system: the controller forgets; a table without a job", undo=1, partial=1),

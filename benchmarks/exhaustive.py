@@ -1,6 +1,6 @@
 """Visits all states within bounds: every order of messages, losses, crashes and the rest.
 
-Of a few sites that exchange jobs, and of a site above a batch system in trouble.
+Of a few sites that exchange jobs, of a site above a batch system in trouble, and of a broker.
 
     python -m benchmarks.exhaustive                    all bounds that are not in figures-exhaustive.json yet
     python -m benchmarks.exhaustive --anew             all of them
@@ -30,18 +30,28 @@ from grms.simulation.exhaustive.model import Bound
 from grms.simulation.exhaustive.queue_bounds import LARGE_QUEUES, SMALL_QUEUES
 from grms.simulation.exhaustive.queue_model import QueueBound, QueueModel
 from grms.simulation.exhaustive.search import explore
+from tests.broker.broker_model import LARGE_BROKERS, SMALL_BROKERS, BrokerBound, BrokerModel
 
 FIGURES: Final = Path(__file__).with_name("figures-exhaustive.json")
 LEFT_OUT: Final = ("story", "labels", "stuck", "violation")
 
-AnyBound = Bound | QueueBound
-ALL: Final[tuple[AnyBound, ...]] = (*SMALL, *LARGE, *SMALL_QUEUES, *LARGE_QUEUES)
+AnyBound = Bound | QueueBound | BrokerBound
+ALL: Final[tuple[AnyBound, ...]] = (
+    *SMALL,
+    *LARGE,
+    *SMALL_QUEUES,
+    *LARGE_QUEUES,
+    *SMALL_BROKERS,
+    *LARGE_BROKERS,
+)
 
 
 def explored(bound: AnyBound, most: int) -> Found:
     """Explores a bound."""
     if isinstance(bound, Bound):
         return explore(bound, most=most)
+    if isinstance(bound, BrokerBound):
+        return explore_model(BrokerModel(bound), most=most)
     return explore_model(QueueModel(bound), most=most)
 
 
@@ -49,6 +59,8 @@ def _size(bound: AnyBound) -> tuple[int, int]:
     # Sites and jobs.
     if isinstance(bound, Bound):
         return len(bound.settings), len(bound.homes)
+    if isinstance(bound, BrokerBound):
+        return bound.resources, len(bound.tasks)
     return 1, bound.jobs
 
 

@@ -1,6 +1,7 @@
 """Visits all states within bounds: every order of messages, losses, crashes and the rest.
 
-Of a few sites that exchange jobs, of a site above a batch system in trouble, and of a broker.
+Of a few sites that exchange jobs, of a site above a batch system in trouble, of a site's reservations,
+and of a broker.
 
     python -m benchmarks.exhaustive                    all bounds that are not in figures-exhaustive.json yet
     python -m benchmarks.exhaustive --anew             all of them
@@ -29,18 +30,26 @@ from grms.simulation.exhaustive.exploration import Found
 from grms.simulation.exhaustive.model import Bound
 from grms.simulation.exhaustive.queue_bounds import LARGE_QUEUES, SMALL_QUEUES
 from grms.simulation.exhaustive.queue_model import QueueBound, QueueModel
+from grms.simulation.exhaustive.reservation_model import (
+    LARGE_RESERVATIONS,
+    SMALL_RESERVATIONS,
+    ReservationBound,
+    ReservationModel,
+)
 from grms.simulation.exhaustive.search import explore
 from tests.broker.broker_model import LARGE_BROKERS, SMALL_BROKERS, BrokerBound, BrokerModel
 
 FIGURES: Final = Path(__file__).with_name("figures-exhaustive.json")
 LEFT_OUT: Final = ("story", "labels", "stuck", "violation")
 
-AnyBound = Bound | QueueBound | BrokerBound
+AnyBound = Bound | QueueBound | ReservationBound | BrokerBound
 ALL: Final[tuple[AnyBound, ...]] = (
     *SMALL,
     *LARGE,
     *SMALL_QUEUES,
     *LARGE_QUEUES,
+    *SMALL_RESERVATIONS,
+    *LARGE_RESERVATIONS,
     *SMALL_BROKERS,
     *LARGE_BROKERS,
 )
@@ -52,6 +61,8 @@ def explored(bound: AnyBound, most: int) -> Found:
         return explore(bound, most=most)
     if isinstance(bound, BrokerBound):
         return explore_model(BrokerModel(bound), most=most)
+    if isinstance(bound, ReservationBound):
+        return explore_model(ReservationModel(bound), most=most)
     return explore_model(QueueModel(bound), most=most)
 
 
@@ -61,6 +72,8 @@ def _size(bound: AnyBound) -> tuple[int, int]:
         return len(bound.settings), len(bound.homes)
     if isinstance(bound, BrokerBound):
         return bound.resources, len(bound.tasks)
+    if isinstance(bound, ReservationBound):
+        return 1, bound.owners
     return 1, bound.jobs
 
 

@@ -743,7 +743,6 @@ LARGE_BROKERS: Final = (
         "broker: it dies, a run fails and is run again", crash=1, fail=1, more={"runs": 2}
     ),
     broker_bound("broker: a site is away", down=1),
-    broker_bound("broker: a site is away, and the broker dies", down=1, crash=1),
     broker_bound("broker: two tasks in a row", more=CHAIN),
     broker_bound("broker: two tasks in a row; it dies", crash=1, more=CHAIN),
     broker_bound("broker: two tasks in a row; an answer is lost", answer=1, more=CHAIN),
@@ -754,6 +753,5 @@ LARGE_BROKERS: Final = (
         more={**CHAIN, "on_failure": "continue"},
     ),
     broker_bound("broker: two tasks are added", more={**CHAIN, "grows": True}),
-    broker_bound("broker: two tasks are added; it dies", crash=1, more={**CHAIN, "grows": True}),
 )
 """Those that are run by hand: `python -m benchmarks.exhaustive`."""

@@ -36,5 +36,6 @@ LARGE_QUEUES: Final = (
     queue_bound("batch system: the controller forgets, cancelled", undo=1, cancel=1),
     queue_bound("batch system: the controller forgets; a table without a job", undo=1, partial=1),
     queue_bound("batch system: the controller forgets, a node ends what it ran", undo=1, orphan=1),
+    queue_bound("batch system: two jobs", jobs=2),
 )
 """Those that are run by hand: `python -m benchmarks.exhaustive`."""

@@ -1,4 +1,7 @@
-"""Visits all states of a few sites within bounds: every order of messages, losses, crashes and the rest.
+"""Visits all states within bounds: every order of messages, losses, crashes and the rest.
+
+Of a few sites that exchange jobs, of a site above a batch system in trouble, of a site's reservations,
+and of a broker.
 
     python -m benchmarks.exhaustive                    all bounds that are not in figures-exhaustive.json yet
     python -m benchmarks.exhaustive --anew             all of them
@@ -18,28 +21,81 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
+import structlog
+
 from benchmarks.run import machine
 from grms.simulation.exhaustive.bounds import LARGE, SMALL
+from grms.simulation.exhaustive.choices import explore_model
+from grms.simulation.exhaustive.exploration import Found
 from grms.simulation.exhaustive.model import Bound
-from grms.simulation.exhaustive.search import Found, explore
+from grms.simulation.exhaustive.queue_bounds import LARGE_QUEUES, SMALL_QUEUES
+from grms.simulation.exhaustive.queue_model import QueueBound, QueueModel
+from grms.simulation.exhaustive.reservation_model import (
+    LARGE_RESERVATIONS,
+    SMALL_RESERVATIONS,
+    ReservationBound,
+    ReservationModel,
+)
+from grms.simulation.exhaustive.search import explore
+from tests.broker.broker_model import LARGE_BROKERS, SMALL_BROKERS, BrokerBound, BrokerModel
 
 FIGURES: Final = Path(__file__).with_name("figures-exhaustive.json")
 LEFT_OUT: Final = ("story", "labels", "stuck", "violation")
 
+AnyBound = Bound | QueueBound | ReservationBound | BrokerBound
+ALL: Final[tuple[AnyBound, ...]] = (
+    *SMALL,
+    *LARGE,
+    *SMALL_QUEUES,
+    *LARGE_QUEUES,
+    *SMALL_RESERVATIONS,
+    *LARGE_RESERVATIONS,
+    *SMALL_BROKERS,
+    *LARGE_BROKERS,
+)
 
-def figures(bound: Bound, found: Found, seconds: float) -> dict[str, Any]:
+
+def explored(bound: AnyBound, most: int) -> Found:
+    """Explores a bound."""
+    if isinstance(bound, Bound):
+        return explore(bound, most=most)
+    if isinstance(bound, BrokerBound):
+        return explore_model(BrokerModel(bound), most=most)
+    if isinstance(bound, ReservationBound):
+        return explore_model(ReservationModel(bound), most=most)
+    return explore_model(QueueModel(bound), most=most)
+
+
+def _size(bound: AnyBound) -> tuple[int, int]:
+    # Sites and jobs.
+    if isinstance(bound, Bound):
+        return len(bound.settings), len(bound.homes)
+    if isinstance(bound, BrokerBound):
+        return bound.resources, len(bound.tasks)
+    if isinstance(bound, ReservationBound):
+        return 1, bound.owners
+    return 1, bound.jobs
+
+
+def figures(bound: AnyBound, found: Found, seconds: float) -> dict[str, Any]:
     """Returns what is kept of an exploration."""
     told = {key: value for key, value in asdict(found).items() if key not in LEFT_OUT}
     faults = {kind: most for kind, most in bound.faults.items() if most}
+    sites, jobs = _size(bound)
     return {
         **told,
         "faults": faults,
-        "sites": len(bound.settings),
-        "jobs": len(bound.homes),
+        "sites": sites,
+        "jobs": jobs,
         "violations": int(bool(found.violation)),
         "seconds": round(seconds, 1),
         "machine": machine(),
     }
+
+
+def _dropped(*_: object) -> dict[str, object]:
+    # What a batch system has not kept is written to the log, again and again.
+    raise structlog.DropEvent
 
 
 def main() -> int:
@@ -53,9 +109,9 @@ def main() -> int:
     parser.add_argument("--dry", action="store_true", help="keep no figures")
     parser.add_argument("--list", action="store_true", help="name the bounds, and do nothing")
     options = parser.parse_args()
-    bounds = [one for one in (*SMALL, *LARGE) if options.bound in {None, one.name}]
+    bounds = [one for one in ALL if options.bound in {None, one.name}]
     if options.list or not bounds:
-        print("\n".join(one.name for one in (*SMALL, *LARGE)))
+        print("\n".join(one.name for one in ALL))
         return int(not bounds)
     kept = json.loads(FIGURES.read_text(encoding="utf-8")) if FIGURES.exists() else {}
     bad = 0
@@ -63,7 +119,7 @@ def main() -> int:
         if bound.name in kept and not (options.anew or options.bound):
             continue
         begin = time.perf_counter()
-        found = explore(bound, most=options.most)
+        found = explored(bound, options.most)
         seconds = time.perf_counter() - begin
         print(
             f"{bound.name}: {found.states} states, {found.transitions} transitions, {seconds:.1f} s"
@@ -82,4 +138,5 @@ def main() -> int:
 if __name__ == "__main__":
     # Nothing here is ever garbage, and there are very many objects.
     gc.disable()
+    structlog.configure(processors=[_dropped])
     sys.exit(main())

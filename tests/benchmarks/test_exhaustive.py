@@ -6,7 +6,6 @@ import sys
 import pytest
 
 from benchmarks import exhaustive
-from grms.simulation.exhaustive.bounds import LARGE, SMALL
 
 
 def test_a_bound_is_explored_by_its_name(
@@ -29,14 +28,14 @@ def test_an_unknown_bound_is_refused_with_those_that_there_are(
 
 def test_names_are_given_once() -> None:
     """Figures are kept by them."""
-    names = [one.name for one in (*SMALL, *LARGE)]
+    names = [one.name for one in exhaustive.ALL]
     assert len(set(names)) == len(names)
 
 
 def test_figures_are_of_bounds_that_there_are() -> None:
     """Complete ones without a violation, each with machine and commit."""
     kept = json.loads(exhaustive.FIGURES.read_text(encoding="utf-8"))
-    assert set(kept) <= {one.name for one in (*SMALL, *LARGE)}
+    assert set(kept) <= {one.name for one in exhaustive.ALL}
     assert {"both die, loss, duplicate"} <= set(kept)
     for name, one in kept.items():
         assert one["violations"] == 0, name

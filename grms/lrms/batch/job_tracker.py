@@ -19,7 +19,7 @@ running job is never cancelled because of what a listing shows, but only if this
 
 import enum
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -170,6 +170,19 @@ class JobTracker:
         """Returns what is known of a job; `None` if it was lost or never there."""
         return self._jobs.get(key) or self._over.get(key)
 
+    def unfollowed(self, rows: Sequence[JobRow]) -> dict[str, set[str]]:
+        """Returns the jobs that are not followed and of which no row shows a run: the numbers of their rows by key."""
+        found: dict[str, set[str]] = {}
+        for row in rows:
+            key = self._decode(row.name) if _is_unbegun(row) else None
+            if key is not None and self.job(key) is None:
+                found.setdefault(key, set()).add(row.number)
+        if found:
+            for row in rows:
+                if not _is_unbegun(row):
+                    found.pop(self._decode(row.name) or "", None)
+        return found
+
     def gone(self, key: str, number: str, at: float) -> None:
         """Records that a job released before this process began is missing from the poll at `at`, seconds."""
         self._jobs[key] = TrackedJob(
@@ -306,8 +319,11 @@ class JobTracker:
             key = self._decode(row.name)
             if key is not None:
                 shown.setdefault(key, []).append(row)
-        for key, rows in shown.items():
-            self._shown(key, rows, table, step_s, findings)
+        for key, rows in list(shown.items()):
+            if self._is_hidden(key, rows):
+                del shown[key]
+            else:
+                self._shown(key, rows, table, step_s, findings)
         self._polls += 1
         for job in self._jobs.values():
             job.doubt_s += step_s if job.doubt else 0.0
@@ -479,6 +495,14 @@ class JobTracker:
             job.hold_stays, job.left_hold = False, True
         self._compared(job, row, table, findings)
         job.row = row
+
+    def _is_hidden(self, key: str, rows: list[JobRow]) -> bool:
+        # Whether a table shows copies of a job alone, none of which has begun: a table may leave out rows, and such a copy
+        # neither stands for the job nor says how it has ended. What has become of the job itself is asked for.
+        job = self._jobs.get(key)
+        if job is None or not job.number:
+            return False
+        return all(row.number != job.number and _is_unbegun(row) for row in rows)
 
     def _copy(self, key: str, copy: JobRow, findings: Findings) -> None:
         # A held one has certainly not begun. Of running copies none is known to be the better one.
@@ -676,7 +700,9 @@ class JobTracker:
     def row(self, key: str, rows: Iterable[JobRow]) -> JobRow | None:
         """Returns the row of a job in a table; of several copies the one that counts."""
         several = [row for row in rows if self._decode(row.name) == key]
-        return self._chosen(several, self._jobs.get(key)) if several else None
+        if not several or self._is_hidden(key, several):
+            return None
+        return self._chosen(several, self._jobs.get(key))
 
     def records(self, rows: Iterable[JobRow]) -> Mapping[str, LrmsRecord]:
         """Returns what is known of the jobs of a table, by key."""
@@ -698,6 +724,10 @@ class JobTracker:
 def record_of(row: JobRow) -> LrmsRecord:
     """Returns a row of the table as the port has it."""
     return LrmsRecord(row.phase, row.start_time, row.end, row.reason)
+
+
+def _is_unbegun(row: JobRow) -> bool:
+    return row.phase is LrmsPhase.HELD or not (row.live or row.start_time is not None)
 
 
 def _is_to_end(want: Want, phase: LrmsPhase) -> bool:

@@ -98,6 +98,7 @@ class Poller:
         self._last: tuple[int, Seen | LrmsUnavailableError] | None = None
         self._away = False
         self._rotation = Rotation()
+        self._released: dict[str, str] = {}  # numbers by key; empty of what was not
         self._wanted = asyncio.Event()
 
     # --- when it is looked -----------------------------------------------------------------------
@@ -180,6 +181,7 @@ class Poller:
                 self._away = True
                 self.tell([Away(str(error))])
             return LrmsUnavailableError(str(error))
+        await self._recall(table)
         # No await between recording and emitting, as a call can be cancelled.
         findings = self.tracker.see(table)
         self.tell([Back(), *findings.events] if self._away else findings.events)
@@ -193,6 +195,19 @@ class Poller:
         await self.disk.look()
         self.tell([LoadSeen(self.tracker.load(table))])
         return Seen(table, tuple(findings.orders))
+
+    async def _recall(self, table: QueueSnapshot) -> None:
+        # What an earlier process has released, and a table does not show: another number is a copy's.
+        unfollowed = self.tracker.unfollowed(table.rows)
+        self._released = {key: self._released[key] for key in unfollowed if key in self._released}
+        for key, numbers in unfollowed.items():
+            if key not in self._released:
+                marks = await self.disk.tried(self._spool.marks, key)
+                was = marks is not None and marks.released
+                self._released[key] = marks.number if marks is not None and was else ""
+            number = self._released[key]
+            if number and number not in numbers:
+                self.tracker.gone(key, number, table.began_at)
 
     async def _answer(self, questions: list[Question], at: float) -> list[str]:
         # Returns the keys of ended jobs. Unanswered questions are left to the next poll.

@@ -2,18 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from grms.simulation.exhaustive.batch import COMPLETED, OVER, PREEMPTED, RUNS
 from grms.simulation.exhaustive.encoding import StateFactory, durable, revive, thaw
+from grms.simulation.exhaustive.exploration import FoundError, Label
 from grms.simulation.exhaustive.steps import USER, Actor, Memories, Wish
 from grms.simulation.findings import unfinished
 from grms.site.model.jobs import OfferId, Request, StateThere
 from grms.site.model.lifecycle import JobState, Outcome
 from grms.site.model.settings import SiteSettings
-
-Label = tuple[Any, ...]
-"""What happens, for a story."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +130,6 @@ class Seen(NamedTuple):
 
     outcome: Outcome | JobState | None
     returned: int
-
-
-class FoundError(Exception):
-    """A step leads to what must not be."""
-
-    def __init__(self, text: str, label: Label) -> None:
-        self.text = text
-        self.label = label
-        super().__init__(text)
 
 
 class Judge:

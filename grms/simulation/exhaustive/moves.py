@@ -17,7 +17,7 @@ from grms.simulation.exhaustive.batch import (
     forgotten,
     moved,
 )
-from grms.simulation.exhaustive.model import FoundError, Label
+from grms.simulation.exhaustive.exploration import FoundError, Label
 from grms.simulation.exhaustive.numbers import Numbers
 from grms.simulation.exhaustive.steps import (
     NAME,

@@ -1,11 +1,12 @@
 """Small numbers for what a state is made of: actors, messages and sets of them, effects, and what may still go wrong."""
 
 from collections.abc import Iterable
-from itertools import product
 from typing import Final
 
+from grms.simulation.exhaustive.budgets import BUDGET_BITS, Budgets
 from grms.simulation.exhaustive.encoding import StateFactory
-from grms.simulation.exhaustive.model import Bound, Facts, FoundError, Judge, Label
+from grms.simulation.exhaustive.exploration import FoundError, Label
+from grms.simulation.exhaustive.model import Bound, Facts, Judge
 from grms.simulation.exhaustive.steps import (
     NOTHING,
     Actor,
@@ -19,53 +20,9 @@ from grms.simulation.exhaustive.steps import (
 BITS: Final = 24
 """Of the number of an actor, and of a set of messages."""
 
-BUDGET_BITS: Final = 16
 MASK: Final = (1 << BITS) - 1
-BUDGET_MASK: Final = (1 << BUDGET_BITS) - 1
 ABOVE: Final = BITS + BUDGET_BITS
 """Bits of a state below those of its actors."""
-
-
-class Budgets:
-    """What may still go wrong: how often each fault may come, as one number; 0 is all that may.
-
-    `left[cost][budget]` is what is left of a budget; -1 where it does not suffice.
-    """
-
-    def __init__(self, faults: dict[str, int]) -> None:
-        self._most = faults
-        self._kinds = [kind for kind, most in faults.items() if most > 0]
-        ranges = [range(faults[kind], -1, -1) for kind in self._kinds]
-        self._vectors = list(product(*ranges))
-        self._numbers = {vector: number for number, vector in enumerate(self._vectors)}
-        if len(self._vectors) > BUDGET_MASK:
-            raise ValueError(f"{len(self._vectors)} budgets; at most {BUDGET_MASK} are possible")
-        self._costs: dict[tuple[str, ...], int] = {}
-        self.paid: list[tuple[str, ...]] = []
-        self.left: list[list[int]] = []
-        self.cost()
-
-    def cost(self, *kinds: str) -> int:
-        """Returns the number of a cost, 0 for nothing; -1 if it can never be paid."""
-        known = self._costs.get(kinds)
-        if known is not None:
-            return known
-        paid = tuple(sorted(kind for kind in kinds if kind))
-        if any(self._most.get(kind, 0) < paid.count(kind) for kind in paid):
-            self._costs[kinds] = -1
-            return -1
-        if paid not in self._costs:
-            self._costs[paid] = len(self.paid)
-            self.paid.append(paid)
-            self.left.append([self._after(vector, paid) for vector in self._vectors])
-        self._costs[kinds] = self._costs[paid]
-        return self._costs[kinds]
-
-    def _after(self, vector: tuple[int, ...], paid: tuple[str, ...]) -> int:
-        left = tuple(
-            most - paid.count(kind) for kind, most in zip(self._kinds, vector, strict=True)
-        )
-        return self._numbers.get(left, -1)
 
 
 class Numbers:

@@ -1,18 +1,14 @@
-"""All states within a bound, breadth first, and what is found on the way.
+"""All states of a few sites within a bound, and what is found on the way.
 
-The first story that leads to a violation is a shortest one. Without faults more (no crash, no loss, nothing else that
-costs) every state has to lead to the end, where all jobs have ended and nobody waits for anybody: that is looked at
-when all states are known, from the ends backwards. And a journal that was compacted has to recover to the same.
+Beside what `exploration` looks at, a journal that was compacted has to recover to the same.
 """
 
-from array import array
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass
 
-import numpy as np
-
+from grms.simulation.exhaustive import exploration
 from grms.simulation.exhaustive.encoding import StateFactory, durable
-from grms.simulation.exhaustive.model import Bound, FoundError, Label
+from grms.simulation.exhaustive.exploration import Explorer, Label, taken_again
+from grms.simulation.exhaustive.model import Bound
 from grms.simulation.exhaustive.space import Space
 from grms.simulation.exhaustive.stories import Teller
 from grms.site.model.compaction import compacted
@@ -21,31 +17,14 @@ from grms.site.scheduler.state import SiteState
 
 
 @dataclass(slots=True)
-class Found:
-    """What an exploration has found.
+class Found(exploration.Found):
+    """What an exploration of sites has found.
 
     Attributes:
-        states, transitions: how many.
-        depth: the longest of the shortest ways to a state.
-        complete: all states within the bound were visited.
-        violation: the first; empty for none.
-        story: the steps to it in words, or to a state that leads to no end.
-        labels: the same steps, to be taken again.
-        stuck: how many states lead to no end without faults.
-        ends: how many are one.
         actors: of each site; memories: what sites know; nets: sets of messages under way.
         journals: how many journals were compacted and compared.
     """
 
-    states: int = 0
-    transitions: int = 0
-    depth: int = 0
-    complete: bool = False
-    violation: str = ""
-    story: list[str] = field(default_factory=list)
-    labels: list[Label] = field(default_factory=list)
-    stuck: int = 0
-    ends: int = 0
     actors: tuple[int, ...] = ()
     memories: int = 0
     nets: int = 0
@@ -57,85 +36,16 @@ class Search:
 
     def __init__(self, bound: Bound, factory: StateFactory = SiteState) -> None:
         self.space = Space(bound, factory)
-        self._states: list[int] = []
-        self._parents = array("l")
-        self._from, self._to = array("l"), array("l")
 
     def run(self, most: int = 100_000_000, *, liveness: bool = True) -> Found:
         """Visits all states, or about `most`; stops at the first violation."""
-        found = Found()
-        try:
-            self._visit(found, most, liveness=liveness)
-        except FoundError as error:
-            found.violation = error.text
+        explorer = Explorer(self.space, Found())
+        found = explorer.run(most, liveness=liveness, check=self._check_journals)
         numbers = self.space.numbers
-        found.states = len(self._states)
         found.actors = tuple(map(len, numbers.actors))
         found.memories, found.nets = len(numbers.memories), len(numbers.nets)
-        if found.complete:
-            self._check_journals(found)
-        if found.complete and liveness and not found.violation:
-            self._check_liveness(found)
         found.story = Teller(numbers).lines(found.labels)
         return found
-
-    def _visit(self, found: Found, most: int, *, liveness: bool) -> None:
-        space, states, parents = self.space, self._states, self._parents
-        first = space.first()
-        index = {first: 0}
-        states.append(first)
-        parents.append(0)
-        successors, add_from, add_to = space.successors, self._from.append, self._to.append
-        at = level_end = transitions = 0
-        while at < len(states) < most:
-            if at > level_end:
-                found.depth += 1
-                level_end = len(states) - 1
-            try:
-                free, paid = successors(states[at])
-            except FoundError as error:
-                self._stop_at(found, at, error)
-                return
-            for state in free:
-                number = index.get(state)
-                if number is None:
-                    number = index[state] = len(states)
-                    states.append(state)
-                    parents.append(at)
-                if liveness:
-                    add_from(at)
-                    add_to(number)
-            for state in paid:
-                if state not in index:
-                    index[state] = len(states)
-                    states.append(state)
-                    parents.append(at)
-            transitions += len(free) + len(paid)
-            at += 1
-        found.transitions = transitions
-        found.complete = at == len(states)
-
-    def _stop_at(self, found: Found, at: int, error: FoundError) -> None:
-        # Once more with labels, for the story.
-        found.labels = self._way_to(at)
-        found.violation = error.text
-        try:
-            self.space.steps(self._states[at])
-        except FoundError as again:
-            found.violation = again.text
-            found.labels.append(again.label)
-
-    def _way_to(self, at: int) -> list[Label]:
-        way = [at]
-        while way[-1]:
-            way.append(self._parents[way[-1]])
-        way.reverse()
-        labels = []
-        for one, other in pairwise(way):
-            target = self._states[other]
-            steps = self.space.steps(self._states[one])
-            labels.append(next(label for to, _, label in steps if to == target))
-        return labels
 
     def _check_journals(self, found: Found) -> None:
         numbers = self.space.numbers
@@ -156,29 +66,6 @@ class Search:
                     found.violation = f"{settings.name}: a compacted journal recovers to another"
                     return
 
-    def _check_liveness(self, found: Found) -> None:
-        count = len(self._states)
-        ends = [at for at, state in enumerate(self._states) if self.space.is_end(state)]
-        found.ends = len(ends)
-        to = np.frombuffer(self._to, dtype=np.int64)
-        source = np.frombuffer(self._from, dtype=np.int64)
-        order = np.argsort(to, kind="stable")
-        before, bounds = source[order], np.searchsorted(to[order], np.arange(count + 1))
-        leads = np.zeros(count, dtype=bool)
-        leads[ends] = True
-        wave = np.array(ends, dtype=np.int64)
-        while wave.size:
-            lengths = bounds[wave + 1] - bounds[wave]
-            offsets = np.concatenate(([0], np.cumsum(lengths)[:-1]))
-            starts = np.repeat(bounds[wave] - offsets, lengths)
-            near = np.unique(before[starts + np.arange(int(lengths.sum()))])
-            wave = near[~leads[near]]
-            leads[wave] = True
-        found.stuck = int(count - leads.sum())
-        if found.stuck:
-            found.violation = f"{found.stuck} of {count} states lead to no end, even without faults"
-            found.labels = self._way_to(int(np.argmin(leads)))
-
 
 def explore(
     bound: Bound,
@@ -197,17 +84,4 @@ def replay(bound: Bound, labels: list[Label], factory: StateFactory = SiteState)
     Raises:
         ValueError: a step cannot be taken.
     """
-    space = Space(bound, factory)
-    state = space.first()
-    for at, label in enumerate(labels):
-        try:
-            steps = space.steps(state)
-        except FoundError as error:
-            if at == len(labels) - 1 and error.label == label:
-                return error.text
-            raise ValueError(f"step {at + 1}: {error.text}") from error
-        found = [to for to, _, one in steps if one == label]
-        if not found:
-            raise ValueError(f"step {at + 1} cannot be taken: {label}")
-        state = found[0]
-    return ""
+    return taken_again(Space(bound, factory), labels)

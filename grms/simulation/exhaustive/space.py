@@ -9,22 +9,19 @@ haste.
 from collections.abc import Iterable
 from typing import Final
 
+from grms.simulation.exhaustive.budgets import BUDGET_BITS, BUDGET_MASK
 from grms.simulation.exhaustive.encoding import StateFactory
-from grms.simulation.exhaustive.model import Bound, Label
+from grms.simulation.exhaustive.exploration import Label, Step
+from grms.simulation.exhaustive.model import Bound
 from grms.simulation.exhaustive.moves import Move, Moves
 from grms.simulation.exhaustive.numbers import (
     ABOVE,
     BITS,
-    BUDGET_BITS,
-    BUDGET_MASK,
     MASK,
     Numbers,
 )
 from grms.simulation.exhaustive.steps import SiteStep
 from grms.site.scheduler.state import SiteState
-
-Step = tuple[int, bool, Label]
-"""The state after it, whether it is no fault, and what it is."""
 
 Quick = tuple[list[int], list[tuple[int, int, int]], tuple[tuple[int, int], ...], tuple[int, ...]]
 """Of an actor: what is added to a state where nothing is sent or paid; other moves by cost, what is added, and effect;

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from grms.simulation.exhaustive.model import Label
+from grms.simulation.exhaustive.exploration import Label
 from grms.simulation.exhaustive.numbers import Numbers
 from grms.simulation.exhaustive.steps import Message
 from grms.site.model.commands import Command

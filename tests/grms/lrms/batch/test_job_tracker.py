@@ -174,6 +174,24 @@ def test_a_life_is_told_once() -> None:
     assert looks.look() == []
 
 
+@pytest.mark.parametrize("phase", [HELD, ENDED])
+def test_a_copy_alone_in_a_table_says_nothing_of_the_job(phase: LrmsPhase) -> None:
+    """A second copy was cancelled, or is to be; a table without the job itself is no evidence of its end or its hold."""
+    looks = Looks()
+    looks.submit()
+    looks.look(row(HELD), row(HELD, "8"), after=SETTLE_S)
+    assert looks.orders == [(Act.CANCEL, "8"), (Act.RELEASE, "7")]
+    looks.tracker.released(KEY, looks.now)
+    looks.known = True
+    cancelled = LrmsEnd(Outcome.CANCELLED, 50.0, 0.0)
+    copy = row(phase, "8", start_time=None, end=cancelled if phase is ENDED else None)
+    assert looks.many(2, copy) == [
+        Unseen(KEY, "its table does not show it; asked for it alone, the batch system has it")
+    ]
+    assert looks.orders == []
+    assert looks.look(row(RUNNING), copy) == [SeenAgain(KEY), Started(KEY, 40.0)]
+
+
 def test_a_pause_is_told_when_it_begins_and_ends() -> None:
     """Each change once; a job that is started anew runs."""
     looks = running()

@@ -25,6 +25,7 @@ from grms.lrms.base import (
     LrmsRefusedError,
     LrmsUnavailableError,
     Program,
+    Started,
     Unseen,
     Vanished,
 )
@@ -155,6 +156,34 @@ async def test_a_partners_job_that_has_gone_home_is_never_released_here(
     assert not (tmp_path / "A+1+1").exists()
     assert await scene.lrms.cancel(KEY, only_waiting=True)
     assert scene.system.told == ["cancel"]
+
+
+@pytest.mark.parametrize("phase", [LrmsPhase.HELD, LrmsPhase.ENDED])
+async def test_a_copy_that_a_new_process_sees_first_is_not_the_job(
+    tmp_path: Path, phase: LrmsPhase
+) -> None:
+    """An earlier one has released the job, which a table does not show; the copy's submission has come late."""
+    scene = Scene(tmp_path)
+    scene.system.answer = None
+    await scene.lrms.open()
+    await scene.lrms.submit(OWN)
+    await scene.looks(2)
+    assert scene.system.told == ["submit", "release"]
+    scene.new_life()
+    end = LrmsEnd(Outcome.CANCELLED, 60.0, 0.0) if phase is LrmsPhase.ENDED else None
+    copy = replace(HELD, number="8", phase=phase, end=end)
+    scene.system.rows, scene.system.known = (copy,), True
+    record = await scene.lrms.look_up(KEY)
+    assert record is not None
+    assert record.phase is LrmsPhase.UNKNOWN
+    await scene.looks(3)
+    assert scene.system.told == ["submit", "release"]
+    runs = replace(HELD, phase=LrmsPhase.RUNNING, start_time=70.0)
+    scene.system.rows = (runs, copy)
+    await scene.looks(1)
+    assert scene.told(Ended, Appeared) == []
+    assert len(scene.told(Started)) == 1
+    assert scene.system.told[2:] == ["cancel"] * (phase is LrmsPhase.HELD)
 
 
 class Meanwhile(Scene):

@@ -1,8 +1,8 @@
-"""Small numbers for what a state is made of."""
+"""What may still go wrong, as small numbers."""
 
 import pytest
 
-from grms.simulation.exhaustive.numbers import Budgets
+from grms.simulation.exhaustive.budgets import Budgets
 
 
 def test_a_budget_is_paid_from() -> None:

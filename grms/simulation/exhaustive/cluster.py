@@ -1,0 +1,445 @@
+"""A batch system in trouble, as a value: a controller that acknowledges, forgets and hides, and nodes that go on.
+
+The controller writes down what it knows from time to time. When it dies it knows what it wrote down last, which may be
+from before a submission, a release, a start, an end or a cancellation, and gives numbers away again; the nodes do not
+notice. Each job's folder says what its script has done, but only the present folder: one that was made anew says
+nothing of what was before. Time has three classes: just now, long enough for what was acknowledged to be written down,
+and beyond every limit.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, NamedTuple
+
+from grms.lrms.base import LrmsEnd, LrmsPhase
+from grms.lrms.batch.queue_snapshot import Ending, JobRow
+from grms.lrms.job_notes import Marks
+from grms.util.outcomes import Outcome
+
+NOW: Final = 1000.0
+"""When each step begins, seconds; moments are ages between steps."""
+
+SETTLE_S: Final = 6.0
+LIMIT_S: Final = 10.0
+GRACE_S: Final = 10.0
+AGES: Final = (0.0, SETTLE_S, 30.0)
+"""Classes of ages, seconds: just now, written down, beyond a limit and the grace after it."""
+
+HELD: Final = "held"
+WAITS: Final = "waits"
+RUNS: Final = "runs"
+DONE: Final = "done"
+FENCED: Final = "fenced"
+CANCELLED: Final = "cancelled"
+TIMEOUT: Final = "timeout"
+FAILED: Final = "failed"
+OVER: Final = frozenset({DONE, FENCED, CANCELLED, TIMEOUT, FAILED})
+
+SUBMISSION: Final = "submission"
+OPERATOR: Final = "operator"
+SITE: Final = "site"
+
+_PHASES: Final = {
+    HELD: LrmsPhase.HELD,
+    WAITS: LrmsPhase.WAITING,
+    RUNS: LrmsPhase.RUNNING,
+}
+
+
+def age_class(age: float) -> float:
+    """Returns the class of an age, seconds."""
+    return max((each for each in AGES if each <= age), default=0.0)
+
+
+def moment(age: float) -> float:
+    """Returns when something of an age was, seconds."""
+    return NOW - age - 0.5
+
+
+class Job(NamedTuple):
+    """A job as the controller knows it.
+
+    Attributes:
+        holder: who holds it: its submission, an operator, or the site again (`SUBMISSION`, `OPERATOR`, `SITE`); empty for
+            nobody.
+        submitted, started: ages; -1 of what was not.
+    """
+
+    number: int
+    key: str
+    phase: str = HELD
+    holder: str = SUBMISSION
+    submitted: float = 0.0
+    started: float = -1.0
+
+    @property
+    def live(self) -> bool:
+        """Whether it may start, or runs."""
+        return self.phase not in OVER
+
+    def end(self) -> LrmsEnd | None:
+        """Returns how it has ended, as far as the controller knows."""
+        if self.live:
+            return None
+        ran = 0.0 if self.started < 0 else 1.0
+        if self.phase == DONE:
+            return LrmsEnd(Outcome.COMPLETED, NOW, ran, 0)
+        if self.phase == FENCED:
+            return LrmsEnd(Outcome.FAILED, NOW, ran, 113)
+        if self.phase == TIMEOUT:
+            return LrmsEnd(Outcome.TIMEOUT, NOW, LIMIT_S)
+        if self.phase == FAILED:
+            return LrmsEnd(Outcome.FAILED, NOW, ran, 127)
+        return LrmsEnd(Outcome.CANCELLED, NOW, ran)
+
+    def ending(self) -> Ending | None:
+        """Returns the same with its start."""
+        end = self.end()
+        return None if end is None else Ending(self._start(), end)
+
+    def _start(self) -> float | None:
+        return None if self.started < 0 else moment(self.started)
+
+    def row(self, name: str) -> JobRow:
+        """Returns its row in a table, which says of a failure no more than that."""
+        end, exact = self.end(), self.phase not in {FENCED, FAILED, TIMEOUT}
+        if end is not None and not exact:
+            end = replace(end, exit_code=None)
+        return JobRow(
+            name,
+            str(self.number),
+            moment(self.submitted),
+            _PHASES.get(self.phase, LrmsPhase.ENDED),
+            1,
+            self._start(),
+            end,
+            exact,
+            can_start=self.phase == WAITS,
+        )
+
+
+class Process(NamedTuple):
+    """What runs on a node: the launcher of a job in one of its folders, and below it the script unless that is skipped."""
+
+    number: int
+    key: str
+    folder: int
+    skips: bool
+
+
+class Folder(NamedTuple):
+    """A job's folder, and the notes beside it.
+
+    Attributes:
+        made: how often it was made anew; 0 for none there.
+        begun: age of the begin of its script; -1 for none.
+        ended: the script has run to its end.
+    """
+
+    key: str
+    made: int = 0
+    marks: Marks | None = None
+    begun: float = -1.0
+    ended: bool = False
+
+
+class Program(NamedTuple):
+    """What has become of what a user wants run, in truth.
+
+    Attributes:
+        launched: how often a batch system has started it.
+        begun: how often its script has begun.
+        finished: it has run to its end.
+        by_hand: somebody has ended or requeued it, at the batch system.
+    """
+
+    launched: int = 0
+    begun: int = 0
+    finished: bool = False
+    by_hand: bool = False
+
+
+class Cluster(NamedTuple):
+    """A batch system with its nodes and the jobs' folders.
+
+    Attributes:
+        jobs: as the controller knows them.
+        next: number of the next one.
+        written: what it knows after a crash: jobs and next number.
+        arriving: keys of submissions on their way.
+        forgot: how often a crash has undone something.
+        down: the controller is not there.
+    """
+
+    programs: tuple[Program, ...]
+    jobs: tuple[Job, ...] = ()
+    next: int = 1
+    written: tuple[tuple[Job, ...], int] = ((), 1)
+    arriving: tuple[str, ...] = ()
+    processes: tuple[Process, ...] = ()
+    folders: tuple[Folder, ...] = ()
+    forgot: int = 0
+    down: bool = False
+
+
+def program_of(key: str) -> int:
+    """Returns the place of the program that a job runs."""
+    return int(key.split("/")[2]) - 1
+
+
+@dataclass
+class World:
+    """A cluster while something happens to it.
+
+    Attributes:
+        value: what it is by now.
+        once: a second run of a job skips the script.
+    """
+
+    value: Cluster
+    once: bool = True
+
+    # --- parts ---------------------------------------------------------------------------------
+
+    def job(self, number: int) -> Job | None:
+        """Returns a job by its number."""
+        return next((job for job in self.value.jobs if job.number == number), None)
+
+    def _put(self, job: Job) -> None:
+        jobs = tuple(job if one.number == job.number else one for one in self.value.jobs)
+        self.value = self.value._replace(jobs=jobs)
+
+    def folder(self, key: str) -> Folder:
+        """Returns a job's folder."""
+        return next((one for one in self.value.folders if one.key == key), Folder(key))
+
+    def keep(self, folder: Folder) -> None:
+        """Replaces a job's folder."""
+        others = [one for one in self.value.folders if one.key != folder.key]
+        self.value = self.value._replace(folders=tuple(sorted([*others, folder])))
+
+    def _program(self, key: str, change: Callable[[Program], Program]) -> None:
+        at = program_of(key)
+        programs = list(self.value.programs)
+        programs[at] = change(programs[at])
+        self.value = self.value._replace(programs=tuple(programs))
+
+    # --- what it is told -----------------------------------------------------------------------
+
+    def submit(self, key: str) -> int:
+        """Takes a job, held; returns its number."""
+        number = self.value.next
+        jobs = (*self.value.jobs, Job(number, key))
+        self.value = self.value._replace(jobs=jobs, next=number + 1)
+        return number
+
+    def arrive(self, key: str) -> None:
+        """Takes a job whose submission comes late."""
+        arriving = list(self.value.arriving)
+        arriving.remove(key)
+        self.value = self.value._replace(arriving=tuple(arriving))
+        self.submit(key)
+
+    def release(self, number: int) -> bool:
+        """Lets a held job start; returns whether there is one that has not ended."""
+        job = self.job(number)
+        if job is not None and job.phase == HELD:
+            self._put(job._replace(phase=WAITS, holder=""))
+        return job is not None and job.live
+
+    def hold(self, number: int) -> bool:
+        """Holds a job that waits; returns whether there is one that does."""
+        job = self.job(number)
+        if job is None or job.phase not in {WAITS, HELD}:
+            return False
+        self._put(job._replace(phase=HELD, holder=job.holder or SITE))
+        return True
+
+    def cancel(self, number: int, key: str, *, only_waiting: bool) -> bool | None:
+        """Ends a job; returns whether it has ended by that, `None` if there is no such job."""
+        job = self.job(number)
+        if job is None or job.key != key:
+            return None
+        if not job.live or (only_waiting and job.phase == RUNS):
+            return False
+        self._end(job, CANCELLED)
+        self._killed(job)
+        return True
+
+    def _end(self, job: Job, phase: str) -> None:
+        self._put(job._replace(phase=phase, holder=""))
+
+    def _killed(self, job: Job) -> None:
+        processes = (p for p in self.value.processes if (p.number, p.key) != job[:2])
+        self.value = self.value._replace(processes=tuple(processes))
+
+    # --- what happens by itself ------------------------------------------------------------------
+
+    def start(self, number: int) -> None:
+        """Starts a job that waits."""
+        job = self.job(number)
+        assert job is not None
+        self._program(job.key, lambda one: one._replace(launched=one.launched + 1))
+        folder = self.folder(job.key)
+        if not folder.made:
+            self._end(job._replace(started=0.0), FAILED)
+            return
+        self._put(job._replace(phase=RUNS, started=0.0))
+        skips = self.once and folder.begun >= 0
+        if not skips:
+            self._program(job.key, lambda one: one._replace(begun=one.begun + 1))
+            self.keep(folder._replace(begun=0.0, ended=False))
+        process = Process(number, job.key, folder.made, skips)
+        self.value = self.value._replace(processes=tuple(sorted([*self.value.processes, process])))
+
+    def process_ends(self, process: Process, *, killed: bool = False) -> None:
+        """Ends what runs on a node."""
+        processes = list(self.value.processes)
+        processes.remove(process)
+        self.value = self.value._replace(processes=tuple(processes))
+        if killed:
+            return
+        if not process.skips:
+            self._program(process.key, lambda one: one._replace(finished=True))
+            folder = self.folder(process.key)
+            if folder.made == process.folder:
+                self.keep(folder._replace(ended=True))
+        job = self.job(process.number)
+        if job is not None and job.key == process.key and job.phase == RUNS:
+            self._end(job, FENCED if process.skips else DONE)
+
+    def is_orphan(self, process: Process) -> bool:
+        """Returns whether the controller knows nothing of what runs on a node."""
+        job = self.job(process.number)
+        return job is None or job.key != process.key or job.phase != RUNS
+
+    def times_out(self, number: int) -> None:
+        """Ends a job at its limit."""
+        job = self.job(number)
+        assert job is not None
+        self._end(job, TIMEOUT)
+        self._killed(job)
+
+    def ended_by_hand(self, number: int) -> None:
+        """An operator ends a job."""
+        job = self.job(number)
+        assert job is not None
+        self._program(job.key, lambda one: one._replace(by_hand=True))
+        self._end(job, CANCELLED)
+        self._killed(job)
+
+    def requeued(self, number: int) -> None:
+        """An operator starts a job anew."""
+        job = self.job(number)
+        assert job is not None
+        self._program(job.key, lambda one: one._replace(by_hand=True))
+        self._put(job._replace(phase=WAITS, started=-1.0))
+        self._killed(job)
+
+    def held_by_hand(self, number: int) -> None:
+        """An operator holds a job that waits."""
+        job = self.job(number)
+        assert job is not None
+        self._put(job._replace(phase=HELD, holder=OPERATOR))
+
+    def released_by_hand(self, number: int) -> None:
+        """An operator releases a job."""
+        self.release(number)
+
+    def write(self) -> None:
+        """Writes down what the controller knows."""
+        self.value = self.value._replace(written=(self.value.jobs, self.value.next))
+
+    def dies(self) -> None:
+        """Ends the controller, and with it what it has not written down."""
+        jobs, number = self.value.written
+        forgot = self.value.forgot + (jobs != self.value.jobs)
+        self.value = self.value._replace(jobs=jobs, next=number, forgot=forgot, down=True)
+
+    def comes_up(self) -> None:
+        """Starts the controller."""
+        self.value = self.value._replace(down=False)
+
+    def forget(self, number: int) -> None:
+        """Removes a job that has ended from the controller's memory."""
+        jobs = tuple(job for job in self.value.jobs if job.number != number)
+        self.value = self.value._replace(jobs=jobs)
+        written, following = self.value.written
+        written = tuple(job for job in written if job.number != number)
+        self.value = self.value._replace(written=(written, following))
+
+    def passes(self, age: float, *, writes: bool) -> None:
+        """Lets time pass until what was just now has an age; the controller has written everything down by then.
+
+        Without `writes` it never forgets anything, and what it writes does not matter.
+        """
+        if writes and not self.value.down:
+            self.write()
+        jobs = tuple(_aged(job, age) for job in self.value.jobs)
+        written = tuple(_aged(job, age) for job in self.value.written[0])
+        folders = tuple(
+            one._replace(begun=max(one.begun, age)) if one.begun >= 0 else one
+            for one in self.value.folders
+        )
+        self.value = self.value._replace(
+            jobs=jobs, written=(written, self.value.written[1]), folders=folders
+        )
+
+
+def _aged(job: Job, age: float) -> Job:
+    started = max(job.started, age) if job.started >= 0 else job.started
+    return job._replace(submitted=max(job.submitted, age), started=started)
+
+
+def with_marks(folder: Folder, **changes: object) -> Folder:
+    """Returns a folder with other notes; those of a job that was submitted by an older site say that it is to run."""
+    marks = folder.marks or Marks(run=True)
+    return folder._replace(marks=replace(marks, **changes))  # type: ignore[arg-type]  # by name
+
+
+ClusterStep = tuple[str, Callable[[World], None], str]
+"""What may happen to a cluster by itself: in words, what it does, and which fault it is; empty for none."""
+
+
+def cluster_steps(cluster: Cluster, *, forgets: bool) -> Iterator[ClusterStep]:
+    """Yields what may happen to a cluster by itself; `forgets`: its controller may die."""
+    for process in cluster.processes:
+        orphan = World(cluster).is_orphan(process)
+        skips = ", which skips the script," if process.skips else ""
+        what = f"process of {process.key} in folder {process.folder}{skips}"
+        if not cluster.down or orphan:
+            yield f"the {what} ends", partial(World.process_ends, process=process), ""
+        if orphan and not cluster.down:
+            kills = partial(World.process_ends, process=process, killed=True)
+            yield f"a node ends the {what}", kills, "orphan"
+    if cluster.down:
+        yield "the controller starts", World.comes_up, ""
+        return
+    yield "the controller dies", World.dies, "undo"
+    if forgets and (cluster.jobs, cluster.next) != cluster.written:
+        yield "the controller writes down what it knows", World.write, ""
+    for key in sorted(set(cluster.arriving)):
+        yield f"a submission of {key} comes", partial(World.arrive, key=key), ""
+    for job in cluster.jobs:
+        yield from _job_steps(job, cluster)
+
+
+def _job_steps(job: Job, cluster: Cluster) -> Iterator[ClusterStep]:
+    number = job.number
+    what = f"job {number} ({job.key})"
+    if job.phase == WAITS:
+        yield f"{what} starts", partial(World.start, number=number), ""
+        yield f"an operator holds {what}", partial(World.held_by_hand, number=number), "hold"
+    elif job.holder == OPERATOR:
+        yield f"an operator releases {what}", partial(World.released_by_hand, number=number), ""
+    elif job.phase == RUNS:
+        again = partial(World.requeued, number=number)
+        yield f"an operator has {what} started anew", again, "requeue"
+        lost = all((one.number, one.key) != job[:2] for one in cluster.processes)
+        if lost and job.started >= AGES[2]:
+            yield f"{what} is over its limit", partial(World.times_out, number=number), ""
+    elif not job.live and job.submitted > 0:
+        yield f"the controller forgets {what}", partial(World.forget, number=number), ""
+    if job.live:
+        yield f"an operator ends {what}", partial(World.ended_by_hand, number=number), "end by hand"

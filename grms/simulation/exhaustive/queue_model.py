@@ -1,0 +1,469 @@
+"""A site above a batch system in trouble: its state, its queue of commands and its tracker, as they are in the daemon.
+
+What users are told rests on the site's journal; what is true, on what nodes have run. In every state:
+
+- no script has begun twice, unless its user lets it and a batch system or an operator has caused it
+- no job was started twice by the batch system, unless the controller has forgotten something or an operator has started
+  it anew
+- what was acknowledged is in the journal
+- a job is completed for its user only if its script has run to its end, and ended otherwise only if not
+- none has ended while its script runs, but at its user's wish
+- nothing that runs was ended without its user's wish, and no operator's hold was lifted
+- none is cancelled, lost or unknown unless somebody or something that the bound has can have caused it
+
+When all states are known each leads, without a fault, to the end: each job has ended once, nothing is left in the batch
+system, and the daemon waits for nothing.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final, NamedTuple
+
+from grms.simulation.exhaustive.batch_state import Knowledge, of_queue
+from grms.simulation.exhaustive.choices import Action, Choices, ViolationError
+from grms.simulation.exhaustive.cluster import (
+    AGES,
+    RUNS,
+    Cluster,
+    Program,
+    World,
+    cluster_steps,
+    program_of,
+)
+from grms.simulation.exhaustive.encoding import StateFactory, freeze, revive, thaw
+from grms.simulation.exhaustive.queue_steps import COMMANDS, DiedError, Parts, QueueStep
+from grms.simulation.exhaustive.steps import (
+    COMMANDS_MAX,
+    FIRST_ID,
+    USER,
+    Memories,
+    Told,
+    bare,
+    load,
+)
+from grms.site.model.commands import (
+    Answer,
+    Append,
+    Command,
+    LrmsCancel,
+    LrmsSubmit,
+    Publish,
+    PublishRound,
+    ReplyJob,
+    TellLoad,
+)
+from grms.site.model.events import (
+    Cancel,
+    Event,
+    LoadTold,
+    LrmsNews,
+    LrmsTold,
+    Restarted,
+    Submit,
+)
+from grms.site.model.invariants import check
+from grms.site.model.jobs import Request
+from grms.site.model.lifecycle import IllegalMove, JobState, Outcome
+from grms.site.model.records import Record
+from grms.site.model.settings import SiteSettings
+from grms.site.model.state_tables import StateTables
+from grms.site.runtime.executor_queue import LrmsQueue
+from grms.site.scheduler.state import SiteState
+
+QUEUE_FAULTS: Final[Mapping[str, str]] = {
+    "crash": "the daemon dies",
+    "answer": "a command, or the answer to it, is lost",
+    "late": "a submission comes when nobody waits for it any more",
+    "partial": "a table is empty or without a job, or the batch system does not say whether it has one",
+    "undo": "the controller dies, and forgets what it had not written down",
+    "meanwhile": "a poll comes while a call is under way",
+    "refuse": "a submission is refused for now",
+    "cancel": "a user cancels a job",
+    "end by hand": "an operator ends a job at the batch system",
+    "requeue": "an operator has a job started anew",
+    "hold": "an operator holds a job that waits, until it is released",
+    "orphan": "a node ends what the controller has forgotten",
+}
+"""What may go wrong, or has to be wanted by somebody."""
+
+
+@dataclass(frozen=True)
+class QueueBound:
+    """What may happen.
+
+    Attributes:
+        name: for people.
+        faults: how often each may come (`QUEUE_FAULTS`); the others never.
+        jobs: how many users submit.
+        once: no script may begin twice.
+        parts: what drives the batch system.
+        factory: makes the state of the site.
+    """
+
+    name: str
+    faults: Mapping[str, int]
+    jobs: int = 1
+    once: bool = True
+    parts: Parts = field(default_factory=Parts)
+    factory: StateFactory = SiteState
+
+
+def queue_bound(
+    name: str, *, jobs: int = 1, once: bool = True, parts: Parts | None = None, **faults: int
+) -> QueueBound:
+    """Returns a bound; faults are named as in `QUEUE_FAULTS`, with `_` for a space."""
+    named = {fault.replace("_", " "): most for fault, most in faults.items()}
+    wrong = set(named) - set(QUEUE_FAULTS)
+    if wrong:
+        raise ValueError(
+            f"there is no fault {', '.join(sorted(wrong))}; there are {', '.join(QUEUE_FAULTS)}"
+        )
+    return QueueBound(name, named, jobs, once, parts or Parts())
+
+
+class QueueState(NamedTuple):
+    """All that there is.
+
+    Attributes:
+        site: the number of what the daemon's state knows; -1 while it is down.
+        known: what it knows of its batch system; `None` while it is down.
+        durable: the number of what its journal recovers to.
+        told: what its users have been told.
+        cluster: the batch system.
+    """
+
+    site: int
+    known: Knowledge | None
+    durable: int
+    told: tuple[Told, ...]
+    cluster: Cluster
+
+
+class SiteEvents:
+    """What a site's state makes of events: once for each state and event."""
+
+    def __init__(self, settings: SiteSettings, factory: StateFactory) -> None:
+        self.settings = settings
+        self.memories = Memories()
+        self._factory = factory
+        self._done: dict[tuple[int, Event], tuple[int, tuple[Command, ...]]] = {}
+        self._appended: dict[tuple[int, tuple[Record, ...]], int] = {}
+
+    def empty(self) -> int:
+        """Returns the number of what a new site knows."""
+        return self.memories.number(freeze(StateTables(self.settings)))
+
+    def handle(self, number: int, event: Event) -> tuple[int, tuple[Command, ...]]:
+        """Returns what a site knows after an event, and its commands."""
+        known = self._done.get((number, event))
+        if known is None:
+            state = revive(self.memories[number], self.settings, self._factory)
+            commands = tuple(map(_bare, state.handle(event, 0.0)))
+            check(state.memory)
+            after = self.memories.number(freeze(state.memory, state))
+            known = self._done[number, event] = after, commands
+        return known
+
+    def append(self, durable: int, records: tuple[Record, ...]) -> int:
+        """Returns what a journal recovers to that has more records."""
+        key = durable, records
+        known = self._appended.get(key)
+        if known is None:
+            memory, _ = thaw(self.memories[durable], self.settings)
+            for record in records:
+                memory.apply(record)
+            known = self._appended[key] = self.memories.number(freeze(memory))
+        return known
+
+
+def _bare(command: Command) -> Command:
+    if isinstance(command, LrmsSubmit):
+        return replace(command, cause=0, since=0.0)
+    return bare(command) if isinstance(command, LrmsCancel) else command
+
+
+class _Life:
+    # A daemon while something happens to it.
+    def __init__(
+        self, model: "QueueModel", state: QueueState, choices: Choices, passed: float = 0.0
+    ) -> None:
+        self._model = model
+        self._site = state.site
+        self._durable = state.durable
+        self._told = list(state.told)
+        self._outbox: deque[Command] = deque()
+        self._ref: tuple[str, int] | None = None
+        self.world = World(state.cluster, model.scripts_once)
+        known = state.known or model.knows_nothing
+        self.step = QueueStep(
+            known,
+            self.world,
+            choices,
+            model.bound.parts,
+            self._hears,
+            self._is_wanted,
+            once=model.bound.once,
+            passed=passed,
+        )
+
+    def starts(self) -> None:
+        self._site = self._durable
+        self.happens(Restarted(FIRST_ID, load()))
+
+    def happens(self, event: Event, ref: tuple[str, int] | None = None) -> None:
+        self._ref = ref
+        self._take(event)
+        steps = 0
+        while self._outbox:
+            steps += 1
+            if steps > COMMANDS_MAX:
+                raise ViolationError("the site never ends")
+            self._carry_out(self._outbox.popleft())
+
+    def _take(self, event: Event) -> None:
+        self._site, commands = self._model.events.handle(self._site, event)
+        self._outbox.extend(commands)
+
+    def _hears(self, news: LrmsNews) -> None:
+        self.happens(LrmsTold(FIRST_ID, news))
+
+    def _is_wanted(self, key: str) -> bool:
+        return bool(self._told[program_of(key)].cancel)
+
+    def _carry_out(self, command: Command) -> None:
+        match command:
+            case TellLoad():
+                self._take(LoadTold(FIRST_ID + 1, load()))
+            case Append():
+                self.step.may_die("the journal is written")
+                self._durable = self._model.events.append(self._durable, command.records)
+                self.step.may_die("it carries out what follows")
+            case LrmsSubmit() | LrmsCancel():
+                self.step.do(command)
+            case Answer():
+                self._answer(command)
+            case Publish() | PublishRound():
+                pass
+            case _:
+                raise ViolationError(f"nobody carries out {command}")
+
+    def _answer(self, command: Answer) -> None:
+        if self._ref is None:
+            return
+        if not isinstance(command, ReplyJob):
+            raise ViolationError(f"a user gets {command}")
+        who, at = self._ref
+        told = self._told[at]
+        self._told[at] = (
+            told._replace(submitted=True) if who == "submit" else told._replace(cancel="told")
+        )
+
+    def wants_end(self, at: int) -> None:
+        self._told[at] = self._told[at]._replace(cancel="wanted")
+
+    def state(self) -> QueueState:
+        return QueueState(
+            self._site, self.step.knowledge(), self._durable, tuple(self._told), self.world.value
+        )
+
+    def dead(self) -> QueueState:
+        return QueueState(-1, None, self._durable, tuple(self._told), self.world.value)
+
+
+Happens = Callable[[_Life], None]
+
+
+class QueueModel:
+    """The states of a site above a batch system in trouble."""
+
+    def __init__(self, bound: QueueBound) -> None:
+        self.bound = bound
+        self.events = SiteEvents(SiteSettings("a", 8), bound.factory)
+        self.knows_nothing = Knowledge(of_queue(LrmsQueue(COMMANDS, float("inf"))))
+        self._seen: dict[int, tuple[Outcome | JobState | None, ...]] = {}
+
+    @property
+    def scripts_once(self) -> bool:
+        """Whether a second run of a job skips the script."""
+        return self.bound.once and self.bound.parts.skips
+
+    @property
+    def faults(self) -> Mapping[str, int]:
+        """How often each fault may come."""
+        return self.bound.faults
+
+    def first(self) -> QueueState:
+        """Returns the state before the daemon's first start."""
+        jobs = self.bound.jobs
+        return QueueState(
+            -1, None, self.events.empty(), (Told(),) * jobs, Cluster((Program(),) * jobs)
+        )
+
+    # --- what may happen -----------------------------------------------------------------------
+
+    def actions(self, state: QueueState) -> Iterable[Action[QueueState]]:
+        """Returns all that may happen."""
+        yield from self._of_cluster(state)
+        if any(not job.submitted for job in state.cluster.jobs):
+            yield Action(("some seconds pass",), partial(self._passes, state, AGES[1]))
+        if self._waits_for_limit(state):
+            yield Action(("a long time passes",), partial(self._passes, state, AGES[2]))
+        if state.known is None:
+            yield self._life(state, ("the daemon starts",), _Life.starts)
+            return
+        yield Action(("the daemon dies",), lambda _: self._died(state), "crash")
+        yield from self._of_users(state)
+        yield self._life(state, ("it polls",), lambda life: life.step.poll())
+        if not state.known.compared:
+            yield self._life(state, ("it compares",), lambda life: life.step.compare())
+            return
+        for call in state.known.calls:
+            label = (f"it makes a call: {call.step.value} {call.key}",)
+            yield self._life(state, label, lambda life, call=call: life.step.call(call))  # type: ignore[misc]  # a loop's value
+        for call, put_off in state.known.paused:
+            label = (f"the pause of a call is over: {call.step.value} {call.key}",)
+            yield self._life(
+                state,
+                label,
+                lambda life, call=call, put_off=put_off: life.step.again(call, put_off=put_off),  # type: ignore[misc]  # a loop's values
+            )
+
+    @staticmethod
+    def _waits_for_limit(state: QueueState) -> bool:
+        # Time passes where somebody waits for it.
+        cluster = state.cluster
+        if cluster.processes:
+            return False
+        doubts = state.known is not None and state.known.doubts
+        return doubts or any(job.phase == RUNS and job.started < AGES[2] for job in cluster.jobs)
+
+    def _life(
+        self, state: QueueState, label: tuple[str, ...], happens: Happens, kind: str = ""
+    ) -> Action[QueueState]:
+        return Action(label, partial(self._lived, state, happens), kind)
+
+    def _lived(self, state: QueueState, happens: Happens, choices: Choices) -> QueueState:
+        life = _Life(self, state, choices)
+        try:
+            happens(life)
+            return life.state()
+        except DiedError:
+            return life.dead()
+        except (IllegalMove, AssertionError, KeyError, ValueError, IndexError) as error:
+            raise ViolationError(f"{type(error).__name__}: {error}") from error
+
+    @staticmethod
+    def _died(state: QueueState) -> QueueState:
+        return state._replace(site=-1, known=None)
+
+    def _passes(self, state: QueueState, age: float, choices: Choices) -> QueueState:
+        world = World(state.cluster)
+        world.passes(age, writes="undo" in self.faults)
+        after = state._replace(cluster=world.value)
+        if state.known is None:
+            return after
+        life = _Life(self, after, choices, passed=age)
+        return life.state()
+
+    def _of_users(self, state: QueueState) -> Iterable[Action[QueueState]]:
+        for at, told in enumerate(state.told):
+            if not told.submitted:
+                submit = Submit(
+                    FIRST_ID, load(), USER, f"key-{at}", "", Request(1, 100.0), b"%d" % at
+                )
+                yield self._life(
+                    state,
+                    (f"a user submits job {at + 1}",),
+                    lambda life, at=at, event=submit: life.happens(event, ("submit", at)),  # type: ignore[misc]  # a loop's values
+                )
+                return  # one after the other
+            if told.cancel != "told":
+                yield self._life(
+                    state,
+                    (f"a user cancels job {at + 1}",),
+                    partial(_cancels, at=at),
+                    "" if told.cancel else "cancel",
+                )
+
+    def _of_cluster(self, state: QueueState) -> Iterable[Action[QueueState]]:
+        for label, happens, kind in cluster_steps(state.cluster, forgets="undo" in self.faults):
+            yield Action((label,), partial(self._changed, state, happens), kind)
+
+    def _changed(
+        self, state: QueueState, happens: Callable[[World], None], _: Choices
+    ) -> QueueState:
+        world = World(state.cluster, self.scripts_once)
+        happens(world)
+        return state._replace(cluster=world.value)
+
+    # --- what must be --------------------------------------------------------------------------
+
+    def _users_see(self, durable: int) -> tuple[Outcome | JobState | None, ...]:
+        seen = self._seen.get(durable)
+        if seen is None:
+            memory, _ = thaw(self.events.memories[durable], self.events.settings)
+            found: list[Outcome | JobState | None] = []
+            for at in range(self.bound.jobs):
+                number = memory.keys.get((USER, f"key-{at}"))
+                job = None if number is None else memory.jobs[number]
+                found.append(None if job is None else job.outcome or job.state)
+            seen = self._seen[durable] = tuple(found)
+        return seen
+
+    def wrong(self, state: QueueState) -> str:
+        """Returns what must not be of a state; empty if all is well."""
+        cluster = state.cluster
+        running = {program_of(one.key) for one in cluster.processes if not one.skips}
+        seen = self._users_see(state.durable)
+        for at, (program, told, outcome) in enumerate(
+            zip(cluster.programs, state.told, seen, strict=True)
+        ):
+            name = f"job {at + 1}"
+            excused = cluster.forgot + program.by_hand
+            if program.begun > (1 if self.bound.once else 1 + excused):
+                return f"the script of {name} has begun {program.begun} times"
+            if program.launched > 1 + excused:
+                return f"{name} was started {program.launched} times"
+            if told.submitted and outcome is None:
+                return f"{name} was acknowledged, and is lost"
+            if isinstance(outcome, Outcome):
+                problem = self._wrong_end(program, told, outcome, cluster, running=at in running)
+                if problem:
+                    return f"{name} {problem}"
+        return ""
+
+    @staticmethod
+    def _wrong_end(
+        program: Program, told: Told, outcome: Outcome, cluster: Cluster, *, running: bool
+    ) -> str:
+        said = f"has ended as {outcome.value}"
+        if outcome is Outcome.COMPLETED:
+            return "" if program.finished else f"{said}, and has not run to its end"
+        if told.cancel or program.by_hand:
+            return ""
+        if running:
+            return f"{said}, and its script runs"
+        if outcome is Outcome.UNKNOWN and cluster.forgot and program.launched:
+            return ""
+        return f"{said}, and nobody has wanted that"
+
+    def is_end(self, state: QueueState) -> bool:
+        """Returns whether all jobs have ended, and nothing waits for anything."""
+        cluster, known = state.cluster, state.known
+        if known is None or cluster.down or cluster.processes or cluster.arriving:
+            return False
+        if known.calls or known.paused or known.queue[1] or known.tracker[0] or not known.compared:
+            return False
+        if any(job.live for job in cluster.jobs):
+            return False
+        return all(
+            told.submitted and told.cancel != "wanted" and isinstance(outcome, Outcome)
+            for told, outcome in zip(state.told, self._users_see(state.durable), strict=True)
+        )
+
+
+def _cancels(life: _Life, at: int) -> None:
+    life.wants_end(at)
+    life.happens(Cancel(FIRST_ID, load(), f"a-{at + 1}", USER), ("cancel", at))

@@ -1,0 +1,475 @@
+"""What a daemon does above a batch system in trouble: the real queue of commands, tracker, poller and adapter.
+
+Each step is one of the things that the daemon does at a time, to its end: a poll with its orders, or a call of the
+queue. What the batch system does about it, whether the answer comes, and whether the process dies between two of its
+writes is chosen (`choices`). A poll may also come while a call is under way.
+"""
+
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
+
+from grms.lrms import base
+from grms.lrms.base import (
+    LrmsEvent,
+    LrmsJob,
+    LrmsPhase,
+    LrmsRecord,
+    LrmsRefusedError,
+    LrmsUnavailableError,
+)
+from grms.lrms.base import Program as Script
+from grms.lrms.batch.adapter import BatchLrms
+from grms.lrms.batch.launcher import Spool
+from grms.lrms.batch.poller import Seen
+from grms.lrms.batch.queue_snapshot import Ending, Evidence, JobRow, Question, QueueSnapshot
+from grms.lrms.disk import Disk
+from grms.lrms.exit_status import ScriptEnd
+from grms.lrms.job_notes import Marks
+from grms.simulation.exhaustive.batch_state import (
+    Knowledge,
+    of_queue,
+    of_tracker,
+    to_queue,
+    to_tracker,
+)
+from grms.simulation.exhaustive.choices import Choices, ViolationError
+from grms.simulation.exhaustive.cluster import (
+    GRACE_S,
+    LIMIT_S,
+    NOW,
+    OPERATOR,
+    RUNS,
+    SETTLE_S,
+    SUBMISSION,
+    Folder,
+    World,
+    moment,
+    with_marks,
+)
+from grms.site.model.commands import LrmsCancel, LrmsSubmit
+from grms.site.model.events import LrmsNews
+from grms.site.runtime.executor_queue import Call, LrmsQueue, LrmsStep
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+COMMANDS: Final = 2
+"""Concurrent calls, beside cancellations."""
+
+TICK_S: Final = 0.005
+"""By which the clock moves whenever it is read, seconds."""
+
+_NAME: Final = "hanse:a:"
+_EMPTY: Final = QueueSnapshot(NOW, NOW, 8, 8, 8, 0, ())
+_SCRIPT: Final = Script("#!/bin/sh\n")
+
+
+class DiedError(BaseException):
+    """The process of the daemon is no more; nothing that it does hears of it."""
+
+
+class Parts(NamedTuple):
+    """What drives the batch system; a test may leave something out.
+
+    Attributes:
+        queue: makes the queue of commands.
+        lrms: makes the adapter.
+        settle_s: age from which a submission is taken to be safe, seconds.
+        skips: whether the launcher skips a script that has begun before, where it must not run again.
+    """
+
+    queue: Callable[[int, float], LrmsQueue] = LrmsQueue
+    lrms: Callable[..., BatchLrms] = BatchLrms
+    settle_s: float = SETTLE_S
+    skips: bool = True
+
+
+class QueueStep:
+    """A daemon's half towards the batch system, while something happens to it.
+
+    `wanted` returns whether somebody has wanted a job's end, by its key; `hear` takes news. With `once` no script may
+    begin twice. `passed` seconds have passed since it was known what is `known`.
+    """
+
+    def __init__(  # noqa: PLR0917  # what a step is made of
+        self,
+        known: Knowledge,
+        world: World,
+        choices: Choices,
+        parts: Parts,
+        hear: Callable[[LrmsNews], None],
+        wanted: Callable[[str], bool],
+        *,
+        once: bool,
+        passed: float = 0.0,
+    ) -> None:
+        self.world = world
+        self.choices = choices
+        self.wanted = wanted
+        self._hear = hear
+        self._now = NOW
+        self.queue = to_queue(parts.queue(COMMANDS, float("inf")), known.queue)
+        folders = Folders(self)
+        self.lrms = parts.lrms(
+            TroubledSystem(self),
+            folders,
+            poll_s=1.0,
+            settle_s=parts.settle_s,
+            grace_s=GRACE_S,
+            repeats=not once,
+            clock=self.clock,
+        )
+        lrms = self.lrms
+        self._poller = lrms._poller  # noqa: SLF001  # what a poll needs beside the port
+        lrms._disk = lrms._orders._disk = self._poller.disk = InlineDisk(folders.probe)  # noqa: SLF001  # without threads
+        to_tracker(self._poller.tracker, known.tracker, passed)
+        self._poller._last = 0, Seen(_EMPTY, ())  # noqa: SLF001  # a poll of before
+        self._poller._away = known.away  # noqa: SLF001  # as pickle would
+        lrms.listen(self._told)
+        self._calls = list(known.calls)
+        self._paused = list(known.paused)
+        self._compared = known.compared
+        self._in_poll = False
+
+    def clock(self) -> float:
+        """Returns the time, seconds; it is later each time."""
+        self._now += TICK_S
+        return self._now
+
+    def knowledge(self) -> Knowledge:
+        """Returns what it knows now, after it has taken what is to be done next."""
+        if self._compared:
+            self._calls += self.queue.calls()
+        return Knowledge(
+            of_queue(self.queue),
+            tuple(self._calls),
+            tuple(self._paused),
+            of_tracker(self._poller.tracker, self._now),
+            self._poller._away,  # noqa: SLF001  # as pickle would
+            self._compared,
+        )
+
+    def may_die(self, before: str) -> None:
+        """Lets the process die here, if that is chosen."""
+        if self.choices.pick("", (f"the daemon dies before {before}", "crash")):
+            raise DiedError
+
+    # --- what it does --------------------------------------------------------------------------
+
+    def do(self, command: LrmsSubmit | LrmsCancel) -> None:
+        """Takes a command."""
+        self.queue.add(command)
+
+    def compare(self) -> None:
+        """Looks for the first time in this life."""
+        try:
+            snapshot = run(self.lrms.snapshot())
+        except LrmsUnavailableError:
+            return
+        self._compared = True
+        self._news(self.queue.seen_first(snapshot.jobs.items()))
+
+    def poll(self) -> None:
+        """Polls, and carries out what is due by that."""
+        run(self._poll())
+
+    async def _poll(self) -> None:
+        self._in_poll = True
+        try:
+            seen = await self._poller.new()
+            await self.lrms._after_poll(seen.orders)  # noqa: SLF001  # what follows a poll
+        except LrmsUnavailableError:
+            pass  # it was told, and the next poll repeats what was not done
+        finally:
+            self._in_poll = False
+
+    async def meanwhile(self) -> None:
+        """Lets a poll come while a call is under way, if that is chosen."""
+        if not self._in_poll and self.choices.pick("", ("a poll meanwhile", "meanwhile")):
+            await self._poll()
+
+    def call(self, call: Call) -> None:
+        """Makes a call of the queue."""
+        self._calls.remove(call)
+        command = call.command
+        try:
+            answer = run(self._answer(call))
+        except LrmsRefusedError as error:
+            if self.queue.asks_again(call, passing=error.passing):
+                _, news = self.queue.put_off(call, error.reason)
+                self._paused.append((call, True))
+            else:
+                news = self.queue.refused(call, error.reason)
+        except LrmsUnavailableError as error:
+            if isinstance(command, LrmsSubmit) and command.partner:
+                raise AssertionError("there are no partners here") from error
+            _, news = self.queue.unanswered(call, self._now)
+            self._paused.append((call, False))
+        else:
+            news = self.queue.answered(call, answer, self._now)
+        self._news(news)
+
+    async def _answer(self, call: Call) -> LrmsRecord | bool | None:
+        command = call.command
+        if call.step is LrmsStep.LOOK_UP:
+            return await self.lrms.look_up(call.key)
+        if isinstance(command, LrmsCancel):
+            return await self.lrms.cancel(call.key, only_waiting=command.only_waiting)
+        job = LrmsJob(call.key, 1, LIMIT_S, user=command.user, program=_SCRIPT)
+        await self.lrms.submit(job)
+        return None
+
+    def again(self, call: Call, *, put_off: bool) -> None:
+        """Ends the pause of a call that had no answer, or was refused for now."""
+        self._paused.remove((call, put_off))
+        if put_off:
+            self._news(self.queue.resume(call))
+        else:
+            self.queue.again(call)
+
+    def _told(self, events: Sequence[LrmsEvent]) -> None:
+        self._news(self.queue.told(events))
+
+    def _news(self, news: Sequence[LrmsNews]) -> None:
+        for one in news:
+            self._hear(plain(one))
+
+
+def plain(news: LrmsNews) -> LrmsNews:
+    """Returns news without moments, which decide nothing here."""
+    match news:
+        case base.Started():
+            return replace(news, start_time=0.0)
+        case base.Paused():
+            return replace(news, time=0.0)
+        case base.Ended():
+            ran = min(news.end.run_time, 1.0)
+            return replace(news, end=replace(news.end, end_time=0.0, run_time=ran))
+    return news
+
+
+def run(steps: Coroutine[Any, Any, R]) -> R:
+    """Runs what waits for nobody to its end."""
+    while True:
+        try:
+            steps.send(None)
+        except StopIteration as end:
+            result: R = end.value
+            return result
+
+
+# --- around the adapter --------------------------------------------------------------------------
+
+
+class InlineDisk(Disk):
+    """Works at once."""
+
+    async def do(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """See `Disk.do`."""
+        return work(*args, **kwargs)
+
+
+class Folders(Spool):
+    """The jobs' folders and notes, as values; the daemon may die before each is written."""
+
+    def __init__(self, step: QueueStep) -> None:
+        self._step = step
+        self._world = step.world
+
+    def probe(self) -> None:
+        """See `Spool.probe`."""
+
+    def account(self, key: str) -> str:
+        """See `Spool.account`."""
+        del key
+        return ""
+
+    def prepare(self, key: str, program: Script, **more: Any) -> Any:
+        """See `Spool.prepare`."""
+        del program
+        self._step.may_die("it prepares the job's folder")
+        old = self._world.folder(key)
+        marks = Marks(bool(more["run"]), limit_s=float(more["limit_s"]))
+        self._world.keep(Folder(key, old.made + 1, marks))
+        return key
+
+    def marks(self, key: str) -> Marks | None:
+        """See `Spool.marks`."""
+        return self._world.folder(key).marks
+
+    def wanted(self, key: str) -> None:
+        """See `Spool.wanted`."""
+        self._step.may_die("it notes that the job is wanted")
+        self._world.keep(with_marks(self._world.folder(key), run=True))
+
+    def released(self, key: str, number: str) -> None:
+        """See `Spool.released`."""
+        self._step.may_die("it notes the release")
+        folder = self._world.folder(key)
+        self._world.keep(with_marks(folder, run=True, released=True, number=number))
+
+    def runs(self, key: str) -> list[str]:
+        """See `Spool.runs`."""
+        return ["0"] * (self._world.folder(key).begun >= 0)
+
+    def evidence(self, key: str) -> Evidence:
+        """See `Spool.evidence`."""
+        folder = self._world.folder(key)
+        begun, marks = folder.begun >= 0, folder.marks
+        return Evidence(
+            script=ScriptEnd(0, 1.0) if folder.ended else None,
+            begun=None if not begun and marks is None else begun,
+            begun_at=moment(folder.begun) if begun else None,
+            released=marks is not None and marks.released,
+            limit_s=0.0 if marks is None else marks.limit_s,
+        )
+
+    def drop(self, key: str) -> None:
+        """See `Spool.drop`."""
+        self._step.may_die("it deletes the job's folder")
+        self._world.keep(Folder(key, 0))
+
+
+class TroubledSystem:
+    """The batch system as the adapter has it (`BatchSystem`)."""
+
+    forgets = True
+
+    def __init__(self, step: QueueStep) -> None:
+        self._step = step
+        self._world = step.world
+        self._pick = step.choices.pick
+
+    def encode(self, key: str) -> str:
+        """See `BatchSystem.encode`."""
+        return _NAME + key
+
+    def decode(self, name: str) -> str | None:
+        """See `BatchSystem.decode`."""
+        return name.removeprefix(_NAME)
+
+    async def open(self) -> None:
+        """See `BatchSystem.open`."""
+
+    def _answers(self, what: str) -> None:
+        # Whether it can be asked something that changes nothing.
+        if self._world.value.down:
+            raise LrmsUnavailableError("the controller is down")
+        if self._pick("", (f"no answer to {what}", "answer")):
+            raise LrmsUnavailableError("timed out")
+
+    def _tells(self, what: str, carry_out: Callable[[], R]) -> R:
+        # Has something carried out.
+        self._step.may_die(what)
+        if self._world.value.down:
+            raise LrmsUnavailableError("the controller is down")
+        word = self._pick(
+            "", (f"{what} gets lost", "answer"), (f"the answer to {what} gets lost", "answer")
+        )
+        if word == f"{what} gets lost":
+            raise LrmsUnavailableError("timed out")
+        result = carry_out()
+        if word:
+            raise LrmsUnavailableError("timed out")
+        self._step.may_die(f"the answer to {what}")
+        return result
+
+    async def look(self) -> QueueSnapshot:
+        """See `BatchSystem.look`."""
+        began_at = self._step.clock()
+        self._answers("a poll")
+        jobs = self._world.value.jobs
+        ways = [("an empty table", "partial")] if jobs else []
+        if len(jobs) > 1:
+            ways += [(f"a table without {job.number}", "partial") for job in jobs]
+        word = self._pick("", *ways)
+        if word == "an empty table":
+            jobs = ()
+        elif word:
+            jobs = tuple(job for job in jobs if not word.endswith(f" {job.number}"))
+        rows = tuple(job.row(self.encode(job.key)) for job in jobs)
+        return QueueSnapshot(began_at, self._step.clock(), 8, 8, 8, 0, rows)
+
+    async def submit(self, name: str, job: LrmsJob, folder: Any) -> str:
+        """See `BatchSystem.submit`."""
+        del name, folder
+        self._step.may_die("it submits")
+        if self._pick("", ("it is refused for now", "refuse")):
+            raise LrmsRefusedError("the partition is drained", passing=True)
+        if self._world.value.down:
+            raise LrmsUnavailableError("the controller is down")
+        if self._pick("", ("the submission comes later", "late")):
+            arriving = tuple(sorted([*self._world.value.arriving, job.key]))
+            self._world.value = self._world.value._replace(arriving=arriving)
+            await self._step.meanwhile()
+            raise LrmsUnavailableError("timed out")
+        number = self._tells("a submission", lambda: self._world.submit(job.key))
+        await self._step.meanwhile()
+        return str(number)
+
+    async def release(self, row: JobRow) -> None:
+        """See `BatchSystem.release`."""
+        if not self._tells("a release", lambda: self._release(row)):
+            raise LrmsRefusedError("Invalid job id specified")
+
+    def _release(self, row: JobRow) -> bool:
+        job = self._world.job(int(row.number))
+        if job is not None and job.holder == OPERATOR:
+            raise ViolationError(f"an operator holds job {job.key}, and it is released")
+        return self._world.release(int(row.number))
+
+    async def hold(self, row: JobRow) -> None:
+        """See `BatchSystem.hold`."""
+        if not self._tells("a hold", lambda: self._world.hold(int(row.number))):
+            raise LrmsRefusedError("Job is no longer pending execution")
+
+    async def cancel(self, row: JobRow) -> bool:
+        """See `BatchSystem.cancel`."""
+        done = self._tells("a cancellation", lambda: self._cancel(row))
+        return done is not None
+
+    def _cancel(self, row: JobRow) -> bool | None:
+        key, number = self.decode(row.name) or "", int(row.number)
+        job = self._world.job(number)
+        only = row.phase is LrmsPhase.HELD
+        runs = job is not None and job.key == key and job.phase == RUNS and not only
+        if runs and not self.wanted(key):
+            raise ViolationError(f"job {key} runs, and is ended, and nobody has wanted that")
+        return self._world.cancel(number, key, only_waiting=only)
+
+    def wanted(self, key: str) -> bool:
+        """Returns whether somebody has wanted a job's end."""
+        return self._step.wanted(key)
+
+    async def cancel_all(self, rows: Sequence[JobRow]) -> None:
+        """See `BatchSystem.cancel_all`."""
+        for row in rows:
+            await self.cancel(row)
+
+    async def held_since_submission(self, row: JobRow, *, released: bool) -> bool:
+        """See `BatchSystem.held_since_submission`."""
+        del released
+        self._answers("whose hold it is")
+        job = self._world.job(int(row.number))
+        return job is not None and job.holder == SUBMISSION
+
+    async def ending(self, question: Question) -> Ending | None:
+        """See `BatchSystem.ending`: there are no records."""
+        if question.row is None:
+            return None
+        job = self._world.job(int(question.number))
+        name = None if job is None else self.encode(job.key)
+        return job.ending() if job is not None and name == question.name else None
+
+    async def knows(self, question: Question) -> Ending | bool | None:
+        """See `BatchSystem.knows`."""
+        if not question.number:
+            return None
+        self._answers("whether it has the job")
+        if self._pick("", ("it does not say whether it has the job", "partial")):
+            return None
+        job = self._world.job(int(question.number))
+        if job is None or self.encode(job.key) != question.name:
+            return False
+        return job.ending() or True

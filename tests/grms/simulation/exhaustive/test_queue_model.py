@@ -1,0 +1,195 @@
+"""All that can happen above a batch system in trouble, within small bounds; and each careless rule is found."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import structlog
+
+from grms.lrms.base import LrmsEvent, LrmsJob
+from grms.lrms.batch import adapter
+from grms.lrms.batch.adapter import BatchLrms
+from grms.lrms.batch.job_tracker import Act, Findings, JobTracker, Order
+from grms.lrms.batch.launcher import check_program
+from grms.lrms.batch.queue_snapshot import Evidence, JobRow, Question
+from grms.lrms.batch.reconciler import Reconciler
+from grms.lrms.batch.tracked_job import TrackedJob, Want
+from grms.simulation.exhaustive.choices import explore_model, replay_model
+from grms.simulation.exhaustive.queue_bounds import SMALL_QUEUES
+from grms.simulation.exhaustive.queue_model import QueueBound, QueueModel, queue_bound
+from grms.simulation.exhaustive.queue_steps import Parts
+from grms.site.runtime.executor_queue import Call, LrmsQueue
+
+BY_NAME = {one.name: one for one in SMALL_QUEUES}
+
+
+@pytest.fixture(autouse=True)
+def _silent() -> Iterator[None]:
+    # The adapter writes to the log what the batch system has not kept.
+    structlog.configure(processors=[_dropped])
+    yield
+    structlog.reset_defaults()
+
+
+def _dropped(*_: object) -> dict[str, object]:
+    raise structlog.DropEvent
+
+
+@pytest.mark.parametrize("name", list(BY_NAME))
+def test_nothing_that_must_not_be_is_found(name: str) -> None:
+    """Every state within the bound is as it has to be, and leads to the end."""
+    found = explore_model(QueueModel(BY_NAME[name]))
+    assert not found.violation, "\n".join([found.violation, *found.story])
+    assert found.complete
+    assert found.stuck == 0
+    assert found.ends > 0
+
+
+def with_(part: type[JobTracker | Reconciler]) -> Callable[..., BatchLrms]:
+    """Returns what makes an adapter with such a tracker, or reconciler."""
+    name = "JobTracker" if issubclass(part, JobTracker) else "Reconciler"
+
+    def lrms(*args: Any, **more: Any) -> BatchLrms:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(adapter, name, part)
+            return BatchLrms(*args, **more)
+
+    return lrms
+
+
+class LiftsAnyHold(Reconciler):
+    """Releases what anybody holds."""
+
+    async def _ours_to_lift(self, order: Order) -> bool:
+        job = self._tracker.job(order.key)
+        return job is not None
+
+
+class PreparesLast(BatchLrms):
+    """Writes what it knows of a job when the batch system has it."""
+
+    async def submit(self, job: LrmsJob, *, held: bool = False) -> None:
+        """See `BatchLrms.submit`."""
+        del held
+        if await self._had_before(job.key):
+            return
+        self._tracker.intended(job.key, Want.RUN)
+        number = await self._system.submit(job.key, job, None)  # type: ignore[arg-type]  # no folder yet
+        await self._prepared(job, check_program(job.program), run=True)
+        self._tracker.acknowledged(job.key, number, self._clock())
+
+
+class TakesSilenceForNo(JobTracker):
+    """Takes a job for unknown that the batch system does not say anything of."""
+
+    def conclude(self, question: Question, evidence: Evidence, at: float) -> list[LrmsEvent]:
+        """See `JobTracker.conclude`."""
+        if question.row is None and evidence.known is None:
+            evidence = replace(evidence, known=False)
+        return super().conclude(question, evidence, at)
+
+
+class NeedsNoEvidence(JobTracker):
+    """Takes a job for lost that is in no table, and of which there is no end."""
+
+    def conclude(self, question: Question, evidence: Evidence, at: float) -> list[LrmsEvent]:
+        """See `JobTracker.conclude`."""
+        if question.row is None:
+            evidence = replace(evidence, known=False, released=False, begun=False)
+            job = self._jobs[question.key]
+            job.released_at, job.maybe_released, job.left_hold, job.start_time = (
+                *(None, False, False),
+                None,
+            )
+        return super().conclude(question, evidence, at)
+
+
+class WaitsForNoLimit(JobTracker):
+    """Takes what a controller has forgotten for over at once."""
+
+    def _is_over(self, job: TrackedJob, evidence: Evidence, at: float) -> bool:
+        del job, evidence, at
+        return True
+
+
+class BelievesTheSecondRun(JobTracker):
+    """Takes the end of a run that skipped the script for the job's."""
+
+    def conclude(self, question: Question, evidence: Evidence, at: float) -> list[LrmsEvent]:
+        """See `JobTracker.conclude`."""
+        if question.row is not None:
+            evidence = replace(evidence, begun=False)
+        return super().conclude(question, evidence, at)
+
+
+class BelievesTheLimit(JobTracker):
+    """Takes a job for ended at its limit whose script says otherwise."""
+
+    def conclude(self, question: Question, evidence: Evidence, at: float) -> list[LrmsEvent]:
+        """See `JobTracker.conclude`."""
+        if question.row is not None:
+            evidence = replace(evidence, script=None)
+        return super().conclude(question, evidence, at)
+
+
+class ReleasesCopies(JobTracker):
+    """Lets a second copy of a job run, without a look at the first."""
+
+    def _copy(self, key: str, copy: JobRow, findings: Findings) -> None:
+        findings.orders.append(Order(Act.RELEASE, key, copy))
+
+
+class RepeatsNothing(LrmsQueue):
+    """Makes no call a second time."""
+
+    def again(self, call: Call) -> None:
+        """See `LrmsQueue.again`."""
+        self._leave(call.key)
+
+
+class TakesAnyRow(JobTracker):
+    """Takes what became of a copy for what became of the job, where a table does not show that."""
+
+    def _is_hidden(self, key: str, rows: list[JobRow]) -> bool:
+        del key, rows
+        return False
+
+
+ANY_ROW = queue_bound("any row", late=1, partial=1)
+FORGETS = queue_bound("forgets", undo=1)
+LATE = queue_bound("late", late=1)
+HIDDEN = queue_bound("hidden", partial=3)
+
+CARELESS = [
+    ("no settling", Parts(settle_s=0.0), FORGETS, "ended as unknown", 11),
+    ("no fence", Parts(skips=False), FORGETS, "has begun 2 times", 11),
+    ("LiftsAnyHold", Parts(lrms=with_(LiftsAnyHold)), queue_bound("held", hold=1), "holds job", 8),
+    ("PreparesLast", Parts(lrms=PreparesLast), LATE, "ended as failed", 9),
+    ("TakesSilenceForNo", Parts(lrms=with_(TakesSilenceForNo)), HIDDEN, "lead to no end", 6),
+    ("NeedsNoEvidence", Parts(lrms=with_(NeedsNoEvidence)), HIDDEN, "its script runs", 10),
+    ("WaitsForNoLimit", Parts(lrms=with_(WaitsForNoLimit)), FORGETS, "its script runs", 13),
+    ("SecondRun", Parts(lrms=with_(BelievesTheSecondRun)), FORGETS, "its script runs", 13),
+    ("BelievesTheLimit", Parts(lrms=with_(BelievesTheLimit)), FORGETS, "ended as timeout", 14),
+    ("ReleasesCopies", Parts(lrms=with_(ReleasesCopies)), LATE, "was started 2 times", 12),
+    ("AnyRow", Parts(lrms=with_(TakesAnyRow)), ANY_ROW, "ended as cancelled", 10),
+    ("RepeatsNothing", Parts(queue=RepeatsNothing), LATE, "lead to no end", 4),
+]
+"""What drives the batch system, within which bound it is found, as what, after how many steps."""
+
+
+@pytest.mark.parametrize(
+    ("parts", "within", "text", "steps"),
+    [each[1:] for each in CARELESS],
+    ids=[each[0] for each in CARELESS],
+)
+def test_a_careless_rule_is_found_with_a_shortest_story(
+    parts: Parts, within: QueueBound, text: str, steps: int
+) -> None:
+    """The story is told step by step, and taking its steps again leads to the same."""
+    within = replace(within, parts=parts)
+    found = explore_model(QueueModel(within))
+    assert text in found.violation
+    assert len(found.story) == steps
+    if "lead to no end" not in text:
+        assert text in replay_model(QueueModel(within), found.labels)

@@ -1,16 +1,14 @@
-"""What the commands ask a site: by one plain call each, and by gRPC's library where that does not do."""
+"""What the commands ask a site."""
 
 import os
 import re
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
-
-from google.protobuf.message import DecodeError, Message
+from typing import Final
 
 from grms.client.errors import SiteError
-from grms.client.unary import ask
+from grms.client.unary_calls import UnaryCalls
 from grms.v1 import job_pb2
 from hanse_slurm.options import UsageError
 
@@ -19,15 +17,10 @@ TIMEOUT_VARIABLE: Final = "HANSE_TIMEOUT"
 TIMEOUT_S: Final = 30.0
 """Of a call with its retries, seconds, unless `HANSE_TIMEOUT` says otherwise."""
 
-QUICK_S: Final = 5.0
-"""So long an answer is waited for without gRPC's library, seconds."""
-
 JOBS_MAX: Final = 1000
 """Jobs in one call; a site takes no more."""
 
 _JOB: Final = re.compile(r"(?:\S+-)?\d{1,18}(?:_(?:\d{1,9}|\[[\d,:-]+\]))?", re.ASCII)
-
-T = TypeVar("T", bound=Message)
 
 
 def socket() -> Path:
@@ -82,8 +75,7 @@ class Site:
     """A site's users' service, as far as the commands need it; all methods raise `SiteError`."""
 
     def __init__(self) -> None:
-        self._socket = socket()
-        self._timeout_s = timeout_s()
+        self._calls = UnaryCalls(socket(), timeout_s())
 
     def named(self, words: Sequence[str]) -> list[job_pb2.Job | None]:
         """Returns jobs by their names, in order, `None` for what is not there; those of an array in its place.
@@ -111,7 +103,7 @@ class Site:
         for at in range(0, len(words), JOBS_MAX):
             wanted = [job_pb2.GetRequest(job_id=word) for word in words[at : at + JOBS_MAX]]
             request = job_pb2.GetManyRequest(jobs=wanted, without_program=True)
-            for each in self._call("GetMany", request, job_pb2.GetManyResponse).answers:
+            for each in self._calls.ask(self._calls.jobs.GetMany, request).answers:
                 if each.HasField("job"):
                     yield each.job
                 elif each.refusal.code == "NOT_FOUND":
@@ -136,7 +128,7 @@ class Site:
             without_program=True,
         )
         while True:
-            page = self._call("List", request, job_pb2.ListResponse)
+            page = self._calls.ask(self._calls.jobs.List, request)
             yield from page.jobs
             if not page.next_page_token:
                 return
@@ -147,34 +139,8 @@ class Site:
         found: list[job_pb2.JobAnswer] = []
         for at in range(0, len(words), JOBS_MAX):
             request = job_pb2.CancelManyRequest(job_ids=words[at : at + JOBS_MAX])
-            found += self._call("CancelMany", request, job_pb2.CancelManyResponse).answers
+            found += self._calls.ask(self._calls.jobs.CancelMany, request).answers
         return found
-
-    def _call(self, method: str, request: Message, answer: type[T]) -> T:
-        quick_s = min(QUICK_S, self._timeout_s)
-        said = ask(
-            self._socket, f"/grms.v1.JobService/{method}", request.SerializeToString(), quick_s
-        )
-        if said is not None:
-            try:
-                return answer.FromString(said)
-            except DecodeError as error:
-                reason = f"what answers on {self._socket} is no site"
-                raise SiteError("INTERNAL", reason) from error
-        import asyncio  # noqa: PLC0415  # slow, and seldom needed
-
-        found: T = asyncio.run(self._by_grpc(method, request))
-        return found
-
-    async def _by_grpc(self, method: str, request: Message) -> Any:
-        from grms.client.calls import Calls  # noqa: PLC0415  # same
-
-        calls = Calls(self._socket, self._timeout_s)
-        calls.open()
-        try:
-            return await calls.call(getattr(calls.jobs, method), request)
-        finally:
-            await calls.close()
 
 
 def _array(word: str) -> str:

@@ -326,6 +326,8 @@ def found(program: str) -> str:
     Raises:
         SlurmJobError: there is none.
     """
+    if "/" in program and os.access(program, os.X_OK):
+        return program
     import shutil  # noqa: PLC0415  # see the module's docstring
 
     path = shutil.which(program)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from google.protobuf.message import DecodeError, Message
-from google.protobuf.message_factory import GetMessageClass
 
 from grms.client.attempts import Attempts
 from grms.client.errors import SiteError
@@ -39,6 +38,9 @@ class Stub:
         self._service = service
 
     def __getattr__(self, name: str) -> Method:
+        # Only after the messages, which say how protobuf is loaded.
+        from google.protobuf.message_factory import GetMessageClass  # noqa: PLC0415  # see above
+
         method = self._service.methods_by_name[name]
         path = f"/{self._service.full_name}/{name}"
         return Method(self._name, name, path, GetMessageClass(method.output_type))

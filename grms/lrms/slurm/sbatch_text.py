@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from grms.lrms.slurm.sbatch_words import has_value
+from grms.lrms.slurm.slurm_limits import read_limit
 from grms.lrms.slurm.slurm_request import ASKED, UnsaidError, read_options
-from grms.util.job_arrays import ArraySpec
 from lrms_sim.workload.requests import Request, RequestError
 
 CARRIED: Final = ASKED | {"array", "job-name", "export", "chdir", "wrap"}
@@ -208,8 +208,6 @@ class DryRun:
     @property
     def limit_s(self) -> float | None:
         """Wall-time limit in seconds; `None` if there is none."""
-        from grms.lrms.slurm.slurm_machine import read_limit  # noqa: PLC0415  # as above
-
         return read_limit(self.options["time"]) if "time" in self.options else None
 
 
@@ -257,10 +255,13 @@ def kept_at_home(trial: DryRun, without: frozenset[str] = frozenset()) -> dict[s
         found[error.option] = error.reason
     except RequestError as error:
         found["nodes"] = str(error)
-    try:
-        ArraySpec.parse(trial.options.get("array", "0"))
-    except ValueError as error:
-        found["array"] = str(error)
+    if "array" in trial.options:
+        from grms.util.job_arrays import ArraySpec  # noqa: PLC0415  # of few jobs
+
+        try:
+            ArraySpec.parse(trial.options["array"])
+        except ValueError as error:
+            found["array"] = str(error)
     if trial.options.get("time") in {"UNLIMITED", "infinite"}:
         found["time"] = "a partner has to be told a limit"
     if any(character in trial.options.get("export", "") for character in "\"'\\"):
@@ -401,8 +402,6 @@ def read_default_limit(text: str) -> float | None:
     Raises:
         ValueError: it is unreadable.
     """
-    from grms.lrms.slurm.slurm_machine import read_limit  # noqa: PLC0415  # as above
-
     first = (text.splitlines() or [""])[0]
     default, _, longest = first.partition("|")
     return read_limit(longest if default in {"n/a", "N/A"} else default)

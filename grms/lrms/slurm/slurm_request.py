@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
+from grms.lrms.slurm.slurm_limits import read_limit
 from lrms_sim.workload.requests import Gpus, GpuScope, Memory, MemoryScope, Request, RequestError
 
 SIGNAL_BEFORE_S: Final = 60.0
@@ -220,8 +221,6 @@ def _of(option: str) -> Iterator[None]:
 
 
 def _wall_time(text: str) -> float | None:
-    from grms.lrms.slurm.slurm_machine import read_limit  # noqa: PLC0415  # as in sbatch_text
-
     with _of("time"):
         return read_limit(text) if text else None
 

@@ -17,7 +17,7 @@ from grms.lrms.slurm.sbatch_words import SbatchWords, UnknownOptionError, has_op
 from grms.lrms.told_number import TOLD_ID
 from hanse_slurm.options import LEFT, UsageError, leave, run
 from hanse_slurm.programs import real
-from hanse_slurm.site import own_name, socket, timeout_s
+from hanse_slurm.variables import own_name, socket, timeout_s
 from lrms_sim.util.messages import printable
 
 if TYPE_CHECKING:

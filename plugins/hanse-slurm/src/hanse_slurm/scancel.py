@@ -5,7 +5,8 @@ from typing import Final
 
 from hanse_slurm.options import UsageError, parse, run, tell, unknown
 from hanse_slurm.rows import OPEN, Row
-from hanse_slurm.site import Site, job_words, socket
+from hanse_slurm.site import Site
+from hanse_slurm.variables import job_words, socket
 from hanse_slurm.wanted import Wanted
 
 _LETTERS: Final = "A:bfM:n:p:q:Qs:t:u:v"

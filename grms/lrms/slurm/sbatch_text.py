@@ -12,7 +12,7 @@ docs/operating.md says what the site sets itself.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from grms.lrms.slurm.sbatch_words import has_value
 from grms.lrms.slurm.slurm_limits import read_limit
@@ -91,7 +91,7 @@ SINGLETON: Final = "singleton"
 _NO_HINDRANCE: Final = {"dependency": SINGLETON, "input": "/dev/null"}
 """Values with which a job travels, though not with others; so Slurm prints `--input=none`, and every job has it."""
 
-_SLURM_JOB: Final = re.compile(r"\d+(_(\d+|\*))?")
+_SLURM_JOB: Final = r"\d+(_(\d+|\*))?"
 
 _OPTION = r"sbatch: ([a-z][a-z0-9-]*) *: (.*)"
 _ESTIMATE = (
@@ -150,7 +150,7 @@ def _of_sites(text: str, *, numbers: bool) -> bool:
         jobs += (
             [kind, *names] if re.search(r"\d", kind) else names
         )  # a job may stand without a kind
-    own = [word for word in jobs if numbers or not _SLURM_JOB.fullmatch(word.partition("+")[0])]
+    own = [word for word in jobs if numbers or not re.fullmatch(_SLURM_JOB, word.partition("+")[0])]
     if not own:
         return False
     if len(own) < len(jobs):
@@ -277,8 +277,7 @@ def not_told(trial: DryRun, without: frozenset[str] = frozenset()) -> list[str]:
 # --- a job that its own site runs ----------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class AtHome:
+class AtHome(NamedTuple):
     """Options of a job at home: those that redirect its output (`streams`), and the others."""
 
     others: tuple[str, ...]
@@ -307,14 +306,14 @@ def _given(name: str, value: str) -> str:
     return {"a": "append", "t": "truncate"}.get(value, value) if name == "open-mode" else value
 
 
-_NAME_IN_PATTERN = re.compile(r"%(%|\d*x)")
-_NUMBER_IN_PATTERN = re.compile(r"%(?:(%)|(\d{0,2})[jJA])")
-_ARRAY_IN_PATTERN = re.compile(r"%(?:(%)|(\d{0,2})([Aa]))")
+_NAME_IN_PATTERN: Final = r"%(%|\d*x)"
+_NUMBER_IN_PATTERN: Final = r"%(?:(%)|(\d{0,2})[jJA])"
+_ARRAY_IN_PATTERN: Final = r"%(?:(%)|(\d{0,2})([Aa]))"
 
 
 def _with_name(pattern: str, name: str) -> str:
     plain = name.replace("%", "%%").replace("/", "_")
-    return _NAME_IN_PATTERN.sub(lambda found: found[0] if found[1] == "%" else plain, pattern)
+    return re.sub(_NAME_IN_PATTERN, lambda found: found[0] if found[1] == "%" else plain, pattern)
 
 
 def with_element(pattern: str, array: tuple[str, str]) -> str:
@@ -326,7 +325,7 @@ def with_element(pattern: str, array: tuple[str, str]) -> str:
             return found[0]
         return (number if found[3] == "A" else index).zfill(min(int(found[2] or 0), 10))
 
-    return _ARRAY_IN_PATTERN.sub(put, pattern)
+    return re.sub(_ARRAY_IN_PATTERN, put, pattern)
 
 
 def with_number(pattern: str, number: str) -> str:
@@ -335,7 +334,7 @@ def with_number(pattern: str, number: str) -> str:
     def put(found: re.Match[str]) -> str:
         return found[0] if found[1] else number.zfill(min(int(found[2] or 0), 10))
 
-    return _NUMBER_IN_PATTERN.sub(put, pattern)
+    return re.sub(_NUMBER_IN_PATTERN, put, pattern)
 
 
 def options_at_home(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from grms.cli.slurm_jobs import SlurmJob
 
 _OWN: Final = {"--wait": False, "-W": False, "--parsable": False}
-_NUMBER: Final = re.compile(r"\d+")
+_NUMBER: Final = r"\d+"
 _SHORT_DEPENDENCY: Final = "-d"
 
 
@@ -101,7 +101,7 @@ def _with_own_names(options: Sequence[str]) -> tuple[str, ...]:
     found, after = [], False
     for word in options:
         is_dependency = after or word.startswith(("--dependency=", _SHORT_DEPENDENCY))
-        found.append(_NUMBER.sub(_own, word) if is_dependency else word)
+        found.append(re.sub(_NUMBER, _own, word) if is_dependency else word)
         after = word in {"--dependency", _SHORT_DEPENDENCY}
     return tuple(found)
 

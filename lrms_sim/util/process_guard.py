@@ -32,6 +32,9 @@ EXIT_INTERRUPTED = 130
 COLLECTED_AFTER = 10_000
 """So many objects are made before Python looks for garbage among them."""
 
+LATER = ("calendar", "ipaddress", "uuid")
+"""What click, protobuf and `urllib` import in any case, for moments, hosts and names that few commands meet."""
+
 AGAIN_S = 0.005
 """Seconds after which a signal that came during an import comes again."""
 
@@ -86,6 +89,9 @@ def run(module: str) -> None:
     ]
     _listen(heard, _leave)
     _open_what_is_closed()
+    from lrms_sim.util.later_modules import load_later  # noqa: PLC0415  # see the module's docstring
+
+    load_later(*LATER)
     try:
         __import__(module)
     except ModuleNotFoundError as error:

@@ -1,11 +1,13 @@
 """What plans amount to, in words that page and terminal share."""
 
 import math
+from typing import TYPE_CHECKING
 
-from broker.model.measures import measure
-from broker.model.plan import Plan
-from broker.model.problem import Problem
 from lrms_sim.util.messages import NOTHING, count, duration
+
+if TYPE_CHECKING:
+    from broker.model.plan import Plan
+    from broker.model.problem import Problem
 
 
 def fitness(value: float | None) -> str:
@@ -30,8 +32,10 @@ def count_of(number: int, what: str) -> str:
     return f"{count(number)} {what}" if number == 1 else f"{count(number)} {what}s"
 
 
-def headline(problem: Problem, plan: Plan) -> str:
+def headline(problem: "Problem", plan: "Plan") -> str:
     """Returns what a plan achieves, in a sentence."""
+    from broker.model.measures import measure  # noqa: PLC0415  # with numpy, which `gorba status` does without
+
     found = measure(problem, plan)
     tasks = sum(len(workflow.tasks) for workflow in problem.workflows)
     workflows = len(problem.workflows)

@@ -138,6 +138,37 @@ class Connection:
         return None
 
 
+class Connections:
+    """Connections to a socket for calls from any thread: each is used again when its call is over."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._idle: list[Connection] = []
+
+    def close(self) -> None:
+        """Hangs up."""
+        while self._idle:
+            self._idle.pop().close()
+
+    def ask(self, method: str, request: bytes, timeout_s: float) -> bytes | None:
+        """Returns what `ask` does; a call to a site that has hung up since the last one is made again."""
+        while True:
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                connection = Connection(self._path)
+            is_used, said = connection.is_used, None
+            try:
+                said = connection.ask(method, request, timeout_s)
+            finally:
+                if said is None or connection.is_worn:
+                    connection.close()
+                else:
+                    self._idle.append(connection)
+            if said is not None or not is_used:
+                return said
+
+
 def _message(found: bytes, said: dict[bytes, bytes]) -> bytes | None:
     status = said.get(b"grpc-status", b"")
     if status in _REFUSALS:

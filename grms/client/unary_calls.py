@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError, Message
 
 from grms.client.attempts import Attempts
 from grms.client.errors import SiteError
-from grms.client.unary import Connection
+from grms.client.unary import Connections
 from grms.v1 import job_pb2, operator_pb2
 
 if TYPE_CHECKING:
@@ -68,12 +68,11 @@ class UnaryCalls(Attempts):
         operators = operator_pb2.DESCRIPTOR.services_by_name["OperatorService"]
         self.operator: Any = Stub("operator", operators)
         self._by_library = by_library or self._with_own_loop
-        self._idle: list[Connection] = []
+        self._connections = Connections(socket)
 
     def close(self) -> None:
         """Hangs up."""
-        while self._idle:
-            self._idle.pop().close()
+        self._connections.close()
 
     async def pause(self, pause_s: float) -> None:
         """Waits before another attempt; there is no event loop that would have something else to do."""
@@ -90,33 +89,14 @@ class UnaryCalls(Attempts):
             SiteError: it was refused, or what listens there is no site.
             SiteUnavailable: the site cannot be reached in time.
         """
-        said = self._said(method.path, request.SerializeToString())
+        quick_s = min(QUICK_S, self.timeout_s)
+        said = self._connections.ask(method.path, request.SerializeToString(), quick_s)
         if said is None:
             return self._by_library(method, request)
         try:
             return method.answer.FromString(said)
         except DecodeError as error:
             raise SiteError("INTERNAL", f"what answers on {self.socket} is no site") from error
-
-    def _said(self, path: str, request: bytes) -> bytes | None:
-        while True:
-            connection = self._connection()
-            is_used, said = connection.is_used, None
-            try:
-                said = connection.ask(path, request, min(QUICK_S, self.timeout_s))
-            finally:
-                if said is None or connection.is_worn:
-                    connection.close()
-                else:
-                    self._idle.append(connection)
-            if said is not None or not is_used:
-                return said
-
-    def _connection(self) -> Connection:
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return Connection(self.socket)
 
     def _with_own_loop(self, method: Method, request: Message) -> Any:
         import asyncio  # noqa: PLC0415  # slow, and seldom needed

@@ -328,7 +328,7 @@ def test_a_site_that_has_hung_up_is_asked_anew(tmp_path: Path) -> None:
             ask_once = partial(calls.ask, calls.jobs.Get, job_pb2.GetRequest(job_id="a-1"))
             assert (await asyncio.to_thread(ask_once)).job_id == "a-1"
             assert len(seen) == 1
-            calls._idle[0]._socket.shutdown(socket.SHUT_RDWR)  # type: ignore[union-attr]  # it is connected
+            calls._connections._idle[0]._socket.shutdown(socket.SHUT_RDWR)  # type: ignore[union-attr]  # it is connected
             assert (await asyncio.to_thread(ask_once)).job_id == "a-1"
             assert len(seen) == 2
             calls.close()

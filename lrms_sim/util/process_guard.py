@@ -32,8 +32,8 @@ EXIT_INTERRUPTED = 130
 COLLECTED_AFTER = 10_000
 """So many objects are made before Python looks for garbage among them."""
 
-LATER = ("calendar", "ipaddress")
-"""What protobuf and `urllib` import in any case, for moments and hosts that few commands meet."""
+LATER = ("calendar", "ipaddress", "tokenize")
+"""What `inspect`, protobuf and `urllib` import in any case, for sources, moments and hosts that few commands meet."""
 
 AGAIN_S = 0.005
 """Seconds after which a signal that came during an import comes again."""

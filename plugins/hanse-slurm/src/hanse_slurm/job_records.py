@@ -25,7 +25,8 @@ def show_jobs(given: Sequence[tuple[str, str]], number: str) -> int:
     for option, value in given:
         wanted.take("clusters" if option == "-M" else option.lstrip("-"), value)
         is_one_line = is_one_line or option in {"-o", "--oneliner"}
-    rows = list(wanted.rows(Site()))
+    with Site() as site:
+        rows = list(wanted.rows(site))
     if not rows:
         if wanted.jobs:
             print_error()

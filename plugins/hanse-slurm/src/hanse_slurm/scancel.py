@@ -54,9 +54,11 @@ def scancel(words: Sequence[str]) -> int:
     filters = any(option.lstrip("-") not in _NO_FILTERS for option, _ in given)
     if not wanted.jobs and not filters:
         raise UsageError("No job identification provided")
-    site = Site()
-    names = [_name(row) for row in wanted.rows(site, only_open=True)] if filters else wanted.jobs
-    return _ask(site, names, loud=is_loud, quiet=is_quiet)
+    with Site() as site:
+        names = wanted.jobs
+        if filters:
+            names = [_name(row) for row in wanted.rows(site, only_open=True)]
+        return _ask(site, names, loud=is_loud, quiet=is_quiet)
 
 
 _NO_FILTERS: Final = frozenset(

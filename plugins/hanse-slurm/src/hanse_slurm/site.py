@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, Self
 
 from grms.client.errors import SiteError
 from grms.client.unary_calls import UnaryCalls
@@ -15,10 +15,16 @@ JOBS_MAX: Final = 1000
 
 
 class Site:
-    """A site's users' service, as far as the commands need it; all methods raise `SiteError`."""
+    """A site's users' service, as far as the commands need it; a context. All methods raise `SiteError`."""
 
     def __init__(self) -> None:
         self._calls = UnaryCalls(socket(), timeout_s())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._calls.close()
 
     def named(self, words: Sequence[str]) -> list[job_pb2.Job | None]:
         """Returns jobs by their names, in order, `None` for what is not there; those of an array in its place.

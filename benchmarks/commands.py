@@ -21,6 +21,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -115,7 +116,7 @@ def commands_of(name: str, tree: Path, folder: Path) -> Iterator[dict[str, Calla
     with serving(serve, users, environment), serving(plan, broker, environment):
         run(submit, environment, folder)  # the job that is asked for, and cancelled
         yield {
-            f"{name}: {what}": (lambda words=words: run(words, environment, folder))  # type: ignore[misc]
+            f"{name}: {what}": partial(run, words, environment, folder)
             for what, words in all_words.items()
         }
 

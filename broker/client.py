@@ -14,35 +14,22 @@ A workflow of which not all is known yet is opened, tasks are added to it while 
     broker.close(opened.workflow_id)
 """
 
-import hashlib
 import os
-import shutil
-import tempfile
 import time
-import urllib.request
-import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from http.client import HTTPException
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
-import grpc
+from google.protobuf.message import DecodeError
 
 from broker.model.additions import Addition, in_order
 from broker.model.program import URLS, Input, Program, check_programs
 from broker.model.workflow import OpenWorkflow, Workflow
 from broker.scheduler.records import Supply
 from broker.util.errors import CallError, InputError, unreached
-from broker.v1 import (
-    plan_pb2,
-    plan_pb2_grpc,
-    resource_pb2,
-    resource_pb2_grpc,
-    workflow_pb2,
-    workflow_pb2_grpc,
-)
+from broker.v1 import plan_pb2, resource_pb2, workflow_pb2
 from broker.wire.convert import (
     read_supply,
     write_additions,
@@ -50,11 +37,17 @@ from broker.wire.convert import (
     write_supply,
     write_workflow,
 )
-from grms.client import Results
-from grms.client.answers import read_results
+from grms.client.errors import SiteError
+from grms.client.unary import Connections
+from grms.client.unary_calls import QUICK_S, Method, Stub
 from grms.daemon.backoff import Backoff, BackoffSettings, is_absent
 from grms.daemon.messages import WireError
 from grms.v1 import job_pb2, request_pb2
+
+if TYPE_CHECKING:
+    import grpc
+
+    from grms.client import Results
 
 __all__ = ["BrokerClient", "CallError"]
 
@@ -77,18 +70,11 @@ class BrokerClient:
     def __init__(self, socket: str | Path, *, timeout_s: float = TIMEOUT_S) -> None:
         self._socket = Path(socket)
         self._timeout_s = timeout_s
-        self._channel = grpc.insecure_channel(
-            f"unix:{self._socket.absolute()}",
-            options=[
-                ("grpc.max_receive_message_length", -1),
-                ("grpc.max_send_message_length", -1),
-                ("grpc.initial_reconnect_backoff_ms", 100),
-                ("grpc.max_reconnect_backoff_ms", 1000),
-            ],
-        )
-        self._workflows: Any = workflow_pb2_grpc.WorkflowServiceStub(self._channel)
-        self._plans: Any = plan_pb2_grpc.PlanServiceStub(self._channel)
-        self._resources: Any = resource_pb2_grpc.ResourceServiceStub(self._channel)
+        self._connections = Connections(self._socket)
+        self._channel: grpc.Channel | None = None
+        self._workflows: Any = _stub("WorkflowService", workflow_pb2)
+        self._plans: Any = _stub("PlanService", plan_pb2)
+        self._resources: Any = _stub("ResourceService", resource_pb2)
 
     def __enter__(self) -> Self:
         return self
@@ -99,7 +85,9 @@ class BrokerClient:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._channel.close()
+        self._connections.close()
+        if self._channel is not None:
+            self._channel.close()
 
     # --- workflows -----------------------------------------------------------------------------
 
@@ -126,7 +114,7 @@ class BrokerClient:
         except WireError as error:
             raise InputError(str(error)) from None
         request = workflow_pb2.SubmitRequest(
-            idempotency_key=key or str(uuid.uuid4()), workflow=spec
+            idempotency_key=key or os.urandom(16).hex(), workflow=spec
         )
         taken: workflow_pb2.Workflow = self._call(self._workflows.Submit, request)
         return taken
@@ -140,7 +128,7 @@ class BrokerClient:
             CallError: the broker has refused, or cannot be reached in time.
         """
         request = workflow_pb2.OpenRequest(
-            idempotency_key=key or str(uuid.uuid4()), workflow=write_open_workflow(workflow)
+            idempotency_key=key or os.urandom(16).hex(), workflow=write_open_workflow(workflow)
         )
         opened: workflow_pb2.Workflow = self._call(self._workflows.Open, request)
         return opened
@@ -198,6 +186,12 @@ class BrokerClient:
     def _handed_over(self, path: str, name: str) -> Input:
         if not path.startswith(URLS):
             return self.put(path, name=name)
+        # Of few programs, and slow to import.
+        import shutil  # noqa: PLC0415  # see above
+        import tempfile  # noqa: PLC0415  # see above
+        import urllib.request  # noqa: PLC0415  # see above
+        from http.client import HTTPException  # noqa: PLC0415  # see above
+
         with tempfile.TemporaryDirectory(prefix="gorba-") as folder:
             target = Path(folder) / "content"
             try:
@@ -220,6 +214,8 @@ class BrokerClient:
             CallError: the broker has refused, or cannot be reached in time.
             OSError: it cannot be read, or is changed meanwhile.
         """
+        import hashlib  # noqa: PLC0415  # slow to import; few programs are given files
+
         path = Path(path)
         name = name or path.name
         with path.open("rb") as content:
@@ -237,12 +233,14 @@ class BrokerClient:
                 request = job_pb2.PutInputRequest(file=file, offset_bytes=held, content=some)
         return Input(name, size, digest)
 
-    def results(self, workflow_id: str, task: str) -> Results:
+    def results(self, workflow_id: str, task: str) -> "Results":
         """Returns what the present or last run of a task has left at its site; while it runs its streams.
 
         Raises:
             CallError: no program of it has begun, or its site does not answer.
         """
+        from grms.client.answers import read_results  # noqa: PLC0415  # of this alone
+
         request = workflow_pb2.TaskResultsRequest(workflow_id=workflow_id, task=task)
         return read_results(self._call(self._workflows.Results, request))
 
@@ -257,10 +255,12 @@ class BrokerClient:
         request = workflow_pb2.FetchTaskResultRequest(
             workflow_id=workflow_id, task=task, name=name, offset_bytes=offset_bytes
         )
+        import grpc  # noqa: PLC0415  # slow to import; most commands do without
+
         deadline, backoff = time.monotonic() + self._timeout_s, Backoff(PAUSES)
         while True:
             try:
-                for chunk in self._workflows.FetchResult(request):
+                for chunk in self._stream(self._workflows.FetchResult, request):
                     deadline = time.monotonic() + self._timeout_s
                     backoff.reset()
                     request.offset_bytes += len(chunk.content)
@@ -289,12 +289,14 @@ class BrokerClient:
     def watch(self, workflow_id: str) -> Iterator[workflow_pb2.Workflow]:
         """Yields the current workflow and every change until its end, across restarts too."""
         request = workflow_pb2.WatchRequest(workflow_id=workflow_id)
+        import grpc  # noqa: PLC0415  # slow to import; most commands do without
+
         shown = -1
         deadline, backoff = time.monotonic() + self._timeout_s, Backoff(PAUSES)
         while True:
             heard = False
             try:
-                for message in self._workflows.Watch(request):
+                for message in self._stream(self._workflows.Watch, request):
                     heard = True
                     backoff.reset()
                     if message.revision != shown:
@@ -325,11 +327,13 @@ class BrokerClient:
 
         What happens from the return on is in it.
         """
-        call = self._plans.Watch(plan_pb2.WatchPlanRequest())
+        call = self._stream(self._plans.Watch, plan_pb2.WatchPlanRequest())
         call.initial_metadata()  # comes when the broker has begun to watch, or has refused
         return self._news(call)
 
     def _news(self, call: Iterator[plan_pb2.PlanNews]) -> Iterator[plan_pb2.PlanNews]:
+        import grpc  # noqa: PLC0415  # slow to import; most commands do without
+
         try:
             yield from call
         except grpc.RpcError as error:
@@ -337,7 +341,7 @@ class BrokerClient:
 
     def replan(self) -> int:
         """Asks for planning now, and returns the number of the plan to come."""
-        return int(self._call(self._plans.Replan, plan_pb2.ReplanRequest()).number)
+        return int(self._call(self._plans.Replan, plan_pb2.ReplanRequest(), again=False).number)
 
     def open_page(self) -> plan_pb2.OpenPageResponse:
         """Returns a link to the broker's page, valid once and for a minute.
@@ -360,28 +364,76 @@ class BrokerClient:
     def register(self, supply: Supply) -> None:
         """Adds a resource."""
         request = resource_pb2.RegisterRequest(resource=write_supply(supply))
-        self._call(self._resources.Register, request)
+        self._call(self._resources.Register, request, again=False)
 
     def update(self, supply: Supply) -> None:
         """Replaces a resource, or marks it broken or repaired."""
         request = resource_pb2.UpdateRequest(resource=write_supply(supply))
-        self._call(self._resources.Update, request)
+        self._call(self._resources.Update, request, again=False)
 
     def remove(self, name: str) -> None:
         """Takes a resource out."""
-        self._call(self._resources.Remove, resource_pb2.RemoveRequest(name=name))
+        self._call(self._resources.Remove, resource_pb2.RemoveRequest(name=name), again=False)
 
     # --- calls ---------------------------------------------------------------------------------
 
-    def _call(self, method: Callable[..., Any], request: Any) -> Any:
+    def _call(self, method: Method, request: Any, *, again: bool = True) -> Any:
+        # Not without gRPC's library where a call must not be made `again` when its answer does not come in time.
+        quick_s = min(QUICK_S, self._timeout_s)
+        try:
+            said = (
+                self._connections.ask(method.path, request.SerializeToString(), quick_s)
+                if again
+                else None
+            )
+            if said is not None:
+                return method.answer.FromString(said)
+        except SiteError as refusal:
+            raise CallError(refusal.code, refusal.reason) from refusal
+        except DecodeError as error:
+            reason = f"what answers on {self._socket} is no broker"
+            raise CallError("INTERNAL", reason) from error
+        return self._call_by_library(method, request)
+
+    def _call_by_library(self, method: Method, request: Any) -> Any:
+        import grpc  # noqa: PLC0415  # slow to import; most commands do without
+
+        call = self._library().unary_unary(
+            method.path,
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=method.answer.FromString,
+        )
         deadline = time.monotonic() + self._timeout_s
         backoff = Backoff(PAUSES)
         while True:
             left = max(0.001, deadline - time.monotonic())
             try:
-                return method(request, timeout=left)
+                return call(request, timeout=left)
             except grpc.RpcError as error:
                 self._pause_or_raise(error, deadline, backoff.next_s())
+
+    def _stream(self, method: Method, request: Any) -> Any:
+        call = self._library().unary_stream(
+            method.path,
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=method.answer.FromString,
+        )
+        return call(request)
+
+    def _library(self) -> "grpc.Channel":
+        import grpc  # noqa: PLC0415  # see `_call_by_library`
+
+        if self._channel is None:
+            self._channel = grpc.insecure_channel(
+                f"unix:{self._socket.absolute()}",
+                options=[
+                    ("grpc.max_receive_message_length", -1),
+                    ("grpc.max_send_message_length", -1),
+                    ("grpc.initial_reconnect_backoff_ms", 100),
+                    ("grpc.max_reconnect_backoff_ms", 1000),
+                ],
+            )
+        return self._channel
 
     def _pause_or_raise(self, error: Any, deadline: float, pause: float) -> None:
         code, reason = error.code(), error.details() or ""
@@ -389,10 +441,14 @@ class BrokerClient:
         if absent and time.monotonic() + pause < deadline:
             time.sleep(pause)
             return
-        if code is grpc.StatusCode.CANCELLED:
+        if code.name == "CANCELLED":
             reason = (
                 f"the broker on {self._socket} has ended the call, and did not come back in time"
             )
         elif absent and "connect" in reason.lower():
             raise unreached(self._socket) from error
         raise CallError(code.name, reason) from error
+
+
+def _stub(service: str, module: Any) -> Stub:
+    return Stub("", module.DESCRIPTOR.services_by_name[service])

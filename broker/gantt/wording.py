@@ -1,11 +1,13 @@
 """What plans amount to, in words that page and terminal share."""
 
 import math
+from typing import TYPE_CHECKING
 
-from broker.model.measures import measure
-from broker.model.plan import Plan
-from broker.model.problem import Problem
 from lrms_sim.util.messages import NOTHING, count, duration
+
+if TYPE_CHECKING:
+    from broker.model.plan import Plan
+    from broker.model.problem import Problem
 
 
 def fitness(value: float | None) -> str:
@@ -39,7 +41,7 @@ def size(value: float) -> str:
     raise AssertionError("the last unit is for all that is left")
 
 
-def transfers_words(plan: Plan) -> str:
+def transfers_words(plan: "Plan") -> str:
     """Returns how much goes from site to site, and how long that takes, in a sentence."""
     if not plan.transfers:
         return "No transfers: every task has its files at its site."
@@ -52,8 +54,10 @@ def transfers_words(plan: Plan) -> str:
     )
 
 
-def headline(problem: Problem, plan: Plan) -> str:
+def headline(problem: "Problem", plan: "Plan") -> str:
     """Returns what a plan achieves, in a sentence."""
+    from broker.model.measures import measure  # noqa: PLC0415  # with numpy, which `gorba status` does without
+
     found = measure(problem, plan)
     tasks = sum(len(workflow.tasks) for workflow in problem.workflows)
     workflows = len(problem.workflows)

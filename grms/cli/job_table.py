@@ -1,11 +1,11 @@
-"""Jobs in lines for a person: in a list, and one by one."""
+"""Jobs in lines for a person: in a list, and one by one.
 
-import shutil
-import textwrap
+What few jobs need is imported for those alone: most of the time of a command is imports.
+"""
+
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from grms.util.job_arrays import ArraySpec
 from lrms_sim.util.messages import day_and_time, duration, printable, shorten
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ _NONE: Final = "-"
 
 def columns() -> int:
     """Returns how many columns there are to write into; 80 if the output is no terminal."""
+    import shutil  # noqa: PLC0415  # see the module's docstring
+
     return max(80, shutil.get_terminal_size((80, 24)).columns)
 
 
@@ -45,6 +47,8 @@ def lines(width: int, job: "Job", *others: "Job", users: bool = False) -> Iterat
     started = _time(job.start_time_s)
     cost = _NONE if job.cost is None else f"{job.cost / 3600:,.1f}"
     if width < WIDE:
+        import textwrap  # noqa: PLC0415  # see the module's docstring
+
         yield _NARROW.format(
             *(shown, job.processors, state_word(job), shorten(job.executed_on or _NONE, 10)),
             *(_time(job.submit_time_s), started, cost),
@@ -81,6 +85,8 @@ def state_word(job: "Job") -> str:
 def _name(job: "Job", others: "tuple[Job, ...]") -> str:
     if not others:
         return job.job_id
+    from grms.util.job_arrays import ArraySpec  # noqa: PLC0415  # see the module's docstring
+
     indices = sorted(each.array_index or 0 for each in (job, *others))
     return f"{job.array_id}_[{ArraySpec.of(indices)}]"
 
@@ -113,6 +119,8 @@ def job_words(job: "Job") -> str:
 
 def job_details(job: "Job") -> Iterator[str]:
     """Yields lines that say of one job when what has become of it, and what it costs whom."""
+    import textwrap  # noqa: PLC0415  # see the module's docstring
+
     since = job.since_s if job.end_time_s is None else None
     told = (
         ""

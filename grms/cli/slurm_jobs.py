@@ -6,7 +6,6 @@ nothing. From then on it is a job like any other. Heavy modules are imported by 
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -110,8 +109,7 @@ class StaysHomeError(Exception):
             yield f"{shown if name else ''}: {printable(reason)}"
 
 
-@dataclass(frozen=True, slots=True)
-class SlurmJob:
+class SlurmJob(NamedTuple):
     """A job as Slurm has read it.
 
     Attributes:
@@ -190,6 +188,8 @@ def read_job(
         reasons = {"": f"a trial of it has ended with: {trial.problem}"}
     if reasons:
         raise StaysHomeError(job, trial, reasons, given)
+    from dataclasses import replace  # noqa: PLC0415  # same
+
     request = replace(trial.request(without), wall_time=_limit_s(trial, job.sbatch))
     if trial.options.get("dependency") == SINGLETON:
         dependency = ",".join(filter(None, (dependency, SINGLETON)))
@@ -326,6 +326,8 @@ def found(program: str) -> str:
     Raises:
         SlurmJobError: there is none.
     """
+    if "/" in program and os.access(program, os.X_OK):
+        return program
     import shutil  # noqa: PLC0415  # see the module's docstring
 
     path = shutil.which(program)

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from grms.cli.handing_in import checked, exit_status, hand_in, preview_lines
-from grms.cli.job_table import job_words
 from grms.cli.needs_options import NAMES, needs_of, needs_options
 from grms.cli.site_connection import client_of, site_option
 from grms.daemon.timeout_option import timeout_option
@@ -89,6 +88,8 @@ class _Submit(click.Command):
         return super().parse_args(ctx, ["--wait" if word == "-W" else word for word in mine])
 
     def invoke(self, ctx: click.Context) -> Any:
+        if _SLURM not in ctx.meta:
+            return super().invoke(ctx)
         from grms.cli.slurm_jobs import StaysHomeError  # noqa: PLC0415  # see the module's docstring
 
         try:
@@ -323,6 +324,8 @@ def submit(
         nowhere=nowhere,
     )
     if ended is not None:
+        from grms.cli.job_table import job_words  # noqa: PLC0415  # see the module's docstring
+
         click.echo(job_words(ended), err=True)
         # A job that was ended by a signal has status 1 with `sbatch --wait`.
         ctx.exit(1 if slurm is not None and ended.signal is not None else exit_status(ended))

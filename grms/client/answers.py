@@ -7,7 +7,6 @@ import enum
 from collections.abc import Mapping
 from typing import Any, Final
 
-from grms.daemon.job_needs import read_needs
 from grms.util.outcomes import Outcome
 from grms.util.values import dataclass
 from grms.v1 import job_pb2, request_pb2, results_pb2
@@ -352,6 +351,8 @@ def _counts(message: job_pb2.ArraySummary) -> ArrayCounts:
 def _needs(message: request_pb2.JobRequest) -> str:
     if not message.HasField("needs"):
         return ""
+    from grms.daemon.job_needs import read_needs  # noqa: PLC0415  # of few jobs, and slow to import
+
     try:
         return str(read_needs(message.needs, message.requested_time_s))
     except ValueError as error:

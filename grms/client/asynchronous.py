@@ -8,26 +8,18 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from grpc import aio
 
-from grms.client.answers import (
-    Changes,
-    Job,
-    JobState,
-    OutputPiece,
-    Preview,
-    Results,
-    read_job,
-    read_preview,
-    read_results,
-)
-from grms.client.calls import TIMEOUT_S, Calls
+from grms.client.answers import Changes, Job, OutputPiece, read_job
+from grms.client.attempts import TIMEOUT_S
+from grms.client.calls import Calls
 from grms.client.ends import Ends
 from grms.client.errors import SiteError
 from grms.client.many import ask_many
 from grms.client.submission import submit_request
+from grms.client.unary_methods import UnaryMethods
 from grms.client.uploading import FileChangedError, upload
 from grms.daemon.file_names import check_inputs
 from grms.daemon.job_files import mode_of
@@ -38,17 +30,15 @@ if TYPE_CHECKING:
     from grms.lrms.home_run import HomeRun  # of a job for a real batch system alone
     from lrms_sim.workload.requests import Request
 
-PAGE: Final = 1000
 
-
-class Client:
+class Client(UnaryMethods[Calls]):
     """A user's or operator's connection to a site's Unix socket; an asynchronous context.
 
     `timeout_s` is the timeout of a call with its retries, seconds.
     """
 
     def __init__(self, socket: str | Path, *, timeout_s: float = TIMEOUT_S) -> None:
-        self._calls = Calls(Path(socket), timeout_s)
+        super().__init__(Calls(Path(socket), timeout_s))
         self._ends = Ends(self, self._watched_to_its_end)
 
     async def __aenter__(self) -> Self:
@@ -247,19 +237,6 @@ class Client:
         del program.inputs[:]
         program.inputs.extend(given)
 
-    async def preview(self, **wanted: Any) -> Preview:
-        """Returns what would become of a job if it were submitted now, and submits nothing.
-
-        The arguments are those of `submit`; input files are neither read nor sent.
-
-        Raises:
-            ValueError: no site could accept such a job.
-            SiteUnavailable: the site cannot be reached, or takes no work now.
-            SiteError: it would be refused.
-        """
-        request = submit_request(**{name: it for name, it in wanted.items() if name != "inputs"})
-        return read_preview(await self._calls.call(self._calls.jobs.Preview, request))
-
     async def _put(self, name: str, path: Path) -> request_pb2.InputFile:
         # Uploads a file and returns its description for a job.
         with path.open("rb") as content:
@@ -272,91 +249,6 @@ class Client:
         except FileChangedError as error:
             raise SiteError("ABORTED", str(error)) from error
         return file
-
-    async def get(self, job_id: str = "", *, key: str = "") -> Job:
-        """Returns a job, by its id or by the key with which it was submitted.
-
-        Raises:
-            SiteError: there is none of that id or key, or it is another user's.
-        """
-        request = job_pb2.GetRequest(job_id=job_id, idempotency_key=key)
-        return read_job(await self._calls.call(self._calls.jobs.Get, request))
-
-    async def get_many(
-        self, job_ids: Sequence[str] = (), *, keys: Sequence[str] = ()
-    ) -> list[Job | SiteError]:
-        """Returns jobs by their ids, and then jobs by their keys, in order; an error for each that there is not.
-
-        Raises:
-            SiteUnavailable: the site cannot be reached.
-        """
-        wanted = [job_pb2.GetRequest(job_id=each) for each in job_ids]
-        wanted += [job_pb2.GetRequest(idempotency_key=each) for each in keys]
-        return await ask_many(
-            self._calls,
-            self._calls.jobs.GetMany,
-            wanted,
-            lambda some: job_pb2.GetManyRequest(jobs=some),
-            job_pb2.GetRequest.ByteSize,
-        )
-
-    async def jobs(
-        self,
-        *,
-        states: Sequence[JobState] = (),
-        all_users: bool = False,
-        user: str = "",
-        partner: str = "",
-        since_s: float = 0.0,
-        stuck: bool = False,
-    ) -> AsyncIterator[Job]:
-        """Yields the user's jobs in order of submission.
-
-        Args:
-            states: only jobs in these; all if empty.
-            all_users: include other users' jobs, for operators.
-            user: only jobs of this user, with `all_users`.
-            partner: only jobs that are or were at this site.
-            since_s: only jobs submitted at this time of the site's clock or later.
-            stuck: only jobs that cannot continue by themselves.
-
-        Raises:
-            SiteError: it was refused.
-        """
-        request = job_pb2.ListRequest(
-            states=[f"JOB_STATE_{state.name}" for state in states],
-            all_users=all_users,
-            page_size=PAGE,
-            user=user,
-            partner=partner,
-            since_s=since_s,
-            stuck=stuck,
-            without_program=True,
-        )
-        while True:
-            page = await self._calls.call(self._calls.jobs.List, request)
-            for message in page.jobs:
-                yield read_job(message)
-            if not page.next_page_token:
-                return
-            request.page_token = page.next_page_token
-
-    async def results(self, job_id: str, *, wait: bool = False) -> Results:
-        """Returns what a job has left, as far as it is at this site.
-
-        With `wait` it waits until everything is there, for the timeout of a call.
-
-        Raises:
-            SiteError: there is none of that id, or it is another user's.
-        """
-        deadline, backoff = self._calls.attempts()
-        while True:
-            request = job_pb2.ResultsRequest(job_id=job_id)
-            found = read_results(await self._calls.call(self._calls.jobs.Results, request))
-            pause = backoff.next_s()
-            if found.complete or not wait or time.monotonic() + pause > deadline:
-                return found
-            await asyncio.sleep(pause)
 
     async def fetch(self, job_id: str, name: str, offset_bytes: int = 0) -> AsyncIterator[bytes]:
         """Yields a file of `results` from a byte on, in pieces.
@@ -377,15 +269,6 @@ class Client:
                 await self._calls.pause_or_raise(error, deadline, backoff.next_s())
             else:
                 return
-
-    async def remove_results(self, job_id: str) -> None:
-        """Deletes what an ended job has left at this site, which makes room for others.
-
-        Raises:
-            SiteError: it has not ended, or its files are on the way.
-        """
-        request = job_pb2.RemoveResultsRequest(job_id=job_id)
-        await self._calls.call(self._calls.jobs.RemoveResults, request)
 
     async def follow(
         self, job_id: str, *, error: bool = False, once: bool = False
@@ -413,32 +296,6 @@ class Client:
                 await self._calls.pause_or_raise(problem, deadline, backoff.next_s())
             else:
                 return
-
-    async def cancel(self, job_id: str) -> Job:
-        """Requests the cancellation of a job, an array (a-12), or elements (a-12_[1-5,9]).
-
-        `wait` returns when it has ended.
-
-        Raises:
-            SiteError: there is none of that id, or it is another user's.
-        """
-        return read_job(
-            await self._calls.call(self._calls.jobs.Cancel, job_pb2.CancelRequest(job_id=job_id))
-        )
-
-    async def cancel_many(self, job_ids: Sequence[str]) -> list[Job | SiteError]:
-        """Requests the cancellation of jobs, arrays, or elements; returns what is said of each, in order.
-
-        Raises:
-            SiteUnavailable: the site cannot be reached.
-        """
-        return await ask_many(
-            self._calls,
-            self._calls.jobs.CancelMany,
-            job_ids,
-            lambda some: job_pb2.CancelManyRequest(job_ids=some),
-            len,
-        )
 
     async def watch(self, job_id: str) -> AsyncIterator[Job]:
         """Yields the state of a job, or of an array as a whole, and every change until its end.
@@ -523,34 +380,6 @@ class Client:
         assert last is not None
         return last
 
-    async def status(self) -> operator_pb2.StatusResponse:
-        """Returns how the site is; for operators."""
-        request = operator_pb2.StatusRequest()
-        status: operator_pb2.StatusResponse = await self._calls.call(
-            self._calls.operator.Status, request
-        )
-        return status
-
-    async def guests(self, partner: str = "") -> operator_pb2.GuestsResponse:
-        """Returns partners' jobs at the site, of one partner or all; for operators."""
-        return await self._calls.call(
-            self._calls.operator.Guests, operator_pb2.GuestsRequest(partner=partner)
-        )
-
-    async def partners(self) -> Sequence[operator_pb2.PartnerStatus]:
-        """Returns what the site knows of its partners; for operators."""
-        answer = await self._calls.call(
-            self._calls.operator.Partners, operator_pb2.PartnersRequest()
-        )
-        return list(answer.partners)
-
-    async def pilots(self) -> operator_pb2.PilotsResponse:
-        """Returns the site's pilots; for operators."""
-        answer: operator_pb2.PilotsResponse = await self._calls.call(
-            self._calls.operator.Pilots, operator_pb2.PilotsRequest()
-        )
-        return answer
-
     async def reload(self) -> operator_pb2.ReloadPoliciesResponse:
         """Lets the site read its configuration anew, all or none; for operators."""
         request = operator_pb2.ReloadPoliciesRequest()
@@ -600,34 +429,6 @@ class Client:
             method, operator_pb2.InterveneRequest(job_id=job_id)
         )
         return answer
-
-    async def open_pages(self) -> operator_pb2.OpenPagesResponse:
-        """Returns a link to the site's pages, valid for one browser, once and for a minute; for operators.
-
-        Raises:
-            SiteError: no pages are served.
-        """
-        request = operator_pb2.OpenPagesRequest()
-        answer: operator_pb2.OpenPagesResponse = await self._calls.call(
-            self._calls.operator.OpenPages, request
-        )
-        return answer
-
-    async def drain(self) -> operator_pb2.StatusResponse:
-        """Lets the site take no more work; for operators."""
-        request = operator_pb2.DrainRequest()
-        status: operator_pb2.StatusResponse = await self._calls.call(
-            self._calls.operator.Drain, request
-        )
-        return status
-
-    async def resume(self) -> operator_pb2.StatusResponse:
-        """Lets the site take work again; for operators."""
-        request = operator_pb2.ResumeRequest()
-        status: operator_pb2.StatusResponse = await self._calls.call(
-            self._calls.operator.Resume, request
-        )
-        return status
 
 
 def _check_named(job_id: str) -> None:

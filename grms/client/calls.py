@@ -9,16 +9,11 @@ from typing import Any, Final, TypeVar
 import grpc
 from grpc import aio
 
+from grms.client.attempts import Attempts
 from grms.client.errors import SiteError, SiteUnavailable, unreached
-from grms.daemon.backoff import Backoff, BackoffSettings, is_absent
+from grms.daemon.backoff import is_absent
 from grms.daemon.status_details import DETAILS_KEY, read_details
 from grms.v1 import deputy_pb2_grpc, job_pb2_grpc, operator_pb2_grpc
-
-TIMEOUT_S: Final = 30.0
-"""Default timeout of a call with its retries, seconds."""
-
-PAUSES: Final = BackoffSettings(first_s=0.1, most_s=2.0)
-"""Between attempts to reach the daemon."""
 
 OPEN_S: Final = 5.0
 """A call that has lasted so long was not one that finds nobody, seconds."""
@@ -26,12 +21,12 @@ OPEN_S: Final = 5.0
 T = TypeVar("T")
 
 
-class Calls:
+class Calls(Attempts):
     """One channel to a site's socket; the services exist once connected."""
 
     def __init__(self, socket: Path, timeout_s: float) -> None:
+        super().__init__(timeout_s)
         self.socket = socket
-        self.timeout_s = timeout_s
         self.jobs: Any = None
         self.operator: Any = None
         self.deputies: Any = None
@@ -56,9 +51,9 @@ class Calls:
         if self._channel is not None:
             await self._channel.close()
 
-    def attempts(self) -> tuple[float, Backoff]:
-        """Returns until when a call is tried (`time.monotonic`), and the pauses between attempts."""
-        return time.monotonic() + self.timeout_s, Backoff(PAUSES)
+    async def pause(self, pause_s: float) -> None:
+        """Waits before another attempt."""
+        await asyncio.sleep(pause_s)
 
     def renewed(self, deadline: float, began: float) -> float:
         """Returns until when a broken call is tried anew; one that was open for a while had reached the site."""

@@ -15,7 +15,8 @@ from typing import Final
 import grpc
 from grpc import aio
 
-from grms.client.calls import PAUSES, TIMEOUT_S, Calls
+from grms.client.attempts import PAUSES, TIMEOUT_S
+from grms.client.calls import Calls
 from grms.client.errors import SiteError, SiteUnavailable
 from grms.daemon.backoff import Backoff
 from grms.daemon.user_names import user_name

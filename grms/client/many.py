@@ -1,14 +1,16 @@
 """Calls about many jobs, in as few messages as they fit in; each job has an answer of its own."""
 
-import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from grms.client.answers import Job, read_job
-from grms.client.calls import Calls
 from grms.client.errors import SiteError, SiteUnavailable
 from grms.v1 import job_pb2
+
+if TYPE_CHECKING:
+    from grms.client.calls import Calls
+    from grms.client.unary_calls import UnaryCalls
 
 Q = TypeVar("Q")
 
@@ -23,7 +25,7 @@ TOO_LARGE: Final = "larger than max"
 
 
 async def ask_many(
-    calls: Calls,
+    calls: "Calls | UnaryCalls",
     method: Any,
     questions: Sequence[Q],
     request: Callable[[Sequence[Q]], Any],
@@ -71,7 +73,7 @@ async def ask_many(
         wait_s = max(wait_s, backoff.next_s())
         if not again or time.monotonic() + wait_s >= deadline:
             break
-        await asyncio.sleep(wait_s)
+        await calls.pause(wait_s)
         left = again
     return [found[at] for at in range(len(questions))]
 

@@ -1,6 +1,6 @@
-"""One call of gRPC over a Unix socket without gRPC's library, which takes longer to load than a site to answer.
+"""Calls of gRPC with one answer over a Unix socket, without gRPC's library, which takes longer to load than a site to answer.
 
-As much of HTTP/2 (RFC 9113) as one request and its answer need, in gRPC's form (PROTOCOL-HTTP2.md of its
+As much of HTTP/2 (RFC 9113) as one request at a time and its answer need, in gRPC's form (PROTOCOL-HTTP2.md of its
 sources). A refusal that another attempt would not change is raised; whatever else is no plain answer is left to
 the library.
 """
@@ -8,8 +8,7 @@ the library.
 import socket
 import time
 from pathlib import Path
-from typing import BinaryIO, Final
-from urllib.parse import unquote
+from typing import Final, Self
 
 from grms.client.errors import SiteError
 
@@ -18,13 +17,17 @@ REQUEST_BYTES_MAX: Final = 32 << 10
 
 _FRAME_BYTES_MAX: Final = 16_384
 _PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-_DATA, _HEADERS, _RST_STREAM, _SETTINGS, _GOAWAY, _WINDOW_UPDATE = 0, 1, 3, 4, 7, 8
-_INITIAL_WINDOW_SIZE: Final = 4
-_WINDOW: Final = 2**31 - 1
+_DATA, _HEADERS, _RST_STREAM, _SETTINGS, _PING, _GOAWAY, _WINDOW_UPDATE = 0, 1, 3, 4, 6, 7, 8
+_SETTINGS_HERE: Final = {
+    1: 0,  # HEADER_TABLE_SIZE: fields are spelled out, whatever was said before
+    4: 2**31 - 1,  # INITIAL_WINDOW_SIZE: an answer may be of any length without a word from here
+    0xFE03: 1,  # gRPC's own: values of bytes come as they are
+}
 _WINDOW_AT_FIRST: Final = 2**16 - 1
-# An answer may be of any length without a word from here: of a stream, and of the connection.
+_RECEIVED_MAX: Final = 2**30
+# Of a connection, whose window is twice as large and is not opened again.
 _ACKNOWLEDGED = _END_STREAM = 0x1
-_END_HEADERS, _PADDED = 0x4, 0x8
+_END_HEADERS, _PADDED, _PRIORITY = 0x4, 0x8, 0x20
 _REFUSALS: Final = {
     b"3": "INVALID_ARGUMENT",
     b"5": "NOT_FOUND",
@@ -32,6 +35,7 @@ _REFUSALS: Final = {
     b"7": "PERMISSION_DENIED",
     b"9": "FAILED_PRECONDITION",
 }
+_DETAILS: Final = b"grpc-status-details-bin"
 
 
 def ask(path: Path, method: str, request: bytes, timeout_s: float) -> bytes | None:
@@ -46,85 +50,188 @@ def ask(path: Path, method: str, request: bytes, timeout_s: float) -> bytes | No
     Raises:
         SiteError: the site has refused, and would again.
     """
-    if len(request) > REQUEST_BYTES_MAX:
-        return None
-    message = b"\0" + len(request).to_bytes(4) + request
-    pieces = [
-        message[at : at + _FRAME_BYTES_MAX] for at in range(0, len(message), _FRAME_BYTES_MAX)
-    ]
-    frames = [_frame(_DATA, 0, 1, piece) for piece in pieces[:-1]]
-    frames.append(_frame(_DATA, _END_STREAM, 1, pieces[-1]))
-    head = _frame(_HEADERS, _END_HEADERS, 1, _headers(method))
-    try:
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(timeout_s)
-            connection.connect(str(path))
-            connection.sendall(_PREFACE + _windows() + head + b"".join(frames))
-            with connection.makefile("rb") as answers:
-                return _answer(answers, connection, time.monotonic() + timeout_s)
-    except OSError:
-        return None
+    with Connection(path) as connection:
+        return connection.ask(method, request, timeout_s)
 
 
-def _answer(answers: BinaryIO, connection: socket.socket, until_s: float) -> bytes | None:
-    found = b""
-    while time.monotonic() < until_s and len(head := answers.read(9)) == 9:
-        kind, flags, stream = head[3], head[4], int.from_bytes(head[5:])
-        body = answers.read(int.from_bytes(head[:3]))
-        if kind == _SETTINGS and not flags & _ACKNOWLEDGED:
-            connection.sendall(_frame(_SETTINGS, _ACKNOWLEDGED, 0, b""))
-        elif kind in {_RST_STREAM, _GOAWAY} or flags & _PADDED:
+class Connection:
+    """A connection to a socket for one call after another; a context. It is made with the first call."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = str(path)
+        self._socket: socket.socket | None = None
+        self._calls = 0
+        self._room = _WINDOW_AT_FIRST
+        self._received = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hangs up."""
+        if self._socket is not None:
+            self._answers.close()
+            self._socket.close()
+
+    @property
+    def is_used(self) -> bool:
+        """Whether a call has been answered, so that the next may find that the other side has gone."""
+        return self._calls > 0
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether the next call should have another connection."""
+        needed = REQUEST_BYTES_MAX + _FRAME_BYTES_MAX
+        return self._room < needed or self._received > _RECEIVED_MAX
+
+    def ask(self, method: str, request: bytes, timeout_s: float) -> bytes | None:
+        """Returns what `ask` does; after None or an error the connection is of no use."""
+        if len(request) > REQUEST_BYTES_MAX:
             return None
-        elif kind == _DATA and stream == 1:
-            found += body
-        elif kind == _HEADERS and flags & _END_STREAM:
-            said = _words(body)
-            status = said.get(b"grpc-status", b"")
-            if status in _REFUSALS:
-                text = unquote(said.get(b"grpc-message", b"").decode("ascii", "replace"))
-                raise SiteError(_REFUSALS[status], text)
-            # A message begins with whether it is packed, and its length.
-            is_whole = (
-                status == b"0"
-                and found[:1] == b"\0"
-                and len(found) == 5 + int.from_bytes(found[1:5])
-            )
-            return found[5:] if is_whole else None
-    return None
+        stream = 2 * self._calls + 1
+        message = b"\0" + len(request).to_bytes(4) + request
+        pieces = [
+            message[at : at + _FRAME_BYTES_MAX] for at in range(0, len(message), _FRAME_BYTES_MAX)
+        ]
+        frames = [_frame(_HEADERS, _END_HEADERS, stream, _headers(method))]
+        frames += [_frame(_DATA, 0, stream, piece) for piece in pieces[:-1]]
+        frames.append(_frame(_DATA, _END_STREAM, stream, pieces[-1]))
+        try:
+            if self._socket is None:
+                self._socket = socket.socket(socket.AF_UNIX)
+                self._answers = self._socket.makefile("rb")
+                self._socket.settimeout(timeout_s)
+                self._socket.connect(self._path)
+                frames.insert(0, _PREFACE + _windows())
+            self._socket.settimeout(timeout_s)
+            self._socket.sendall(b"".join(frames))
+            answer = self._answer(self._socket, stream, time.monotonic() + timeout_s)
+        except OSError:
+            return None
+        self._calls += 1
+        self._room -= len(message)
+        return answer
+
+    def _answer(self, site: socket.socket, stream: int, until_s: float) -> bytes | None:
+        found = b""
+        while time.monotonic() < until_s and len(head := self._answers.read(9)) == 9:
+            kind, flags, at = head[3], head[4], int.from_bytes(head[5:])
+            body = self._answers.read(int.from_bytes(head[:3]))
+            if kind in {_SETTINGS, _PING} and not flags & _ACKNOWLEDGED:
+                said = body if kind == _PING else b""
+                site.sendall(_frame(kind, _ACKNOWLEDGED, 0, said))
+            elif kind in {_RST_STREAM, _GOAWAY} or (kind <= _HEADERS and flags & _PADDED):
+                return None
+            elif kind == _WINDOW_UPDATE and not at:
+                self._room += int.from_bytes(body)
+            elif kind == _DATA and at == stream:
+                found += body
+                self._received += len(body)
+            elif kind == _HEADERS and at == stream:
+                if flags & _PRIORITY or not flags & _END_HEADERS:
+                    return None
+                if flags & _END_STREAM:
+                    return _message(found, _fields(body))
+        return None
 
 
-def _words(block: bytes) -> dict[bytes, bytes]:
-    # Fields whose names are spelled out, as gRPC's own are when they come first (RFC 7541, 6.2).
+class Connections:
+    """Connections to a socket for calls from any thread: each is used again when its call is over."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._idle: list[Connection] = []
+
+    def close(self) -> None:
+        """Hangs up."""
+        while self._idle:
+            self._idle.pop().close()
+
+    def ask(self, method: str, request: bytes, timeout_s: float) -> bytes | None:
+        """Returns what `ask` does; a call to a site that has hung up since the last one is made again."""
+        while True:
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                connection = Connection(self._path)
+            is_used, said = connection.is_used, None
+            try:
+                said = connection.ask(method, request, timeout_s)
+            finally:
+                if said is None or connection.is_worn:
+                    connection.close()
+                else:
+                    self._idle.append(connection)
+            if said is not None or not is_used:
+                return said
+
+
+def _message(found: bytes, said: dict[bytes, bytes]) -> bytes | None:
+    status = said.get(b"grpc-status", b"")
+    if status in _REFUSALS:
+        field = ""
+        if _DETAILS in said:
+            if said[_DETAILS][:1] != b"\0":
+                return None  # packed in a way that the library knows
+            from grms.daemon.status_details import read_details  # noqa: PLC0415  # few are refused
+
+            field, _ = read_details(said[_DETAILS][1:])
+        from urllib.parse import unquote  # noqa: PLC0415  # same
+
+        text = unquote(said.get(b"grpc-message", b"").decode("ascii", "replace"))
+        raise SiteError(_REFUSALS[status], text, field)
+    # A message begins with whether it is packed, and its length.
+    is_whole = (
+        status == b"0" and found[:1] == b"\0" and len(found) == 5 + int.from_bytes(found[1:5])
+    )
+    return found[5:] if is_whole else None
+
+
+def _fields(block: bytes) -> dict[bytes, bytes]:
+    # Fields whose names are spelled out, as gRPC's own are (RFC 7541, 6.2); none where a block is cut off.
     found: dict[bytes, bytes] = {}
     at = 0
 
+    def number(bits: int) -> int:
+        nonlocal at
+        most = (1 << bits) - 1
+        value, shift = block[at] & most, 0
+        at += 1
+        while value >= most and (not shift or block[at - 1] & 0x80):
+            value += (block[at] & 0x7F) << shift
+            shift, at = shift + 7, at + 1
+        return value
+
     def word() -> bytes:
         nonlocal at
-        packed, size, shift = block[at] & 0x80, block[at] & 0x7F, 0
-        at += 1
-        while size >= 0x7F and (not shift or block[at - 1] & 0x80):
-            size += (block[at] & 0x7F) << shift
-            shift, at = shift + 7, at + 1
+        is_packed = block[at] & 0x80
+        size = number(7)
         at += size
-        return b"" if packed else block[at - size : at]
+        return b"" if is_packed else block[at - size : at]
 
     try:
         while at < len(block):
-            at += 1
-            if block[at - 1] & 0x80:
-                continue  # one of the table, such as `:status: 200`
-            if block[at - 1] not in {0x00, 0x10, 0x40}:
-                return {}
-            name = word()
-            found[name] = word()
+            first = block[at]
+            if first & 0x80:
+                number(7)  # a field of the table, such as `:status: 200`
+            elif first & 0xE0 == 0x20:
+                number(5)  # the size of the table, which is none
+            else:
+                name = b"" if number(6 if first & 0x40 else 4) else word()
+                found[name] = word()
     except IndexError:
         return {}
     return found
 
 
 def _windows() -> bytes:
-    settings = _INITIAL_WINDOW_SIZE.to_bytes(2) + _WINDOW.to_bytes(4)
-    more = (_WINDOW - _WINDOW_AT_FIRST).to_bytes(4)
+    settings = b"".join(
+        name.to_bytes(2) + value.to_bytes(4) for name, value in _SETTINGS_HERE.items()
+    )
+    more = (2**31 - 1 - _WINDOW_AT_FIRST).to_bytes(4)
     return _frame(_SETTINGS, 0, 0, settings) + _frame(_WINDOW_UPDATE, 0, 0, more)
 
 

@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 EXIT_INTERRUPTED = 130
 """Status of the process after Ctrl-C, as shells have it: 128 plus the signal's number."""
 
+COLLECTED_AFTER = 10_000
+"""So many objects are made before Python looks for garbage among them."""
+
+LATER = ("calendar", "ipaddress", "tokenize")
+"""What `inspect`, protobuf and `urllib` import in any case, for sources, moments and hosts that few commands meet."""
+
 AGAIN_S = 0.005
 """Seconds after which a signal that came during an import comes again."""
 
@@ -61,6 +67,11 @@ _received: list[int] = []
 
 def run(module: str) -> None:
     """Runs `run_command` of a module with this process's arguments, and exits with its status."""
+    # Imports make thousands of objects that stay. Python would look for garbage among them a hundred times, and at
+    # the end of the process, which frees them anyway, through all of them again.
+    import gc  # noqa: PLC0415  # see the module's docstring
+
+    gc.set_threshold(COLLECTED_AFTER)
     # The module `signal` takes ten times as long to import as all that comes before it.
     import _signal  # type: ignore[import-not-found]  # noqa: PLC0415  # nobody has stubs
 
@@ -78,6 +89,9 @@ def run(module: str) -> None:
     ]
     _listen(heard, _leave)
     _open_what_is_closed()
+    from lrms_sim.util.later_modules import load_later  # noqa: PLC0415  # see the module's docstring
+
+    load_later(*LATER)
     try:
         __import__(module)
     except ModuleNotFoundError as error:
@@ -100,6 +114,7 @@ def run(module: str) -> None:
         status = _missing(error)
     if status == EXIT_INTERRUPTED and _received:
         status = 128 + _received[0]
+    gc.freeze()
     sys.exit(status)
 
 

@@ -23,14 +23,14 @@ MEMORY_MAX = 2**40
 NAMES_MAX: Final = 64
 """Most features, licences or modules of one job."""
 
-_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@/+=-]{0,127}")
-_SIGNAL: Final = re.compile(
+_NAME: Final = r"[A-Za-z0-9_][A-Za-z0-9_.:@/+=-]{0,127}"
+_SIGNAL: Final = (
     r"(?:B:)?(?:HUP|INT|QUIT|ABRT|KILL|ALRM|TERM|USR1|USR2|URG|CONT|STOP|TSTP|TTIN|TTOU"
     r"|[1-9]|[1-5][0-9]|6[0-4])"
 )
 SIGNAL_BEFORE_MAX: Final = 65535.0
 """How long before its end a job can be sent a signal, seconds: what Slurm takes."""
-_IMAGE: Final = re.compile(r"[^\x00-\x20\x7f-]{1}[^\x00-\x20\x7f]{0,1023}")
+_IMAGE: Final = r"[^\x00-\x20\x7f-]{1}[^\x00-\x20\x7f]{0,1023}"
 
 
 class RequestError(HanseError, ValueError):
@@ -303,14 +303,14 @@ def check_names(request: Request) -> None:
         if len(names) > NAMES_MAX:
             raise RequestError(f"{what}: {len(names)} names; at most {NAMES_MAX} are possible")
         for name in names:
-            if _NAME.fullmatch(name) is None:
+            if re.fullmatch(_NAME, name) is None:
                 raise RequestError(
                     f"{what}: {name[:80]!r} is no name; one has letters, digits and _.:@/+=-, and begins with neither sign"
                 )
     image = request.image
-    if image and (_IMAGE.fullmatch(image) is None or not image.isprintable()):
+    if image and (re.fullmatch(_IMAGE, image) is None or not image.isprintable()):
         raise RequestError(f"image: {request.image[:80]!r} is no name of a container image")
-    if request.signal and _SIGNAL.fullmatch(request.signal) is None:
+    if request.signal and re.fullmatch(_SIGNAL, request.signal) is None:
         raise RequestError(f"signal: {request.signal[:80]!r} is none; one is USR1, or B:USR1")
 
 
@@ -336,15 +336,13 @@ def mib_of(text: str) -> int | None:
     `4 GiB`, `4G`, `4096M` and `4096` are the same: units are those of Slurm, powers of 1024, and MiB where
     there is none.
     """
-    found = _AMOUNT.fullmatch(text.strip())
+    found = re.fullmatch(_AMOUNT, text.strip())
     if found is None:
         return None
     return math.ceil(float(found[1]) * 1024.0 ** ("KMGTP".index((found[2] or "M").upper()) - 1))
 
 
-_AMOUNT: Final = re.compile(
-    r"(\d{1,15}(?:\.\d{1,9})?) *([KMGTP]?)(?:(?<=[KMGTP])i?B)?", re.IGNORECASE
-)
+_AMOUNT: Final = r"(?i:(\d{1,15}(?:\.\d{1,9})?) *([KMGTP]?)(?:(?<=[KMGTP])i?B)?)"
 
 
 def _check(what: str, count: int) -> None:

@@ -1,6 +1,8 @@
 """The daemon as a process: a live cycle, and every way in which it can end."""
 
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -209,6 +211,14 @@ def test_bytes_that_are_no_message_are_the_caller_s_fault(tmp_path: Path) -> Non
                 raw(b"\xff\xff\xff", timeout=300)
         assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
         assert client.workflows() == []
+        # Commands that ask once need neither gRPC's library nor numpy.
+        program = (
+            "import sys; from broker.cli.main import run_command\n"
+            "status = run_command(['status', '--socket', sys.argv[1]])\n"
+            "print(status, {'asyncio', 'grpc', 'numpy', 'ssl'} & set(sys.modules))"
+        )
+        words = [sys.executable, "-B", "-c", program, str(tmp_path / "gorba.sock")]  # no fork
+        assert subprocess.check_output(words, text=True).endswith("0 set()\n")  # noqa: S603  # this very interpreter
 
 
 def test_the_first_signal_drains_and_leaves_no_socket(tmp_path: Path) -> None:

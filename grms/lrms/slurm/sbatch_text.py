@@ -12,11 +12,11 @@ docs/operating.md says what the site sets itself.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from grms.lrms.slurm.sbatch_words import has_value
+from grms.lrms.slurm.slurm_limits import read_limit
 from grms.lrms.slurm.slurm_request import ASKED, UnsaidError, read_options
-from grms.util.job_arrays import ArraySpec
 from lrms_sim.workload.requests import Request, RequestError
 
 CARRIED: Final = ASKED | {"array", "job-name", "export", "chdir", "wrap"}
@@ -91,7 +91,7 @@ SINGLETON: Final = "singleton"
 _NO_HINDRANCE: Final = {"dependency": SINGLETON, "input": "/dev/null"}
 """Values with which a job travels, though not with others; so Slurm prints `--input=none`, and every job has it."""
 
-_SLURM_JOB: Final = re.compile(r"\d+(_(\d+|\*))?")
+_SLURM_JOB: Final = r"\d+(_(\d+|\*))?"
 
 _OPTION = r"sbatch: ([a-z][a-z0-9-]*) *: (.*)"
 _ESTIMATE = (
@@ -150,7 +150,7 @@ def _of_sites(text: str, *, numbers: bool) -> bool:
         jobs += (
             [kind, *names] if re.search(r"\d", kind) else names
         )  # a job may stand without a kind
-    own = [word for word in jobs if numbers or not _SLURM_JOB.fullmatch(word.partition("+")[0])]
+    own = [word for word in jobs if numbers or not re.fullmatch(_SLURM_JOB, word.partition("+")[0])]
     if not own:
         return False
     if len(own) < len(jobs):
@@ -208,8 +208,6 @@ class DryRun:
     @property
     def limit_s(self) -> float | None:
         """Wall-time limit in seconds; `None` if there is none."""
-        from grms.lrms.slurm.slurm_machine import read_limit  # noqa: PLC0415  # as above
-
         return read_limit(self.options["time"]) if "time" in self.options else None
 
 
@@ -257,10 +255,13 @@ def kept_at_home(trial: DryRun, without: frozenset[str] = frozenset()) -> dict[s
         found[error.option] = error.reason
     except RequestError as error:
         found["nodes"] = str(error)
-    try:
-        ArraySpec.parse(trial.options.get("array", "0"))
-    except ValueError as error:
-        found["array"] = str(error)
+    if "array" in trial.options:
+        from grms.util.job_arrays import ArraySpec  # noqa: PLC0415  # of few jobs
+
+        try:
+            ArraySpec.parse(trial.options["array"])
+        except ValueError as error:
+            found["array"] = str(error)
     if trial.options.get("time") in {"UNLIMITED", "infinite"}:
         found["time"] = "a partner has to be told a limit"
     if any(character in trial.options.get("export", "") for character in "\"'\\"):
@@ -276,8 +277,7 @@ def not_told(trial: DryRun, without: frozenset[str] = frozenset()) -> list[str]:
 # --- a job that its own site runs ----------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class AtHome:
+class AtHome(NamedTuple):
     """Options of a job at home: those that redirect its output (`streams`), and the others."""
 
     others: tuple[str, ...]
@@ -306,14 +306,14 @@ def _given(name: str, value: str) -> str:
     return {"a": "append", "t": "truncate"}.get(value, value) if name == "open-mode" else value
 
 
-_NAME_IN_PATTERN = re.compile(r"%(%|\d*x)")
-_NUMBER_IN_PATTERN = re.compile(r"%(?:(%)|(\d{0,2})[jJA])")
-_ARRAY_IN_PATTERN = re.compile(r"%(?:(%)|(\d{0,2})([Aa]))")
+_NAME_IN_PATTERN: Final = r"%(%|\d*x)"
+_NUMBER_IN_PATTERN: Final = r"%(?:(%)|(\d{0,2})[jJA])"
+_ARRAY_IN_PATTERN: Final = r"%(?:(%)|(\d{0,2})([Aa]))"
 
 
 def _with_name(pattern: str, name: str) -> str:
     plain = name.replace("%", "%%").replace("/", "_")
-    return _NAME_IN_PATTERN.sub(lambda found: found[0] if found[1] == "%" else plain, pattern)
+    return re.sub(_NAME_IN_PATTERN, lambda found: found[0] if found[1] == "%" else plain, pattern)
 
 
 def with_element(pattern: str, array: tuple[str, str]) -> str:
@@ -325,7 +325,7 @@ def with_element(pattern: str, array: tuple[str, str]) -> str:
             return found[0]
         return (number if found[3] == "A" else index).zfill(min(int(found[2] or 0), 10))
 
-    return _ARRAY_IN_PATTERN.sub(put, pattern)
+    return re.sub(_ARRAY_IN_PATTERN, put, pattern)
 
 
 def with_number(pattern: str, number: str) -> str:
@@ -334,7 +334,7 @@ def with_number(pattern: str, number: str) -> str:
     def put(found: re.Match[str]) -> str:
         return found[0] if found[1] else number.zfill(min(int(found[2] or 0), 10))
 
-    return _NUMBER_IN_PATTERN.sub(put, pattern)
+    return re.sub(_NUMBER_IN_PATTERN, put, pattern)
 
 
 def options_at_home(
@@ -401,8 +401,6 @@ def read_default_limit(text: str) -> float | None:
     Raises:
         ValueError: it is unreadable.
     """
-    from grms.lrms.slurm.slurm_machine import read_limit  # noqa: PLC0415  # as above
-
     first = (text.splitlines() or [""])[0]
     default, _, longest = first.partition("|")
     return read_limit(longest if default in {"n/a", "N/A"} else default)

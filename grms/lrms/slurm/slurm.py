@@ -41,7 +41,8 @@ from grms.lrms.nodes import NodeTable
 from grms.lrms.partitions import Charged, Partitions
 from grms.lrms.preemption import Preemption
 from grms.lrms.slurm.sbatch_text import options_at_home
-from grms.lrms.slurm.slurm_machine import hindrance, whole_minutes
+from grms.lrms.slurm.slurm_limits import whole_minutes
+from grms.lrms.slurm.slurm_machine import hindrance
 from grms.lrms.slurm.slurm_nodes import (
     SlurmMachine,
     SlurmRules,

@@ -21,7 +21,7 @@ from grms.lrms.batch.subprocesses import Answer, Programs
 from grms.lrms.checks import Finding, FindingLevel, doubt, good, missing, named_partitions
 from grms.lrms.preemption import EndedBy
 from grms.lrms.slurm.slurm import Slurm, SlurmSettings
-from grms.lrms.slurm.slurm_machine import read_limit
+from grms.lrms.slurm.slurm_limits import read_limit
 from grms.lrms.slurm.slurm_native_jobs import check_rights
 from grms.lrms.slurm.slurm_nodes import SlurmRules, read_nodes
 from grms.lrms.slurm.slurm_preemption import (

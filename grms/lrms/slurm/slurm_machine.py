@@ -1,36 +1,14 @@
-"""Parses Slurm's words for its machine: limits, lists of nodes, and why a job waits. Pure."""
+"""Parses Slurm's words for its machine: lists of nodes, and why a job waits. Pure."""
 
 import itertools
 import math
 import re
 import sys
-from datetime import timedelta
 from functools import lru_cache
 from typing import Final
 
 from grms.lrms.partitions import Partitions
 from lrms_sim.workload.requests import Request
-
-
-def whole_minutes(requested_time: float) -> int:
-    """Returns a limit in seconds in whole minutes, rounded up as Slurm does."""
-    return max(1, -int(-requested_time // 60))
-
-
-def read_limit(text: str) -> float | None:
-    """Returns a limit printed by Slurm, in seconds; `None` for none (`UNLIMITED`, `infinite`).
-
-    Raises:
-        ValueError: it is no limit.
-    """
-    if text in {"UNLIMITED", "infinite", "NOT_SET", "N/A", "NONE"}:
-        return None
-    found = re.fullmatch(r"(?:(\d+)-)?(?:(?:(\d+):)?(\d+):)?(\d+)", text)
-    if found is None:
-        raise ValueError(f"{text!r} is no time limit as Slurm writes them")
-    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
-    return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
-
 
 # --- nodes ---------------------------------------------------------------------------------------
 

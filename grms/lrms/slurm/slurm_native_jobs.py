@@ -14,7 +14,7 @@ from grms.lrms.batch.subprocesses import Answer, Programs
 from grms.lrms.checks import Finding, doubt, good, missing
 from grms.lrms.native_jobs import NativeJobRequest, NativeJobRow
 from grms.lrms.slurm.slurm import HELD_BY_PLUGIN, asked
-from grms.lrms.slurm.slurm_machine import read_limit
+from grms.lrms.slurm.slurm_limits import read_limit
 from grms.lrms.slurm.slurm_nodes import SlurmRules, default_memory, read_rules
 from grms.lrms.slurm.slurm_request import read_fields
 from grms.lrms.slurm.slurm_text import read_job

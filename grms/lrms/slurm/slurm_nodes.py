@@ -18,7 +18,8 @@ from grms.lrms.node_groups import NodeGroup, Promised, grouped
 from grms.lrms.node_rows import NodeIndex
 from grms.lrms.nodes import Licence, NodeTable
 from grms.lrms.partitions import EVERY, Admitted, Partition, Partitions
-from grms.lrms.slurm.slurm_machine import node_names, read_limit
+from grms.lrms.slurm.slurm_limits import read_limit
+from grms.lrms.slurm.slurm_machine import node_names
 from grms.lrms.slurm.slurm_preemption import PreemptionRules, read_preemption_rules
 from grms.lrms.slurm.slurm_request import read_memory
 from grms.lrms.slurm.slurm_text import read_job

@@ -12,7 +12,7 @@ from typing import Final
 from grms.lrms.batch.evictions import WaitingJob
 from grms.lrms.node_groups import NodeGroup
 from grms.lrms.preemption import EndedBy, Preemption
-from grms.lrms.slurm.slurm_machine import read_limit
+from grms.lrms.slurm.slurm_limits import read_limit
 from grms.lrms.slurm.slurm_text import read_job
 
 BY_PARTITION: Final = "preempt/partition_prio"

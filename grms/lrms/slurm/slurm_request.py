@@ -9,9 +9,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
+from typing import Final, NamedTuple
 
+from grms.lrms.slurm.slurm_limits import read_limit
 from lrms_sim.workload.requests import Gpus, GpuScope, Memory, MemoryScope, Request, RequestError
 
 SIGNAL_BEFORE_S: Final = 60.0
@@ -28,11 +29,11 @@ ASKED: Final = frozenset(
 """Options of sbatch of which a request is made."""
 
 _UNITS: Final = {"K": 1 / 1024, "M": 1, "": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
-_NAMES: Final = re.compile(r"[\w.+-]+(?:[&,][\w.+-]+)*")
-_GPUS: Final = re.compile(r"(?:gres[:/])?gpu(?::(?P<type>[A-Za-z_][\w.-]*))?(?::(?P<count>\d+))?")
-_PLAIN_GPUS: Final = re.compile(r"(?:(?P<type>[A-Za-z_][\w.-]*)(?::|$))?(?P<count>\d+)?")
-_SIGNAL: Final = re.compile(r"(?:(?P<flags>[BR]+):)?(?P<name>\w+)(?:@(?P<before>\d+))?")
-_LICENCE: Final = re.compile(r"(?P<name>[\w.@/+-]+)(?::(?P<count>\d+))?")
+_NAMES: Final = r"[\w.+-]+(?:[&,][\w.+-]+)*"
+_GPUS: Final = r"(?:gres[:/])?gpu(?::(?P<type>[A-Za-z_][\w.-]*))?(?::(?P<count>\d+))?"
+_PLAIN_GPUS: Final = r"(?:(?P<type>[A-Za-z_][\w.-]*)(?::|$))?(?P<count>\d+)?"
+_SIGNAL: Final = r"(?:(?P<flags>[BR]+):)?(?P<name>\w+)(?:@(?P<before>\d+))?"
+_LICENCE: Final = r"(?P<name>[\w.@/+-]+)(?::(?P<count>\d+))?"
 
 
 class UnsaidError(RequestError):
@@ -87,7 +88,7 @@ def read_gpus(text: str, per: GpuScope) -> Gpus | None:
     Raises:
         ValueError: it is something else, such as GPUs of two types, or another generic resource.
     """
-    found = _GPUS.fullmatch(text) or _PLAIN_GPUS.fullmatch(text)
+    found = re.fullmatch(_GPUS, text) or re.fullmatch(_PLAIN_GPUS, text)
     if found is None or not text:
         raise ValueError(f"{text[:40]!r} are not GPUs of one type")
     count = int(found["count"] or 1)
@@ -102,7 +103,7 @@ def read_signal(text: str) -> tuple[str, float]:
     Raises:
         ValueError: it is something else.
     """
-    found = _SIGNAL.fullmatch(text)
+    found = re.fullmatch(_SIGNAL, text)
     if found is None:
         raise ValueError(f"{text[:40]!r} is no signal as Slurm writes them")
     alone = "B:" if "B" in (found["flags"] or "") else ""
@@ -117,7 +118,7 @@ def read_features(text: str) -> tuple[str, ...]:
     Raises:
         ValueError: it is another condition: a choice, or a number of nodes.
     """
-    if _NAMES.fullmatch(text) is None:
+    if re.fullmatch(_NAMES, text) is None:
         raise ValueError("only names joined by & mean the same elsewhere")
     return tuple(re.split("[&,]", text))
 
@@ -128,7 +129,7 @@ def read_licences(text: str) -> tuple[tuple[str, int], ...]:
     Raises:
         ValueError: it is a choice among some.
     """
-    found = [_LICENCE.fullmatch(word) for word in re.split("[,;]", text)]
+    found = [re.fullmatch(_LICENCE, word) for word in re.split("[,;]", text)]
     if not all(found):
         raise ValueError(f"{text[:40]!r} are not names, each with a number")
     counts: Counter[str] = Counter()
@@ -141,8 +142,7 @@ def read_licences(text: str) -> tuple[tuple[str, int], ...]:
 # --- options in force ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(NamedTuple):
     """What a job asks for as Slurm counts it, from either of its programs."""
 
     tasks: int | None
@@ -220,8 +220,6 @@ def _of(option: str) -> Iterator[None]:
 
 
 def _wall_time(text: str) -> float | None:
-    from grms.lrms.slurm.slurm_machine import read_limit  # noqa: PLC0415  # as in sbatch_text
-
     with _of("time"):
         return read_limit(text) if text else None
 

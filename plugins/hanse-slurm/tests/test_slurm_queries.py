@@ -14,9 +14,9 @@ from typing import Any, Final
 import pytest
 
 from grms.client import Client
+from grms.client.unary import Connections
 from grms.v1 import job_pb2
 from hanse_slurm import sacct, scancel, scontrol, squeue
-from hanse_slurm import site as site_module
 from hanse_slurm.users import own_name
 from tests.grms.site.daemons import Running, document, running
 from tests.waiting import run, until
@@ -153,7 +153,7 @@ def test_what_a_site_refuses_is_an_error(scene: Made, monkeypatch: pytest.Monkey
         def ask(_: object, method: str, *__: object) -> bytes:
             return said[method.rpartition("/")[2]].SerializeToString()
 
-        monkeypatch.setattr(site_module, "ask", ask)
+        monkeypatch.setattr(Connections, "ask", ask)
 
     async def play() -> None:
         async with scene() as it:
@@ -165,7 +165,7 @@ def test_what_a_site_refuses_is_an_error(scene: Made, monkeypatch: pytest.Monkey
             refuses("NOT_FOUND")
             assert "Invalid job id" in await it.said("squeue", "-j", "1", status=1)
             assert await it.said("scancel", "1") == ""
-            monkeypatch.setattr(site_module, "ask", lambda *_: b"\xff")
+            monkeypatch.setattr(Connections, "ask", lambda *_: b"\xff")
             assert "is no site" in await it.said("squeue", status=1)
 
     run(play)
@@ -308,7 +308,7 @@ def test_grpc_is_asked_where_a_plain_call_has_no_answer(
     async def play() -> None:
         async with scene() as it:
             number = await it.submitted()
-            monkeypatch.setattr(site_module, "ask", lambda *_: None)
+            monkeypatch.setattr(Connections, "ask", lambda *_: None)
             assert await it.said("squeue", "-h", "-o", "%i", "-j", number) == f"{number}\n"
             assert await it.said("scancel", number) == ""
             assert (await it.client.wait(number)).outcome == "cancelled"

@@ -28,9 +28,9 @@ from hanse_slurm.rows import (
     row_of,
     together,
 )
-from hanse_slurm.site import job_words
 from hanse_slurm.srun import with_told_names
 from hanse_slurm.times import duration, long_duration, minutes, moment, read_moment
+from hanse_slurm.variables import job_words
 
 
 def job(job_id: str = "home-12", **more: object) -> job_pb2.Job:

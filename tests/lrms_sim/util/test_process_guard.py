@@ -240,6 +240,24 @@ def test_a_signal_when_all_is_done_shows_no_traceback() -> None:
     assert (status, out, error) == (130, "done\n", "interrupted\n")
 
 
+def test_garbage_is_looked_for_seldom_and_not_at_the_end() -> None:
+    """What stays is most of what a command imports; looking through it costs more than a short command does."""
+    program = """
+import atexit, gc
+import scenarios.cli.main
+
+def run_command(arguments):
+    print("works", gc.isenabled(), gc.get_threshold()[0] > 5_000, gc.get_freeze_count(), flush=True)
+    atexit.register(lambda: print(gc.get_freeze_count() > 1_000))
+
+scenarios.cli.main.run_command = run_command
+"""
+    done = subprocess.run(  # noqa: S603  # this very interpreter
+        [sys.executable, "-c", program + COMMAND], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "works True True 0\nTrue\n"
+
+
 def test_next_to_nothing_is_imported_before_the_guard() -> None:
     """What a command needs before it hears Ctrl-C is of the house alone."""
     commands = ", ".join(f"{package}.command" for package in PACKAGES)

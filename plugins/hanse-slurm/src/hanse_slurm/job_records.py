@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from hanse_slurm.rows import OPEN, Row
-from hanse_slurm.site import Site, job_words, now_s
+from hanse_slurm.site import Site, now_s
 from hanse_slurm.squeue import print_error
 from hanse_slurm.times import long_duration, minutes, moment
 from hanse_slurm.users import group_of, uid_of
+from hanse_slurm.variables import job_words
 from hanse_slurm.wanted import Wanted
 
 
@@ -24,7 +25,8 @@ def show_jobs(given: Sequence[tuple[str, str]], number: str) -> int:
     for option, value in given:
         wanted.take("clusters" if option == "-M" else option.lstrip("-"), value)
         is_one_line = is_one_line or option in {"-o", "--oneliner"}
-    rows = list(wanted.rows(Site()))
+    with Site() as site:
+        rows = list(wanted.rows(site))
     if not rows:
         if wanted.jobs:
             print_error()

@@ -1,6 +1,5 @@
 """Options of Slurm's commands, errors in Slurm's form, and what is left to Slurm's own commands."""
 
-import getopt
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -39,6 +38,8 @@ def parse(
     """
     if LEFT & set(words):
         leave(program, words)
+    import getopt  # noqa: PLC0415  # slow to import, and not for sbatch
+
     try:
         return getopt.gnu_getopt(list(words), short, list(long))
     except getopt.GetoptError as error:

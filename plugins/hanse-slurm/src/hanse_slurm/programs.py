@@ -22,9 +22,21 @@ _MARK_BYTES: Final = 1024
 
 _TEXT: Final = """\
 #!/bin/sh
-# Written by hanse-slurm install: {name} for the jobs of a site.
-exec '{python}' -I -c 'import sys; sys.path.append("{place}"); from hanse_slurm.programs import main; main("{name}")' "$@"
+# Written by hanse-slurm install, for hanse_slurm.programs: {name} for the jobs of a site.
+exec '{python}' -I -S -c '
+import sys
+sys.path += {places}
+try:
+    import grms, hanse_slurm.programs
+except ImportError:
+    import site
+    site.main()
+from hanse_slurm.programs import main
+main("{name}")
+' "$@"
 """
+# What stands in site-packages is found without Python's `site`, which takes as long as a fifth of all else; where
+# packages have moved since, it is asked where they are.
 
 
 def program_text(name: str) -> str:
@@ -35,10 +47,33 @@ def program_text(name: str) -> str:
     """
     if name == PROLOG:
         return _PROLOG_TEXT
-    place = str(Path(__file__).parent.parent)
-    if {"'", "\\", '"', "\n"} & {*sys.executable, *place}:
-        raise ValueError(f"{sys.executable} and {place} cannot stand in a program: quotes")
-    return _TEXT.format(name=name, python=sys.executable, place=place)
+    places = _places()
+    if {"'", "\\", '"', "\n"} & {*sys.executable, *"".join(places)}:
+        shown = ", ".join((sys.executable, *places))
+        raise ValueError(f"{shown} cannot stand in a program: quotes")
+    listed = ", ".join(f'"{place}"' for place in places)
+    return _TEXT.format(name=name, python=sys.executable, places=f"[{listed}]")
+
+
+def _places() -> list[str]:
+    # Folders in which packages are, without those in which this Python looks in any case.
+    from importlib.util import find_spec  # noqa: PLC0415  # of the installation alone
+    from sysconfig import get_path  # noqa: PLC0415  # same
+
+    found = [str(Path(__file__).parent.parent)]
+    for package in ("grms", "lrms_sim"):
+        spec = find_spec(package)
+        assert spec is not None
+        found += [str(Path(each).parent) for each in spec.submodule_search_locations or ()]
+    own = {Path(get_path(each)) for each in ("stdlib", "platstdlib")}
+    for place in map(Path, sys.path):
+        is_own = own & {place, place.parent} and place.name not in {
+            "site-packages",
+            "dist-packages",
+        }
+        if place.is_dir() and place.is_absolute() and not is_own:
+            found.append(str(place))
+    return list(dict.fromkeys(found))
 
 
 def real(name: str) -> str:
@@ -58,8 +93,18 @@ def real(name: str) -> str:
 
 def main(name: str) -> None:
     """Runs one of the programs with the arguments of this process, and ends the process."""
-    from lrms_sim.util.process_guard import run  # noqa: PLC0415  # after the path is set
+    from lrms_sim.util.later_modules import load_later  # noqa: PLC0415  # after the path is set
+    from lrms_sim.util.process_guard import run  # noqa: PLC0415  # same
 
+    load_later("inspect")  # `dataclasses` wants it for classes without a docstring alone
     # gRPC's own lines say nothing that our errors do not.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    run(f"hanse_slurm.{name}")
+    try:
+        run(f"hanse_slurm.{name}")
+    except SystemExit as end:
+        if not isinstance(end.code, int):
+            raise
+        sys.stdout.flush()
+        sys.stderr.flush()
+        # There is nothing more to do, which Python would take some milliseconds to see.
+        os._exit(end.code)

@@ -131,11 +131,13 @@ def sacct(words: Sequence[str]) -> int:
     begin = read_moment(said.get("S", default), now)
     end = read_moment(said.get("E", "now"), now)
     fields = _fields(said.get("o") or (BRIEF if "b" in said else DEFAULT))
-    rows = [
-        row
-        for row in wanted.rows(Site())
-        if (row.state in OPEN or row.end_s is None or row.end_s >= begin) and row.submit_s <= end
-    ]
+    with Site() as site:
+        rows = [
+            row
+            for row in wanted.rows(site)
+            if (row.state in OPEN or row.end_s is None or row.end_s >= begin)
+            and row.submit_s <= end
+        ]
     _print(fields, list(together(rows)), said)
     return 0
 

@@ -17,14 +17,14 @@ from grms.lrms.slurm.sbatch_words import SbatchWords, UnknownOptionError, has_op
 from grms.lrms.told_number import TOLD_ID
 from hanse_slurm.options import LEFT, UsageError, leave, run
 from hanse_slurm.programs import real
-from hanse_slurm.site import own_name, socket, timeout_s
+from hanse_slurm.variables import own_name, socket, timeout_s
 from lrms_sim.util.messages import printable
 
 if TYPE_CHECKING:
     from grms.cli.slurm_jobs import SlurmJob
 
 _OWN: Final = {"--wait": False, "-W": False, "--parsable": False}
-_NUMBER: Final = re.compile(r"\d+")
+_NUMBER: Final = r"\d+"
 _SHORT_DEPENDENCY: Final = "-d"
 
 
@@ -101,7 +101,7 @@ def _with_own_names(options: Sequence[str]) -> tuple[str, ...]:
     found, after = [], False
     for word in options:
         is_dependency = after or word.startswith(("--dependency=", _SHORT_DEPENDENCY))
-        found.append(_NUMBER.sub(_own, word) if is_dependency else word)
+        found.append(re.sub(_NUMBER, _own, word) if is_dependency else word)
         after = word in {"--dependency", _SHORT_DEPENDENCY}
     return tuple(found)
 

@@ -5,7 +5,8 @@ from typing import Final
 
 from hanse_slurm.options import UsageError, parse, run, tell, unknown
 from hanse_slurm.rows import OPEN, Row
-from hanse_slurm.site import Site, job_words, socket
+from hanse_slurm.site import Site
+from hanse_slurm.variables import job_words, socket
 from hanse_slurm.wanted import Wanted
 
 _LETTERS: Final = "A:bfM:n:p:q:Qs:t:u:v"
@@ -53,9 +54,11 @@ def scancel(words: Sequence[str]) -> int:
     filters = any(option.lstrip("-") not in _NO_FILTERS for option, _ in given)
     if not wanted.jobs and not filters:
         raise UsageError("No job identification provided")
-    site = Site()
-    names = [_name(row) for row in wanted.rows(site, only_open=True)] if filters else wanted.jobs
-    return _ask(site, names, loud=is_loud, quiet=is_quiet)
+    with Site() as site:
+        names = wanted.jobs
+        if filters:
+            names = [_name(row) for row in wanted.rows(site, only_open=True)]
+        return _ask(site, names, loud=is_loud, quiet=is_quiet)
 
 
 _NO_FILTERS: Final = frozenset(

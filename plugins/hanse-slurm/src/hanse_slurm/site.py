@@ -1,89 +1,30 @@
-"""What the commands ask a site: by one plain call each, and by gRPC's library where that does not do."""
+"""What the commands ask a site."""
 
-import os
-import re
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any, Final, TypeVar
-
-from google.protobuf.message import DecodeError, Message
+from typing import Final, Self
 
 from grms.client.errors import SiteError
-from grms.client.unary import ask
+from grms.client.unary_calls import UnaryCalls
 from grms.v1 import job_pb2
 from hanse_slurm.options import UsageError
-
-SOCKET_VARIABLE: Final = "HANSE_SOCKET"
-TIMEOUT_VARIABLE: Final = "HANSE_TIMEOUT"
-TIMEOUT_S: Final = 30.0
-"""Of a call with its retries, seconds, unless `HANSE_TIMEOUT` says otherwise."""
-
-QUICK_S: Final = 5.0
-"""So long an answer is waited for without gRPC's library, seconds."""
+from hanse_slurm.variables import socket, timeout_s
 
 JOBS_MAX: Final = 1000
 """Jobs in one call; a site takes no more."""
 
-_JOB: Final = re.compile(r"(?:\S+-)?\d{1,18}(?:_(?:\d{1,9}|\[[\d,:-]+\]))?", re.ASCII)
-
-T = TypeVar("T", bound=Message)
-
-
-def socket() -> Path:
-    """Returns the site's socket.
-
-    Raises:
-        UsageError: none is named.
-    """
-    named = os.environ.get(SOCKET_VARIABLE, "")
-    if not named:
-        raise UsageError(f"{SOCKET_VARIABLE} is not set: it names the socket of the site")
-    return Path(named)
-
-
-def timeout_s() -> float:
-    """Returns how long a call is tried, seconds.
-
-    Raises:
-        UsageError: `HANSE_TIMEOUT` is no such number.
-    """
-    text = os.environ.get(TIMEOUT_VARIABLE, "")
-    try:
-        found = float(text) if text else TIMEOUT_S
-    except ValueError:
-        found = 0.0
-    if not 0 < found < float("inf"):
-        raise UsageError(f"{TIMEOUT_VARIABLE}={text} must be more than 0 seconds")
-    return found
-
-
-def job_words(words: Sequence[str]) -> list[str]:
-    """Returns the names of jobs in lists of them; the number that a job has of its batch system is this job.
-
-    Raises:
-        UsageError: one names no job.
-    """
-    found = []
-    for word in (each for some in words for each in re.split(r",(?![^\[]*\])", some)):
-        if _JOB.fullmatch(word) is None:
-            raise UsageError(f"Invalid job id {word}")
-        found.append(own_name(word))
-    return found
-
-
-def own_name(word: str) -> str:
-    """Returns the name of the job in which this runs for the number that its batch system has given it; else the word."""
-    own = os.environ.get("HANSE_JOB_ID", "")
-    return own if own and word == os.environ.get("SLURM_JOB_ID") else word
-
 
 class Site:
-    """A site's users' service, as far as the commands need it; all methods raise `SiteError`."""
+    """A site's users' service, as far as the commands need it; a context. All methods raise `SiteError`."""
 
     def __init__(self) -> None:
-        self._socket = socket()
-        self._timeout_s = timeout_s()
+        self._calls = UnaryCalls(socket(), timeout_s())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._calls.close()
 
     def named(self, words: Sequence[str]) -> list[job_pb2.Job | None]:
         """Returns jobs by their names, in order, `None` for what is not there; those of an array in its place.
@@ -111,7 +52,7 @@ class Site:
         for at in range(0, len(words), JOBS_MAX):
             wanted = [job_pb2.GetRequest(job_id=word) for word in words[at : at + JOBS_MAX]]
             request = job_pb2.GetManyRequest(jobs=wanted, without_program=True)
-            for each in self._call("GetMany", request, job_pb2.GetManyResponse).answers:
+            for each in self._calls.ask(self._calls.jobs.GetMany, request).answers:
                 if each.HasField("job"):
                     yield each.job
                 elif each.refusal.code == "NOT_FOUND":
@@ -136,7 +77,7 @@ class Site:
             without_program=True,
         )
         while True:
-            page = self._call("List", request, job_pb2.ListResponse)
+            page = self._calls.ask(self._calls.jobs.List, request)
             yield from page.jobs
             if not page.next_page_token:
                 return
@@ -147,34 +88,8 @@ class Site:
         found: list[job_pb2.JobAnswer] = []
         for at in range(0, len(words), JOBS_MAX):
             request = job_pb2.CancelManyRequest(job_ids=words[at : at + JOBS_MAX])
-            found += self._call("CancelMany", request, job_pb2.CancelManyResponse).answers
+            found += self._calls.ask(self._calls.jobs.CancelMany, request).answers
         return found
-
-    def _call(self, method: str, request: Message, answer: type[T]) -> T:
-        quick_s = min(QUICK_S, self._timeout_s)
-        said = ask(
-            self._socket, f"/grms.v1.JobService/{method}", request.SerializeToString(), quick_s
-        )
-        if said is not None:
-            try:
-                return answer.FromString(said)
-            except DecodeError as error:
-                reason = f"what answers on {self._socket} is no site"
-                raise SiteError("INTERNAL", reason) from error
-        import asyncio  # noqa: PLC0415  # slow, and seldom needed
-
-        found: T = asyncio.run(self._by_grpc(method, request))
-        return found
-
-    async def _by_grpc(self, method: str, request: Message) -> Any:
-        from grms.client.calls import Calls  # noqa: PLC0415  # same
-
-        calls = Calls(self._socket, self._timeout_s)
-        calls.open()
-        try:
-            return await calls.call(getattr(calls.jobs, method), request)
-        finally:
-            await calls.close()
 
 
 def _array(word: str) -> str:

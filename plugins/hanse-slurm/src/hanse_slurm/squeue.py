@@ -81,8 +81,12 @@ def _with_jobs(words: Sequence[str]) -> list[str]:
 
 def _show(wanted: Wanted, said: dict[str, str]) -> int:
     columns, after = _columns(said)
-    rows = list(wanted.rows(Site(), only_open=wanted.states is not None and wanted.states <= OPEN))
-    if len(wanted.jobs) == 1 and not rows and not _is_there(wanted.jobs):
+    with Site() as site:
+        only_open = wanted.states is not None and wanted.states <= OPEN
+        rows = list(wanted.rows(site, only_open=only_open))
+        is_alone = len(wanted.jobs) == 1 and not rows
+        is_nowhere = is_alone and all(job is None for job in site.named(wanted.jobs))
+    if is_nowhere:
         print_error()
         return 1
     shown = in_order(rows if "r" in said else list(together(rows)), said.get("S", ""))
@@ -96,10 +100,6 @@ def _show(wanted: Wanted, said: dict[str, str]) -> int:
     for line in lines(columns, after, shown, head="h" not in said):
         print(line)
     return 0
-
-
-def _is_there(jobs: list[str]) -> bool:
-    return any(job is not None for job in Site().named(jobs))
 
 
 def print_error() -> None:

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grms.lrms.partitions import Partition, Partitions
-from grms.lrms.slurm.slurm_machine import hindrance, node_names, read_limit, whole_minutes
+from grms.lrms.slurm.slurm_limits import read_limit, whole_minutes
+from grms.lrms.slurm.slurm_machine import hindrance, node_names
 from lrms_sim.workload.requests import Request
 
 

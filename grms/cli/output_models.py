@@ -3,7 +3,7 @@
 Moments are seconds on the site's clock.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
@@ -190,6 +190,10 @@ class PartnerOutput(OutputModel):
     given_month: MonthStandingOutput = Field(description="What own users' jobs use there.")
     declined_limited: int = Field(
         description="Offers declined as the month's limit was used up, since the daemon's start."
+    )
+    way: str = Field(description="How it is called: address, proxy, callback or relay.")
+    tunnels: int = Field(
+        description="Connections that it keeps open to be called, or this site for it."
     )
 
 
@@ -401,6 +405,7 @@ class ValidatedOutput(OutputModel):
     processors: int
     lrms: str = Field(description="The kind of its batch system.")
     partners: Sequence[str]
+    ways: Mapping[str, str] = Field(description="How each is called, and calls back, in words.")
 
 
 class CheckOutput(OutputModel):

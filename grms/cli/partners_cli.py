@@ -71,7 +71,7 @@ def _show(known: "Sequence[operator_pb2.PartnerStatus]") -> None:
                 f"{partner.awrt_s:.0f}",
             )
         )
-        click.echo(f"  {partner.endpoint or 'no address'}")
+        click.echo(f"  {where(partner)}")
         if partner.credit or partner.breaches or partner.overdue:
             click.echo(
                 f"  promise: broken {partner.breaches}×, overdue {partner.overdue}, "
@@ -97,6 +97,20 @@ def _show(known: "Sequence[operator_pb2.PartnerStatus]") -> None:
                     break_on_hyphens=False,
                 )
             )
+
+
+def where(partner: "operator_pb2.PartnerStatus") -> str:
+    """Returns where a partner is, and over whose connections it and this site call each other, in a line."""
+    kept = "1 connection" if partner.tunnels == 1 else f"{partner.tunnels} connections"
+    match partner.way:
+        case "callback":
+            return f"called back over {kept} of its own"
+        case "relay":
+            return f"met at the relay {partner.endpoint}; {kept} kept open there"
+        case way:
+            via = ", through the proxy" if way == "proxy" else ""
+            back = f"; calls back over {kept} kept open there" if partner.tunnels else ""
+            return f"{partner.endpoint or 'no address'}{via}{back}"
 
 
 def _standing_words(month: "operator_pb2.MonthStanding") -> str:

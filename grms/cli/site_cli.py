@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from grms.cli.job_table import job_details, job_words
+from grms.cli.partners_cli import where
 from grms.cli.site_connection import SOCKET_VARIABLE, client_of, site_option
 from grms.daemon.journal_commands import journal_group
 from grms.daemon.timeout_option import timeout_option
@@ -77,11 +78,15 @@ def validate(config: Path, *, as_json: bool) -> None:
             "processors": settings.processors,
             "lrms": settings.lrms.kind,
             "partners": partners,
+            "ways": {partner.name: settings.way_of(partner) for partner in settings.partners},
         }
         print_json("grms-validate", found)
         return
     listed = ", ".join(partners) or "none"
     click.echo(f"valid: {settings.name}, {settings.processors} processors, partners: {listed}")
+    for partner in settings.partners:
+        if (way := settings.way_of(partner)) != partner.address:
+            click.echo(f"  {partner.name}: {way}")
 
 
 def _socket_in(config: Path) -> str:
@@ -121,6 +126,7 @@ def status(job_id: str | None, socket: Path, *, timeout_s: float, as_json: bool)
                 click.echo("\n".join((job_words(job), *job_details(job))))
             return
         answer = site.status()
+        partners = [] if as_json else site.partners()
     if as_json:
         from grms.daemon.messages import of_message  # noqa: PLC0415  # see the module's docstring
 
@@ -139,6 +145,9 @@ def status(job_id: str | None, socket: Path, *, timeout_s: float, as_json: bool)
     )
     for line in (*_lrms_lines(answer), *circuit_breaker_lines(answer)):
         click.echo(line)
+    for partner in partners:
+        if partner.tunnels or partner.way not in {"", "address"}:
+            click.echo(f"  {partner.name:<10}  {where(partner)}")
     for what, counts in (("own jobs", answer.jobs), ("guests", answer.guest_jobs)):
         words = ", ".join(f"{counts[key]} {key.lower()}" for key in sorted(counts))
         click.echo(f"  {what:<10}  {words or 'none'}")

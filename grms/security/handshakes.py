@@ -8,13 +8,14 @@ Python's `ssl`, which reports the alert (`why_refused`).
 import socket
 import ssl
 from enum import StrEnum
+from pathlib import Path
 from typing import Final
 
 from cryptography import x509
 
 from grms.security.certificates import PkiError
 from grms.security.files import read_certificates
-from grms.security.tls import TlsFiles
+from grms.security.tls import TlsFiles, client_context
 from grms.util.names import Endpoint, tls_name
 
 
@@ -116,25 +117,27 @@ def _alert(reason: str) -> str | None:
     return _ALERTS.get(name, name.lower().replace("_", " "))
 
 
-def why_refused(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_s: float) -> str:
+def why_refused(place: Endpoint | Path, files: TlsFiles, partner: str, timeout_s: float) -> str:
     """Returns why no TLS connection to a partner comes about; empty if one does. Blocks.
+
+    `place` is where it is, or the Unix socket of the way there.
 
     It connects, shows this site's certificate and waits for the first byte: in TLS 1.3 a server
     refuses a client after the client's handshake has ended. Each step may take `timeout_s` seconds.
     """
     try:
-        context, name = _context(files), tls_name(partner)
+        context, name = client_context(files), tls_name(partner)
     except PkiError as error:
         return str(error)
     try:
-        with socket.create_connection((endpoint.host, endpoint.port), timeout_s) as plain:
+        with _connection(place, timeout_s) as plain:
             return _shake(context, plain, name, partner)
     except OSError:
         return ""  # it is no matter of TLS
 
 
-def shown_by(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_s: float) -> bytes:
-    """Returns the certificate (DER) that a partner shows at an address. Blocks.
+def shown_by(place: Endpoint | Path, files: TlsFiles, partner: str, timeout_s: float) -> bytes:
+    """Returns the certificate (DER) that a partner shows at a place, as for `why_refused`. Blocks.
 
     Each step may take `timeout_s` seconds.
 
@@ -142,9 +145,9 @@ def shown_by(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_s: float
         OSError: the handshake fails.
         PkiError: the site's own files are unusable.
     """
-    context = _context(files)
+    context = client_context(files)
     with (
-        socket.create_connection((endpoint.host, endpoint.port), timeout_s) as plain,
+        _connection(place, timeout_s) as plain,
         context.wrap_socket(plain, server_hostname=tls_name(partner)) as secure,
     ):
         shown = secure.getpeercert(binary_form=True)
@@ -152,7 +155,9 @@ def shown_by(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_s: float
     return shown
 
 
-def certificates_end(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_s: float) -> float:
+def certificates_end(
+    place: Endpoint | Path, files: TlsFiles, partner: str, timeout_s: float
+) -> float:
     """Returns when the first certificate of a connection expires, seconds since 1970. Blocks.
 
     gRPC neither reports the other side's certificate nor checks it again while the connection
@@ -162,22 +167,23 @@ def certificates_end(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_
         OSError: the connection fails.
         PkiError: the site's own files are unusable.
     """
-    shown = shown_by(endpoint, files, partner, timeout_s)
+    shown = shown_by(place, files, partner, timeout_s)
     theirs = x509.load_der_x509_certificate(shown).not_valid_after_utc
     own = read_certificates(files.certificate)[0].not_valid_after_utc
     return min(theirs, own).timestamp()
 
 
-def _context(files: TlsFiles) -> ssl.SSLContext:
+def _connection(place: Endpoint | Path, timeout_s: float) -> socket.socket:
+    if isinstance(place, Endpoint):
+        return socket.create_connection((place.host, place.port), timeout_s)
+    found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    found.settimeout(timeout_s)
     try:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.load_verify_locations(str(files.authority))
-        context.load_cert_chain(str(files.certificate), str(files.key))
-        context.set_alpn_protocols(["h2"])
-    except OSError as error:
-        raise PkiError(f"the own certificate cannot be used: {error}") from error
-    return context
+        found.connect(str(place))
+    except OSError:
+        found.close()
+        raise
+    return found
 
 
 def _shake(context: ssl.SSLContext, plain: socket.socket, name: str, partner: str) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Final, Protocol, Self
 
 import grpc
 from cryptography import x509
@@ -29,6 +29,12 @@ from grms.security.files import certificates_in, read_certificates, read_key, re
 from grms.util.names import tls_name
 
 _IDENTITIES_KEPT = 1024
+
+CALLS_PROTOCOL: Final = "h2"
+"""ALPN of connections that carry calls (RFC 9113, section 3.2)."""
+
+TUNNEL_PROTOCOL: Final = "hanse-tunnel/1"
+"""ALPN of connections over which the one who has opened them is called (`grms.daemon.tunnel`)."""
 
 
 class AdmissionRefusal(StrEnum):
@@ -259,13 +265,32 @@ class ServerTls:
         # Each connection is verified anew: no session is taken up again.
         context.options |= ssl.OP_NO_TICKET
         context.num_tickets = 0
-        context.set_alpn_protocols(["h2"])
+        context.set_alpn_protocols([CALLS_PROTOCOL, TUNNEL_PROTOCOL])
         authorities = read_pem(files.authority)
         certificates_in(authorities, files.authority)
         context.load_verify_locations(cadata=authorities.decode("ascii"))
         context.load_cert_chain(files.certificate, files.key)
         self._stamp, self.authority = stamp, _word(authorities)
         return context
+
+
+def client_context(files: TlsFiles, protocol: str = CALLS_PROTOCOL) -> ssl.SSLContext:
+    """Returns what a client shakes hands with, with the files' present content.
+
+    `protocol` is the one that it wants to speak then.
+
+    Raises:
+        PkiError: a file is unusable.
+    """
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_verify_locations(str(files.authority))
+        context.load_cert_chain(str(files.certificate), str(files.key))
+        context.set_alpn_protocols([protocol])
+    except OSError as error:
+        raise PkiError(f"the own certificate cannot be used: {error}") from error
+    return context
 
 
 def shown_site(pem: bytes) -> str:

@@ -82,6 +82,8 @@ class PatientNetwork:
         target: str,  # noqa: ARG002  # same
         arrive: Callable[[], None],
         message: Command | None = None,
+        *,
+        answer: bool = False,  # noqa: ARG002  # same
     ) -> None:
         """Sends a message; `arrive` is called once."""
         delays, takes = self._delays, self._delays.message

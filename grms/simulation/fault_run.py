@@ -29,7 +29,8 @@ In runs with arrays and dependent jobs, all honest, each element has run once, a
 (`grms.simulation.dependent_jobs`).
 
 With `returns` batch systems also end partners' jobs for other ones, and these run again: `grms.simulation.preemption` says
-what has to hold then. All that is said above of a job's run is said of the one that was not ended so.
+what has to hold then. With `one_way` links also break in one direction, and sites cannot be called whose own calls are
+answered. All that is said above of a job's run is said of the one that was not ended so.
 
 And of every submission that led to an offer: the partner was the right one to be asked first, by
 records alone (`grms.simulation.order`).
@@ -38,6 +39,7 @@ records alone (`grms.simulation.order`).
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import permutations
 from typing import Any, Literal
 
 from grms.policy.location import AwrtLocation, FixedOrder, LocationPolicy
@@ -109,7 +111,7 @@ RETURNING_JOBS = 20
 
 _PLAN, _NETWORK, _SITES, _USERS, _WORLD = range(5)
 _MOODS, _MOODY = 20, 30
-_RESOURCES, _BROKERS, _CONSTRAINTS, _ROUNDS, _ARRAYS, _RETURNS = 6, 7, 8, 9, 10, 11
+_RESOURCES, _BROKERS, _CONSTRAINTS, _ROUNDS, _ARRAYS, _RETURNS, _ONE_WAY = 6, 7, 8, 9, 10, 11, 12
 
 
 @dataclass(slots=True)
@@ -126,6 +128,7 @@ class Trial:
             Operators also take back what it was to start at once, and has not ended.
         arrays: users also hand in arrays and dependent jobs (`dependent_jobs`); all sites are honest.
         returns: batch systems end partners' jobs for other ones, and these go home (`preemption`).
+        one_way: links also break in one direction, and sites cannot be called whose own calls are answered.
     """
 
     seed: int
@@ -140,6 +143,7 @@ class Trial:
     rogues: bool = False
     arrays: bool = False
     returns: bool = False
+    one_way: bool = False
     clock: ManualClock = field(default_factory=ManualClock)
     sites: dict[str, SimulatedSite] = field(default_factory=dict)
     _problems: list[str] = field(default_factory=list)
@@ -360,6 +364,20 @@ class Trial:
         for _ in range(plan.integer(0, 3)):
             victim = self.sites[names[plan.integer(0, len(names) - 1)]]
             self.clock.after(plan.between(0.0, FAULTS_UNTIL), victim.crash)
+        if self.one_way:
+            self._break_one_way(RandomSource(self.seed, _ONE_WAY), network)
+
+    def _break_one_way(self, draws: RandomSource, network: Network) -> None:
+        # From some sites to others no calls pass for most of the time, as to one that only calls out while its tunnels
+        # are broken; or nothing passes that way for a while.
+        for one, other in permutations(self.sites, 2):
+            for _ in range(draws.integer(0, 2)):
+                begin = draws.between(0.0, 0.5 * FAULTS_UNTIL)
+                if draws.chance(0.7):
+                    self.clock.after(begin, network.bar, one, other, FAULTS_UNTIL - begin)
+                else:
+                    duration = draws.between(1.0, 10.0)
+                    self.clock.after(begin, network.cut_one_way, one, other, duration)
 
     def _make_world(self, world: RandomSource) -> None:
         # What else happens to sites: their journals are compacted, their policies reloaded.
@@ -529,13 +547,14 @@ def run_trial(
     rogues: bool = False,
     arrays: bool = False,
     returns: bool = False,
+    one_way: bool = False,
 ) -> Verdict:
     """Runs one trial of a seed; `tell` gets the story, line by line.
 
     `factory` makes the state of a site. With `on_lost` "resubmit" a job may run twice. With `rails`
     honest sites keep to exchange constraints, with `reoffers` they offer waiting jobs again, with
     `rogues` one site is a Byzantine partner of any kind, with `arrays` users hand in arrays and dependent jobs, with
-    `returns` batch systems end partners' jobs for other ones.
+    `returns` batch systems end partners' jobs for other ones, with `one_way` links break in one direction too.
     """
     return Trial(
         seed,
@@ -547,4 +566,5 @@ def run_trial(
         rogues=rogues,
         arrays=arrays,
         returns=returns,
+        one_way=one_way,
     ).run()

@@ -408,7 +408,8 @@ class SimulatedSite(Host):
             if book is None or not book.listed:
                 return
             if target.written_down:
-                self.network.send(partner, name, partial(answer_arrives, book.offer_seen))
+                told = partial(answer_arrives, book.offer_seen)
+                self.network.send(partner, name, told, answer=True)
             else:
                 self.clock.after(0.05, serve)
 

@@ -76,10 +76,12 @@ class Network(Protocol):
         target: str,
         arrive: Callable[[], None],
         message: Command | None = None,
+        *,
+        answer: bool = False,
     ) -> None:
         """Sends a message; `arrive` is called once for each copy that gets through.
 
-        `message` is a question or an answer; `None` asks a site who it is.
+        `message` is a question or an answer; `None` asks a site who it is. `answer` tells the two apart.
         """
 
 
@@ -214,7 +216,7 @@ class Host(ABC):
 
         def reply(answer: Command) -> None:
             told = partial(self._hear, call, life, target.says(answer))
-            target.network.send(target.settings.name, name, told, answer)
+            target.network.send(target.settings.name, name, told, answer, answer=True)
 
         target.ask(question(command, name, target.load), reply)
 

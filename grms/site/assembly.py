@@ -57,6 +57,7 @@ from grms.site.peers.accounts import GuestAccounts, guest_accounts
 from grms.site.peers.peer import PeerClientSettings
 from grms.site.peers.peers import PeerClients
 from grms.site.peers.replies import Problems, channel_maker
+from grms.site.peers.tunnels import Tunnels
 from grms.site.runtime.event_loop import Engine
 from grms.site.runtime.executor_driver import DriverLimits, LrmsDriver
 from grms.site.runtime.executor_recovery import running, waiting
@@ -66,7 +67,7 @@ from grms.site.runtime.site_clock import check_clock, make_clock
 from grms.site.runtime.usage_log import UsageLog, usage_folder
 from grms.site.runtime.usage_writer import UsageWriter
 from grms.site.scheduler.state import SiteState
-from grms.util.names import parse_endpoint
+from grms.util.names import Endpoint, parse_endpoint
 from lrms_sim.machine.node_kinds import NodeKind
 
 if TYPE_CHECKING:
@@ -147,6 +148,7 @@ class Core:
 
     Attributes:
         engine: with the state.
+        tunnels: how partners are called where an address alone does not do, and how this site is.
         monitor: sees what happens, for those who watch; `None` if nobody does.
         dashboard: pages for operators; `None` if there are none.
         shared: what is common with partners, as the configuration has it now.
@@ -159,6 +161,7 @@ class Core:
     driver: LrmsDriver
     clock: Clock
     links: PeerClients
+    tunnels: Tunnels
     monitor: "Monitor | None"
     dashboard: "Dashboard | None"
     events: EventLog
@@ -360,17 +363,19 @@ def build_core(
         engine.on_event(lambda _event, _commands: check(engine.state.memory))
     tls = config.tls
     trust = None if tls is None else CertificateTrust(TlsFiles.of(tls), tls.refused)
+    tunnels = Tunnels(config, trust, log)
     shared = SharedFolders(config.shared.roots, config.sharing)
     links = PeerClients(
         _link_settings(config, shared),
         engine,
-        {partner.name: partner.address for partner in config.partners},
+        tunnels.places(config.partners),
         channel_maker(
             None if trust is None else partial(channel_credentials, trust.files),
             channel_options,
             config.limits.message_bytes,
         ),
-        problems=_problems(trust, config.limits.offer_timeout_s, log),
+        place=tunnels.place,
+        problems=_problems(trust, config.limits.offer_timeout_s, tunnels, log),
         trust=trust,
     )
     engine.connect(links)
@@ -391,7 +396,18 @@ def build_core(
     if config.dashboard is not None:
         dashboard = _dashboard(config, journal, subscriber, engine, links=links, log=log)
     return Core(
-        *(config, journal, engine, driver, loaded.clock, links, monitor, dashboard, events),
+        *(
+            config,
+            journal,
+            engine,
+            driver,
+            loaded.clock,
+            links,
+            tunnels,
+            monitor,
+            dashboard,
+            events,
+        ),
         shared=shared,
         usage=usage,
     )
@@ -439,30 +455,39 @@ def _driver(loaded: Loaded, config: SiteConfig, log: Log) -> LrmsDriver:
     return LrmsDriver(loaded.lrms, loaded.clock, limits, log)
 
 
-def _problems(trust: CertificateTrust | None, timeout_s: float, log: Log) -> Problems:
+def _problems(
+    trust: CertificateTrust | None, timeout_s: float, tunnels: Tunnels, log: Log
+) -> Problems:
     tell = partial(_unreachable, log, Rate(PROBLEMS_LOGGED_PER_S))
     if trust is None:
         return Problems(None, tell)
     return Problems(
-        partial(_why, trust.files, timeout_s),
+        partial(_why, trust.files, timeout_s, tunnels),
         tell,
         distrusts=partial(_distrusted, trust, timeout_s),
         ends=partial(_ends, trust.files, timeout_s),
     )
 
 
-async def _why(files: TlsFiles, timeout_s: float, partner: str, address: str) -> str:
-    endpoint = parse_endpoint(address)
-    return await asyncio.to_thread(why_refused, endpoint, files, partner, timeout_s)
+def _place(address: str) -> Endpoint | Path:
+    path = address.removeprefix("unix:")
+    return parse_endpoint(address) if path == address else Path(path)
+
+
+async def _why(
+    files: TlsFiles, timeout_s: float, tunnels: Tunnels, partner: str, address: str
+) -> str:
+    if problem := tunnels.problem(partner):
+        return problem
+    return await asyncio.to_thread(why_refused, _place(address), files, partner, timeout_s)
 
 
 async def _distrusted(trust: CertificateTrust, timeout_s: float, partner: str, address: str) -> str:
     # gRPC tells nobody whose certificate it has verified, so who is there is looked at just before.
     if not trust.refused:
         return ""
-    endpoint = parse_endpoint(address)
     try:
-        shown = await asyncio.to_thread(shown_by, endpoint, trust.files, partner, timeout_s)
+        shown = await asyncio.to_thread(shown_by, _place(address), trust.files, partner, timeout_s)
     except PkiError as error:
         return str(error)
     except OSError as error:
@@ -474,9 +499,8 @@ async def _distrusted(trust: CertificateTrust, timeout_s: float, partner: str, a
 
 
 async def _ends(files: TlsFiles, timeout_s: float, partner: str, address: str) -> float | None:
-    endpoint = parse_endpoint(address)
     try:
-        return await asyncio.to_thread(certificates_end, endpoint, files, partner, timeout_s)
+        return await asyncio.to_thread(certificates_end, _place(address), files, partner, timeout_s)
     except (OSError, PkiError):
         return None  # that it cannot be reached is found out otherwise
 

@@ -23,6 +23,7 @@ from grms.daemon.loop import EngineFailedError
 from grms.daemon.rates import Rate
 from grms.daemon.rpc.health import Serving
 from grms.daemon.service_manager import notify
+from grms.daemon.tunnel.hub import TunnelHub
 from grms.lrms.base import LrmsError
 from grms.lrms.native_jobs import WithNativeJobs
 from grms.lrms.simulated.immediate import ReplayableLrms
@@ -50,7 +51,6 @@ from grms.site.runtime.recovery import without_collection
 from grms.site.runtime.timers import RebalanceTimer, follow_deadlines
 from grms.site.servers import Servers
 from grms.site.stores import keep_beside
-from grms.util.names import parse_endpoint
 
 Log = structlog.typing.FilteringBoundLogger
 
@@ -140,6 +140,7 @@ class Daemon:
             tasks = [
                 group.create_task(core.engine.run(), name="journal"),
                 group.create_task(core.links.run(), name="partners"),
+                group.create_task(core.tunnels.run(), name="tunnels"),
                 group.create_task(self._reservations.run(), name="reservations"),
             ]
             if core.monitor is not None:
@@ -297,9 +298,10 @@ class Daemon:
         stack.push_async_callback(stop_servers)
         servers.append(made.users(users, self._config_path))
         self._reload = made.reload
-        if config.listen.partners is not None:
+        if config.is_called:
             port = self._partner_port(admission, refused, port_limits)
             servers.append(made.partners(port, replay))
+            await self._take_tunnels(port, admission, stack)
             try:
                 await stack.enter_async_context(port)
             except OSError as error:
@@ -316,10 +318,9 @@ class Daemon:
         self, admission: Admission, refused: RejectionLog, limits: PortLimits
     ) -> PartnerPort:
         config = self._core.config
-        assert config.listen.partners is not None
         files = None if config.tls is None else TlsFiles.of(config.tls)
         port = PartnerPort(
-            parse_endpoint(config.listen.partners),
+            config.listen.endpoint,
             None if files is None else ServerTls(files),
             limits,
             trust=self._core.links.trust,
@@ -333,6 +334,29 @@ class Daemon:
             port.on_certificate = self._core.dashboard.recorder.certificate_shown
         admission.shown = port.shown
         return port
+
+    async def _take_tunnels(
+        self, port: PartnerPort, admission: Admission, stack: AsyncExitStack
+    ) -> None:
+        core = self._core
+        core.tunnels.take = port.take
+        if port.tls is None or core.config.listen.partners is None:
+            return
+
+        def refuses(site: str) -> str:
+            listed = site in admission.partners
+            return "" if listed else f"{site} is not among the partners of this site"
+
+        hub = TunnelHub(
+            port.folder / "tunnels",
+            port.site,
+            refuses=refuses,
+            on_waiting=core.tunnels.arrived,
+        )
+        core.tunnels.hub = port.tunnels = hub
+        core.tunnels.on_arrived = lambda partner, place: core.links.links[partner].move(place)
+        await hub.open()
+        stack.push_async_callback(hub.close)
 
     def _replay(self) -> Replay | None:
         core = self._core

@@ -105,6 +105,7 @@ class Servers:
             config_path,
             engine=core.engine,
             links=core.links,
+            tunnels=core.tunnels,
             admission=admission,
             owners=owners,
             files=None if core.config.tls is None else TlsFiles.of(core.config.tls),
@@ -138,7 +139,7 @@ class Servers:
             self._reservation_service(), server
         )
         operator_pb2_grpc.add_OperatorServiceServicer_to_server(
-            OperatorService(admission, core.links, facts), server
+            OperatorService(admission, core.links, core.tunnels, facts), server
         )
         lrms = core.driver.lrms
         deputies = lrms.deputies if isinstance(lrms, WithDeputies) else None

@@ -156,7 +156,7 @@ class PartnersResponse(_message.Message):
     def __init__(self, partners: _Optional[_Iterable[_Union[PartnerStatus, _Mapping]]] = ...) -> None: ...
 
 class PartnerStatus(_message.Message):
-    __slots__ = ("name", "endpoint", "processors", "reachable", "lost", "last_heard_s", "offered", "accepted", "ended", "open", "awrt_s", "guest_offered", "guest_accepted", "guest_open", "problem", "faulty", "faults", "incompatible", "disbelieved", "distrust", "disputed", "taken", "given", "credit", "breaches", "overdue", "suspended_until_s", "guest_owners", "unused_acceptances", "declined_for_unused", "taken_month", "given_month", "declined_limited")
+    __slots__ = ("name", "endpoint", "processors", "reachable", "lost", "last_heard_s", "offered", "accepted", "ended", "open", "awrt_s", "guest_offered", "guest_accepted", "guest_open", "problem", "faulty", "faults", "incompatible", "disbelieved", "distrust", "disputed", "taken", "given", "credit", "breaches", "overdue", "suspended_until_s", "guest_owners", "unused_acceptances", "declined_for_unused", "taken_month", "given_month", "declined_limited", "way", "tunnels")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ENDPOINT_FIELD_NUMBER: _ClassVar[int]
     PROCESSORS_FIELD_NUMBER: _ClassVar[int]
@@ -190,6 +190,8 @@ class PartnerStatus(_message.Message):
     TAKEN_MONTH_FIELD_NUMBER: _ClassVar[int]
     GIVEN_MONTH_FIELD_NUMBER: _ClassVar[int]
     DECLINED_LIMITED_FIELD_NUMBER: _ClassVar[int]
+    WAY_FIELD_NUMBER: _ClassVar[int]
+    TUNNELS_FIELD_NUMBER: _ClassVar[int]
     name: str
     endpoint: str
     processors: int
@@ -223,7 +225,9 @@ class PartnerStatus(_message.Message):
     taken_month: MonthStanding
     given_month: MonthStanding
     declined_limited: int
-    def __init__(self, name: _Optional[str] = ..., endpoint: _Optional[str] = ..., processors: _Optional[int] = ..., reachable: bool = ..., lost: bool = ..., last_heard_s: _Optional[float] = ..., offered: _Optional[int] = ..., accepted: _Optional[int] = ..., ended: _Optional[int] = ..., open: _Optional[int] = ..., awrt_s: _Optional[float] = ..., guest_offered: _Optional[int] = ..., guest_accepted: _Optional[int] = ..., guest_open: _Optional[int] = ..., problem: _Optional[str] = ..., faulty: bool = ..., faults: _Optional[int] = ..., incompatible: _Optional[int] = ..., disbelieved: _Optional[int] = ..., distrust: _Optional[int] = ..., disputed: _Optional[int] = ..., taken: _Optional[float] = ..., given: _Optional[float] = ..., credit: _Optional[float] = ..., breaches: _Optional[int] = ..., overdue: _Optional[int] = ..., suspended_until_s: _Optional[float] = ..., guest_owners: _Optional[_Iterable[_Union[GuestOwner, _Mapping]]] = ..., unused_acceptances: _Optional[int] = ..., declined_for_unused: _Optional[int] = ..., taken_month: _Optional[_Union[MonthStanding, _Mapping]] = ..., given_month: _Optional[_Union[MonthStanding, _Mapping]] = ..., declined_limited: _Optional[int] = ...) -> None: ...
+    way: str
+    tunnels: int
+    def __init__(self, name: _Optional[str] = ..., endpoint: _Optional[str] = ..., processors: _Optional[int] = ..., reachable: bool = ..., lost: bool = ..., last_heard_s: _Optional[float] = ..., offered: _Optional[int] = ..., accepted: _Optional[int] = ..., ended: _Optional[int] = ..., open: _Optional[int] = ..., awrt_s: _Optional[float] = ..., guest_offered: _Optional[int] = ..., guest_accepted: _Optional[int] = ..., guest_open: _Optional[int] = ..., problem: _Optional[str] = ..., faulty: bool = ..., faults: _Optional[int] = ..., incompatible: _Optional[int] = ..., disbelieved: _Optional[int] = ..., distrust: _Optional[int] = ..., disputed: _Optional[int] = ..., taken: _Optional[float] = ..., given: _Optional[float] = ..., credit: _Optional[float] = ..., breaches: _Optional[int] = ..., overdue: _Optional[int] = ..., suspended_until_s: _Optional[float] = ..., guest_owners: _Optional[_Iterable[_Union[GuestOwner, _Mapping]]] = ..., unused_acceptances: _Optional[int] = ..., declined_for_unused: _Optional[int] = ..., taken_month: _Optional[_Union[MonthStanding, _Mapping]] = ..., given_month: _Optional[_Union[MonthStanding, _Mapping]] = ..., declined_limited: _Optional[int] = ..., way: _Optional[str] = ..., tunnels: _Optional[int] = ...) -> None: ...
 
 class MonthStanding(_message.Message):
     __slots__ = ("month", "used", "open", "limit")

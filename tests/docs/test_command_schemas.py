@@ -35,6 +35,7 @@ ACTS = {
         "drain",
         "examples",
         "fetch",
+        "relay",
         "reload",
         "resubmit",
         "serve",

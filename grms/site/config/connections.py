@@ -86,7 +86,7 @@ class ListenConfig(Model):
 
     Attributes:
         users: the Unix socket of users and operators.
-        partners: host and port for partners; nobody else reaches a site without it.
+        partners: host and port for partners; left out: partners call over connections that the site itself keeps open.
     """
 
     users: SocketPath
@@ -98,6 +98,30 @@ class ListenConfig(Model):
         return None if self.partners is None else parse_endpoint(self.partners)
 
 
+class RelayConfig(Model):
+    """A relay at which sites meet that listen to nobody.
+
+    Attributes:
+        name: as its certificate has it.
+        address: host and port.
+    """
+
+    name: Name
+    address: Address
+
+
+class OutgoingConfig(Model):
+    """How partners and the relay are connected to.
+
+    Attributes:
+        proxy: host and port of an HTTP proxy that knows CONNECT; left out: straight.
+        relay: where partners are met whose `way` is "relay".
+    """
+
+    proxy: Address | None = None
+    relay: RelayConfig | None = None
+
+
 Hours = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 """Of a processor, in a month."""
 
@@ -107,7 +131,11 @@ class PartnerConfig(Model):
 
     Attributes:
         name: its name, as its certificate has it.
-        address: host and port; left out where it is found through MQTT presence.
+        address: host and port; left out where it is found through MQTT presence, or is not called at one.
+        way: how it is called: at its `address`; over a `callback`, a connection that it keeps open at `listen.partners`, as it
+            listens to nobody; or over the `relay` of `[outgoing.relay]`, as neither listens to the other.
+        keep_open: connections are kept open at its address over which it calls this site; left out: where this site has no
+            `listen.partners`.
         processors: its size, where that is to be known before it first answered.
         transfer: what is kept rather than offered to it, and accepted from it: `awf`, `keep`,
             `none` (neither asked nor answered), `fair-exchange` or another word for constraints, or the path
@@ -123,6 +151,8 @@ class PartnerConfig(Model):
 
     name: Name
     address: Address | None = None
+    way: Literal["address", "callback", "relay"] = "address"
+    keep_open: bool | None = None
     processors: Count | None = None
     transfer: Annotated[str, AfterValidator(_transfer)] = TRANSFER_DEFAULT
     shared: bool = False

@@ -43,6 +43,7 @@ from grms.site.config.connections import (
     MetricsConfig,
     MqttConfig,
     Name,
+    OutgoingConfig,
     PartnerConfig,
     SiteTlsConfig,
 )
@@ -359,6 +360,7 @@ class SiteConfig(Model):
         lrms: the local batch system.
         clock: which time it is.
         listen: where the daemon can be reached.
+        outgoing: how partners are connected to.
         tls: mutual TLS; without it partners are spoken to on loopback alone.
         journal: where everything acknowledged is kept.
         partners: sites one exchanges jobs with, in the order that breaks ties.
@@ -392,6 +394,7 @@ class SiteConfig(Model):
     lrms: Annotated[SerializeAsAny[LrmsSettings], PlainValidator(settings_of)] = SimulatedSettings()
     clock: ClockConfig = ClockConfig()
     listen: ListenConfig
+    outgoing: OutgoingConfig = OutgoingConfig()
     tls: SiteTlsConfig | None = None
     journal: JournalConfig
     partners: Annotated[list[PartnerConfig], Field(max_length=PARTNERS_MAX)] = Field(
@@ -523,13 +526,52 @@ class SiteConfig(Model):
         return self
 
     @model_validator(mode="after")
+    def _check_ways(self) -> Self:
+        mqtt = self.mqtt or MqttConfig()
+        for partner in self.partners:
+            problem = self._problem_of_way(partner, found=mqtt.enabled and mqtt.discovery)
+            if problem:
+                raise wrong(f"partners.{partner.name}.{problem}")
+        relay = self.outgoing.relay
+        if relay is not None and relay.name in {self.name, *(one.name for one in self.partners)}:
+            text = (
+                f"outgoing.relay.name {relay.name!r} is a site; a relay has a name and certificate"
+            )
+            raise wrong(f"{text} of its own")
+        used = [f"outgoing.{key}" for key in ("proxy", "relay") if getattr(self.outgoing, key)]
+        for partner in self.partners:
+            used += [f"partners.{partner.name}.way"] if partner.way != "address" else []
+            used += [f"partners.{partner.name}.keep_open"] if partner.keep_open else []
+        if used and self.tls is None:
+            raise wrong(f"{used[0]} needs [tls]: who is at the other end is known by certificates")
+        if used and self.clock.kind == "virtual":
+            text = f"{used[0]} is for sites that live; in a replay they call each other's addresses"
+            raise wrong(text)
+        return self
+
+    def _problem_of_way(self, partner: PartnerConfig, *, found: bool) -> str:
+        # Of the way in which a partner is called: a key, and what is wrong with it; `found` says whether its address is
+        # looked for.
+        match partner.way:
+            case "address" if partner.address is None and not found:
+                more = "" if self.tls is None else "; is its way 'callback' or 'relay'?"
+                return f"address is missing, and mqtt.discovery is off{more}"
+            case "callback" if self.listen.partners is None:
+                return (
+                    "way is 'callback', and this site has no listen.partners: neither could call the other; where both only "
+                    "call out they meet at a relay: way = 'relay', with [outgoing.relay]"
+                )
+            case "relay" if self.outgoing.relay is None:
+                return "way is 'relay', and [outgoing.relay] is missing"
+            case "relay" if partner.address is not None:
+                return "way is 'relay', and nobody calls its address; leave it out"
+            case "callback" | "relay" if partner.keep_open:
+                return "keep_open goes with way = 'address' alone"
+        return ""
+
+    @model_validator(mode="after")
     def _check_mqtt(self) -> Self:
         mqtt = self.mqtt or MqttConfig()
-        found = mqtt.enabled and mqtt.discovery
-        for partner in self.partners:
-            if partner.address is None and not found:
-                text = f"partners.{partner.name}.address is missing, and mqtt.discovery is off"
-                raise wrong(text)
         if mqtt.address is None:
             given = mqtt.model_fields_set - {"enabled", "embedded", "outbox"}
             if given:
@@ -557,6 +599,38 @@ class SiteConfig(Model):
     def sharing(self) -> list[str]:
         """Partners with which the folders of `shared` are common."""
         return [partner.name for partner in self.partners if partner.shared]
+
+    def keeps_open(self, partner: PartnerConfig) -> bool:
+        """Returns whether connections are kept open at a partner's over which it calls this site."""
+        if partner.way != "address" or self.tls is None or self.clock.kind == "virtual":
+            return False
+        return self.listen.partners is None if partner.keep_open is None else partner.keep_open
+
+    def way_of(self, partner: PartnerConfig) -> str:
+        """Returns how a partner is called, and how it calls this site, in words; its address where that is all."""
+        match partner.way:
+            case "callback":
+                return "called back over connections that it keeps open to listen.partners"
+            case "relay":
+                relay = self.outgoing.relay
+                assert relay is not None  # it was checked
+                via = "" if self.outgoing.proxy is None else f", through {self.outgoing.proxy}"
+                return f"met at the relay {relay.name}, {relay.address}{via}"
+        words = [partner.address or "found by MQTT discovery"]
+        if self.outgoing.proxy is not None:
+            words.append(f"through {self.outgoing.proxy}")
+        if self.keeps_open(partner):
+            words.append("calls back over connections kept open there")
+        elif not self.is_called:
+            words.append("cannot call this site, which has neither listen.partners nor [tls]")
+        return ", ".join(words)
+
+    @property
+    def is_called(self) -> bool:
+        """Whether partners may call this site, at its port or over connections that it keeps open."""
+        return self.listen.partners is not None or (
+            self.tls is not None and self.clock.kind != "virtual"
+        )
 
     @property
     def accounts(self) -> dict[str, str]:

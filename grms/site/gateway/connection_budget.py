@@ -64,8 +64,8 @@ def connection_limits(
     config: SiteConfig, log: structlog.typing.FilteringBoundLogger
 ) -> tuple[Shares, PortLimits]:
     """Returns the limits of connections, reduced if there are not enough descriptors."""
-    limits, listen = config.limits, config.listen
-    wanted = (limits.connections, limits.partner_connections if listen.partners else 0)
+    limits = config.limits
+    wanted = (limits.connections, limits.partner_connections if config.is_called else 0)
     there = available()
     # After that: the limit is what it will be.
     there = max(0, there - beside_all(config))

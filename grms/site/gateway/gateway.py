@@ -9,6 +9,7 @@ import asyncio
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final, Generic, Self
 
 from grms.site.gateway.call_quotas import CallBudget, CallShares, CallWatch
@@ -100,9 +101,11 @@ class Gateway(ABC, Generic[Caller]):
     def link(self, end: Any) -> RelayedConnection | None:
         """Returns the way of a connection to gRPC, `None` if it is refused; who it is is known."""
 
-    def _connected(self, end: "Connection", caller: Caller) -> RelayedConnection | None:
+    def _connected(
+        self, end: "Connection", caller: Caller, path: Path | None = None
+    ) -> RelayedConnection | None:
         try:
-            return self._relay.connect(end, caller)
+            return self._relay.connect(end, caller, path)
         except OSError as error:
             self.refuse(f"the daemon's own socket: {error.strerror}")
             return None

@@ -6,6 +6,9 @@ ends in this process, with Python's `ssl` (OpenSSL), at each connection, and the
 gets OpenSSL's alert, which says why (`grms.security.handshakes`). asyncio's own TLS would not do: its server
 closes a connection whose handshake fails before the alert is sent.
 
+A connection whose client wants to speak `TUNNEL_PROTOCOL` leads to the tunnels (`grms.daemon.tunnel.hub`) rather than
+to gRPC. A site that listens to nobody has a port all the same: what comes over its own tunnels arrives there (`take`).
+
 A service gets the verified certificate of a call (`PartnerPort.shown`). It is checked again while a
 connection stands: an authority may lose its trust, a certificate be refused or expire, a partner be
 taken off the list. Connections are limited: in all, for each site, and, before identification, for
@@ -21,13 +24,16 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
+from grms.daemon.tunnel.dialing import keep_alive
+from grms.daemon.tunnel.hub import TunnelHub
 from grms.security.handshakes import Handshake, handshake_problem
-from grms.security.tls import CertificateTrust, ServerTls, shown_site
+from grms.security.tls import TUNNEL_PROTOCOL, CertificateTrust, ServerTls, shown_site
 from grms.site.gateway.call_quotas import CallShares, CallWatch
 from grms.site.gateway.gateway import Connection, Gateway
-from grms.site.gateway.relay import RelayedConnection
+from grms.site.gateway.relay import ConnectionEnd, RelayedConnection
 from grms.util.names import Endpoint
 
 LINGER_S: Final = 2.0
@@ -82,7 +88,8 @@ class Peer:
 class TlsConnection(Connection):
     """The end at a partner: what it reads is decrypted, what it writes encrypted.
 
-    `counted` says whether it counts among the connections of its site.
+    `counted` says whether it counts among the connections of its site, `tunnel` whether its client waits to be called,
+    or calls others through it.
     """
 
     def __init__(self, owner: "PartnerPort", peer: Peer) -> None:
@@ -91,6 +98,7 @@ class TlsConnection(Connection):
         self._owner = owner
         self.peer = peer
         self.counted = False
+        self.tunnel = False
         self._early = bytearray()
         self._reads = False
         self._over = False
@@ -142,6 +150,13 @@ class TlsConnection(Connection):
             return
         self._decrypt()
 
+    def deliver(self, data: bytes) -> None:
+        """Encrypts and sends what is answered."""
+        if self.tunnel:
+            self._send(data)
+        else:
+            super().deliver(data)
+
     def _send(self, data: bytes) -> None:
         if self._tls is None:
             super()._send(data)
@@ -168,17 +183,20 @@ class TlsConnection(Connection):
         super().close()
 
     def _pass_on(self, data: bytes) -> None:
-        if self._reads:
-            super().data_received(data)
-        else:
+        if not self._reads:
             self._early += data
+        elif self.tunnel:
+            ConnectionEnd.data_received(self, data)  # there are no calls in it
+        else:
+            super().data_received(data)
 
     def _decrypt(self) -> None:
         assert self._tls is not None
-        parts = []
+        parts, over = [], False
         try:
             while part := self._tls.read(READ_BYTES):
                 parts.append(part)
+            over = True  # so it ends when the other side takes its leave
         except ssl.SSLWantReadError:
             pass
         except ssl.SSLError:
@@ -188,6 +206,8 @@ class TlsConnection(Connection):
         self._flush()
         if parts:
             self._pass_on(b"".join(parts))
+        if over:
+            self.close()
 
     def _flush(self) -> None:
         if self._outgoing.pending:
@@ -220,6 +240,7 @@ class TlsConnection(Connection):
             return False
         if self.peer.site:
             self._owner.on_certificate(self.peer.site, pem)
+        self.tunnel = self._tls.selected_alpn_protocol() == TUNNEL_PROTOCOL
         self._flush()
         self.connect()
         return not self._over
@@ -261,7 +282,7 @@ class TlsConnection(Connection):
                 self.abort()
         elif self.peer.shown and (problem := self._owner.distrusts(self.peer)):
             self.distrust(problem)
-        else:
+        elif not self.tunnel:
             super().look(now)
 
 
@@ -276,8 +297,11 @@ class PartnerPort(Gateway[Peer]):
         on_certificate: is told which site has shown which certificate (PEM) that TLS has verified.
         on_distrusted: is told of whom, and why, a connection is ended that stands: the site, the
             address, in words.
+        tunnels: where those arrive that wait to be called; None takes none.
+        serves: whether calls are served; else there are tunnels alone.
 
     Args:
+        endpoint: where it listens; None nowhere.
         tls: of this site; None takes whoever connects.
         limits: what is taken at most.
         clock: tells real seconds.
@@ -287,7 +311,7 @@ class PartnerPort(Gateway[Peer]):
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        endpoint: Endpoint | None,
         tls: ServerTls | None,
         limits: PortLimits,
         *,
@@ -300,6 +324,8 @@ class PartnerPort(Gateway[Peer]):
         self.on_handshake_failed: Callable[[Handshake, str, str], None] = lambda *_: None
         self.on_certificate: Callable[[str, bytes], None] = lambda *_: None
         self.on_distrusted: Callable[[str, str, str], None] = lambda *_: None
+        self.tunnels: TunnelHub | None = None
+        self.serves = True
         self._trust = trust
         self._now = now
         self._endpoint = endpoint
@@ -320,6 +346,16 @@ class PartnerPort(Gateway[Peer]):
         host, port = self._listener.names()[0][:2]
         return host, port
 
+    @property
+    def folder(self) -> Path:
+        """The private folder of its sockets."""
+        return self._relay.folder
+
+    def site(self, peer: str) -> str:
+        """Returns which site is at the other end of a connection, as for `shown`; empty if that is not known."""
+        caller = self._relay.caller(peer)
+        return "" if caller is None else caller.site
+
     def shown(self, peer: str) -> Shown:
         """Returns what the other side of a connection has shown, as gRPC's `auth_context` has it.
 
@@ -336,7 +372,7 @@ class PartnerPort(Gateway[Peer]):
     # --- connections ---------------------------------------------------------------------------
 
     async def _bound(self) -> list[socket.socket]:
-        return await _bound(self._endpoint)
+        return [] if self._endpoint is None else await _bound(self._endpoint)
 
     def _accepted(self, connection: socket.socket) -> None:
         try:
@@ -345,6 +381,11 @@ class PartnerPort(Gateway[Peer]):
         except OSError:
             connection.close()
             return
+        keep_alive(connection)
+        self.take(connection, address)
+
+    def take(self, connection: socket.socket, address: str) -> None:
+        """Begins to serve a connection, or closes it; `address` is where it comes from, for a person."""
         problem, limit = "", ""
         if len(self._ends) >= self.limits.connections:
             problem = f"{len(self._ends)} connections of partners are open; {address} is refused"
@@ -370,7 +411,14 @@ class PartnerPort(Gateway[Peer]):
             problem = f"{site} has {self._by_site[site]} connections, as many as a site may have"
             self.refuse(problem, "partner_connections_per_site")
             return None
-        link = self._connected(end, peer)
+        path = None
+        if end.tunnel and self.tunnels is not None:
+            path = self.tunnels.path
+        elif end.tunnel or not self.serves:
+            what = "connections to call it back" if end.tunnel else "calls"
+            self.refuse(f"{site or peer.address} is refused: no {what} are taken here")
+            return None
+        link = self._connected(end, peer, path)
         if link is not None:
             self._met(peer)
             self._by_site[site] += 1

@@ -17,6 +17,7 @@ import secrets
 import socket
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
+from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 from grms.daemon.socket_folder import SocketFolder
@@ -154,8 +155,15 @@ class Relay(Generic[Caller]):
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def connect(self, outer: "ConnectionEnd", caller: Caller) -> "RelayedConnection":
-        """Returns a link from an outer end to gRPC; the connection is in progress.
+    @property
+    def folder(self) -> Path:
+        """The private folder of the sockets."""
+        return self._folder.path
+
+    def connect(
+        self, outer: "ConnectionEnd", caller: Caller, path: Path | None = None
+    ) -> "RelayedConnection":
+        """Returns a link from an outer end to gRPC, or to another socket; the connection is in progress.
 
         Raises:
             OSError: it cannot be made.
@@ -166,7 +174,7 @@ class Relay(Generic[Caller]):
             inner.setblocking(False)
             inner.bind(f"\0{name}")
             # On a Unix socket this does not wait: it succeeds, or the backlog is full.
-            inner.connect(self._inner_path)
+            inner.connect(self._inner_path if path is None else str(path))
         except OSError:
             inner.close()
             raise

@@ -281,15 +281,12 @@ def observe(
 def _partner_changed(
     config: SiteConfig, links: PeerClients, log: Log, change: PartnerAppeared
 ) -> None:
-    link = links.links.get(change.partner)
-    if link is None:
-        return
     if config.tls is None and not change.endpoint.is_loopback:
         # Without certificates anybody could be there.
         address = str(change.endpoint)
         log.warning("partner_address_ignored", partner=change.partner, address=address)
         return
-    link.move(str(change.endpoint))
+    links.move(change.partner, str(change.endpoint))
 
 
 def certificate_end(path: Path) -> float:

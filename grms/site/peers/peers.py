@@ -1,7 +1,7 @@
 """The links to all partners, and what is sent through them."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
@@ -24,6 +24,7 @@ class PeerClients:
     Args:
         settings: how partners are dealt with.
         addresses: of the partners, by name; `None` if unknown yet.
+        place: tells what to connect to for a partner at an address.
     """
 
     def __init__(
@@ -33,10 +34,12 @@ class PeerClients:
         addresses: Mapping[str, str | None],
         make_channel: ChannelMaker,
         *,
+        place: Callable[[str, str], str | None] = lambda _, address: address,
         problems: Problems | None = None,
         trust: CertificateTrust | None = None,
     ) -> None:
         self.trust = trust
+        self._place = place
         self.links: dict[str, PeerClient] = {}
         rng, told = np.random.default_rng(), problems or Problems()
         self._senders: dict[str, Sender] = {}
@@ -68,6 +71,13 @@ class PeerClients:
     def heard(self, partner: str) -> None:
         """Takes note that a partner has called."""
         self.links[partner].heard()
+
+    def move(self, partner: str, address: str) -> None:
+        """Notes that a partner is at another address, unless it is no partner."""
+        if (link := self.links.get(partner)) is not None and (
+            place := self._place(partner, address)
+        ) is not None:
+            link.move(place)
 
     def list_partners(self, addresses: Mapping[str, str | None]) -> None:
         """Replaces the list of partners: links are made, moved and given up accordingly.

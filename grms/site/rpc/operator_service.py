@@ -24,6 +24,7 @@ from grms.site.model.jobs import GuestJob, full_job_id
 from grms.site.model.partners import PartnerBook
 from grms.site.model.usage import Weights, cost, month_of
 from grms.site.peers.peers import PeerClients
+from grms.site.peers.tunnels import Tunnels
 from grms.site.pilots.manager import Pilots
 from grms.site.rpc.job_service import shown_job
 from grms.site.rpc.reconfigure import Reloaded
@@ -67,10 +68,13 @@ class SiteFacts:
 class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
     """Implements `proto/grms/v1/operator.proto`; `facts` are what the state does not know."""
 
-    def __init__(self, admission: Admission, links: PeerClients, facts: SiteFacts) -> None:
+    def __init__(
+        self, admission: Admission, links: PeerClients, tunnels: Tunnels, facts: SiteFacts
+    ) -> None:
         self._admission = admission
         self._engine = admission.engine
         self._links = links
+        self._tunnels = tunnels
         self._facts = facts
         self._begin = time.monotonic()
 
@@ -131,9 +135,10 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
             link, book = self._links.links.get(name), state.partners[name]
             if link is None:
                 continue  # it is off the list, as the state is to hear
+            way = self._tunnels.way(name)
             entry = answer.partners.add(
                 name=name,
-                endpoint=link.address or "",
+                endpoint=self._tunnels.shown(name),
                 processors=book.processors,
                 reachable=link.up,
                 lost=book.lost,
@@ -145,7 +150,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
                 guest_offered=book.guest_offered,
                 guest_accepted=book.guest_accepted,
                 guest_open=len(book.guests),
-                problem=problem_with(link.problem or link.unheard, book, now),
+                problem=problem_with(link.problem or way.problem or link.unheard, book, now),
                 faulty=bool(book.faulty),
                 faults=book.faults,
                 incompatible=book.incompatible,
@@ -162,6 +167,8 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
                 taken_month=write_standing(taken(state.memory, book, now)),
                 given_month=write_standing(given(state.memory, book, now)),
                 declined_limited=book.declined_limited,
+                way=way.word,
+                tunnels=way.tunnels,
             )
             self._write_owners(entry, (guest.lrms_key for guest in book.guests.values()))
             if now < book.trust.suspended_until:

@@ -33,6 +33,7 @@ from grms.site.model.events import PoliciesChanged
 from grms.site.peers.accounts import guest_accounts
 from grms.site.peers.peers import PeerClients
 from grms.site.peers.pseudonyms import GuestOwners
+from grms.site.peers.tunnels import Tunnels
 from grms.site.runtime.event_loop import Engine
 
 CHANGEABLE: Final = frozenset(
@@ -68,6 +69,7 @@ class Reload:
         config: as the daemon was started.
         admission: is told who may come in.
         owners: are told whose jobs are banned, and as which accounts jobs run.
+        tunnels: are told how partners are called now.
         files: keys and certificates; None without TLS.
         on_partners: are told of the configuration with other partners.
     """
@@ -79,6 +81,7 @@ class Reload:
         *,
         engine: Engine,
         links: PeerClients,
+        tunnels: Tunnels,
         admission: Admission,
         owners: GuestOwners,
         files: TlsFiles | None,
@@ -89,6 +92,7 @@ class Reload:
         self._path = path
         self._engine = engine
         self._links = links
+        self._tunnels = tunnels
         self._admission = admission
         self._owners = owners
         self._files = files
@@ -142,13 +146,14 @@ class Reload:
         self._admission.trust_changed()
         self._owners.banned = frozenset(config.guests.banned)
         self._owners.accounts = accounts
-        self._links.list_partners({partner.name: partner.address for partner in config.partners})
+        self._links.list_partners(self._tunnels.places(config.partners))
         if config.partners != self._config.partners:
             for tell in self._on_partners:
                 tell(config)
         if certificate != self._shown or refused:
             self._shown = certificate
             self._links.renew()
+            self._tunnels.renew()
         self._config = self._config.model_copy(
             update={key: getattr(config, key) for key in CHANGEABLE}
         )
@@ -162,7 +167,7 @@ class Reload:
         shares = CallShares.of(limits.calls, limits.message_bytes)
         now = shares.per_connection(len(config.partners) + brokers)
         told = shares.per_connection(self._partners_at_start + brokers)
-        return {"limits.calls"} if self._config.listen.partners and now < told else set()
+        return {"limits.calls"} if self._config.is_called and now < told else set()
 
     def _checked_certificate(self) -> tuple[bytes, ...]:
         if self._files is None:

@@ -425,10 +425,14 @@ transfer = "%s"
     config = tmp_path / "north.toml"
     config.write_text(text + partner % "awf")
     assert run_command(["validate", str(config)]) == 0
-    assert capsys.readouterr().out == "valid: north, 8 processors, partners: south\n"
+    alone = "cannot call this site, which has neither listen.partners nor [tls]"
+    assert capsys.readouterr().out == (
+        f"valid: north, 8 processors, partners: south\n  south: 127.0.0.1:7001, {alone}\n"
+    )
     assert run_command(["validate", str(config), "--json"]) == 0
     told = printed("grms-validate", capsys.readouterr().out)
     assert (told["lrms"], told["partners"]) == ("slurm", ["south"])
+    assert told["ways"] == {"south": f"127.0.0.1:7001, {alone}"}
     config.write_text(text + partner % "gone.json")
     assert run_command(["validate", str(config)]) == 2
     assert f"{config}: partners.south.transfer: " in capsys.readouterr().err

@@ -96,6 +96,23 @@ def test_with_resubmission_every_job_runs_at_least_once() -> None:
     assert sum(verdict.twice for verdict in verdicts) > 0
 
 
+def test_links_that_break_in_one_direction_do_no_harm() -> None:
+    """Nor do sites whose calls are answered and that nobody can call: nothing is lost, nothing runs twice."""
+    seen: Counter[str] = Counter()
+    for seed in range(runs(60, 4000)):
+        verdict = run_trial(seed, reoffers=True, one_way=True)
+        more = "--reoffers --one-way"
+        assert not verdict.problems, (
+            f"{verdict.problems}\nto replay: python -m grms.simulation --seed {seed} {more}"
+        )
+        assert verdict.twice == 0
+        seen["delegated"] += verdict.delegated
+        seen["moved"] += verdict.moved
+    # Work moves all the same.
+    assert seen["delegated"] > 10
+    assert seen["moved"] > 3
+
+
 @pytest.mark.parametrize(("seed", "rounds"), [(7_007_708, False), (7_015_150, True)])
 def test_what_a_lost_partner_has_run_is_not_the_homes_to_know(seed: int, rounds: bool) -> None:
     """Its job is decided anew, and lost twice by the home's own batch system: so it has ended."""

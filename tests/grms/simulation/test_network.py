@@ -42,6 +42,38 @@ def test_a_bad_network_loses_doubles_and_delays() -> None:
     assert sorted(arrivals(faults)[1]) == list(range(2000))
 
 
+def test_a_link_can_break_in_one_direction_or_for_calls_alone() -> None:
+    """Where calls alone are barred, answers to calls of the other pass; breaks of one direction add up."""
+    clock = ManualClock()
+    network = Network(clock, RandomSource(3), Faults(delay_mean=0.0))
+    arrived: list[tuple[float, str, bool]] = []
+
+    def send(source: str, target: str, *, answer: bool) -> None:
+        told = (source + target, answer)
+        network.send(source, target, lambda: arrived.append((clock.now, *told)), answer=answer)
+
+    network.bar("a", "b", 2.0)
+    network.cut_one_way("c", "a", 2.0)
+    network.cut_one_way("c", "a", 4.0)
+    for moment in (1.0, 3.0, 5.0):
+        clock.advance(moment)
+        for source, target in (("a", "b"), ("b", "a"), ("c", "a"), ("a", "c")):
+            send(source, target, answer=False)
+            send(source, target, answer=True)
+    clock.advance(6.0)
+    lost = {(1.0, "ab", False)} | {
+        (at, "ca", answer) for at in (1.0, 3.0) for answer in (False, True)
+    }
+    every = {
+        (at, pair, answer)
+        for at in (1.0, 3.0, 5.0)
+        for pair in ("ab", "ba", "ca", "ac")
+        for answer in (False, True)
+    }
+    assert set(arrived) == every - lost
+    assert len(arrived) == len(every - lost)
+
+
 def test_a_cut_lets_nothing_through_until_it_is_mended() -> None:
     """In both directions, also what was sent before; cuts add up; others are not concerned."""
     clock = ManualClock()

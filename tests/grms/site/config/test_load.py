@@ -245,7 +245,7 @@ def test_a_wrong_key_in_a_list_is_named_with_its_place() -> None:
     found = errors(GOOD.replace('transfer = "none"', 'transfers = "none"'))
     assert "\n".join(found) == (
         "site.toml: partners[2].transfers: 'transfers' is no key here, did you mean 'transfer'? "
-        "there are: name, address, processors, transfer, shared, tell_users, account, "
+        "there are: name, address, way, keep_open, processors, transfer, shared, tell_users, account, "
         "taken_hours_per_month, taken_hours_per_user, given_hours_per_month"
     )
 

@@ -7,6 +7,7 @@ applies it, and after a restart the journal's records are applied again.
 import math
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from grms.policy.circuit_breaker import CircuitBreakerFound
@@ -25,21 +26,27 @@ from grms.site.model.jobs import (
     next_lrms_key,
     read_job_id,
 )
-from grms.site.model.lifecycle import GuestState, JobState, Outcome
+from grms.site.model.lifecycle import WAITING, GuestState, JobState, Outcome
+from grms.site.model.own_account import SiteAccount
 from grms.site.model.partners import PartnerBook, response_time
 from grms.site.model.pilots import PilotBook
 from grms.site.model.rebalance_rounds import RebalanceBook
 from grms.site.model.records import (
     AbandonedSettled,
+    AccountLooked,
+    AccountTally,
     ArrayReceived,
+    DebtNoted,
     EpochBegun,
     ForgottenKeysTally,
     GuestAccepted,
     GuestAcknowledged,
+    GuestCharged,
     GuestConfirmed,
     GuestDeclined,
     GuestNamed,
     GuestPreemptible,
+    GuestProtected,
     GuestReserved,
     GuestWithdrawn,
     JobAbandoned,
@@ -112,6 +119,7 @@ class StateTables:
         held: which local users' jobs are held, and for what; and arrays.
         books: by partner's name, listed ones first and in their order.
         usage: what was exchanged in the last months.
+        account: that the site keeps of itself; `None` if it keeps none.
         on_usage: is given the record of each job that ends; `None` for nobody.
         draining: no more work is accepted.
         lrms_away: why the batch system does not answer; empty if it does.
@@ -149,6 +157,8 @@ class StateTables:
         self.rounds = RebalanceBook()
         self.held = HeldJobBook()
         self.usage = UsageBook()
+        self.account: SiteAccount | None = None
+        self.keep_account()
         self.on_usage: Callable[[UsageRecord], None] | None = None
         self.list_partners()
         self._apply: dict[type[Record], Callable[..., None]] = {
@@ -189,6 +199,11 @@ class StateTables:
             GuestReserved: self._guest_reserved,
             GuestConfirmed: self._guest_confirmed,
             GuestPreemptible: self._guest_preemptible,
+            GuestProtected: self._guest_protected,
+            GuestCharged: self._guest_charged,
+            AccountLooked: self._account_looked,
+            AccountTally: self._account_tally,
+            DebtNoted: self._debt_noted,
             GuestDeclined: self._guest_declined,
             GuestNamed: self._guest_named,
             GuestWithdrawn: self._guest_withdrawn,
@@ -245,6 +260,23 @@ class StateTables:
             book.listed = book.reachable = False
             self.books[book.name] = book
 
+    def keep_account(self) -> None:
+        """Has the account that the site keeps of itself follow the settings.
+
+        One that begins knows what the journal still has of local users' jobs.
+        """
+        rules, before = self.settings.account, self.account
+        if rules is None:
+            self.account = None
+        elif before is None or before.rules != rules:
+            now = SiteAccount(self.settings.processors, self.settings.discipline, rules)
+            if before is None:
+                here = [job for job in self.jobs.values() if job.state is not JobState.HELD]
+                now.enter(sorted(here, key=_in_order), math.inf)
+            else:
+                now.resume(before.record())
+            self.account = now
+
     def was_to_end(self, key: str) -> bool:
         """Returns whether this site wanted a job, by key, to end or leave that it no longer has there.
 
@@ -284,6 +316,15 @@ class StateTables:
         """
         if self.lrms_away or told is None:
             return None
+        if told.processors_idle is None and self.settings.sends_guests_home:
+            # A batch system that counts the processors of all guests as used; own jobs may have some of them.
+            hidden = min(self.hidden(), told.processors - told.processors_free)
+            told = replace(
+                told,
+                processors_free=told.processors_free + hidden,
+                processors_idle=told.processors_free,
+                hidden=hidden,
+            )
         if not self.unconfirmed:
             return told
         starting = min(self.unconfirmed, told.processors_free)
@@ -294,6 +335,21 @@ class StateTables:
             refuses=told.refuses,
             nodes=told.nodes,
             coming=self.coming.values(),
+            processors_idle=(
+                None if told.processors_idle is None else max(0, told.idle - self.unconfirmed)
+            ),
+            hidden=told.hidden,
+        )
+
+    def hidden(self) -> int:
+        """Returns the processors of running guests that are ended for local users' jobs now."""
+        protects = self.account is not None and self.account.in_credit
+        return sum(
+            job.request.processors
+            for job in self.at_lrms.values()
+            if job.preemptible
+            and job.state is JobState.RUNNING
+            and not (job.protected and protects)
         )
 
     @property
@@ -356,6 +412,8 @@ class StateTables:
             ended=self._completed,
         ):
             job.begin_held()
+        elif self.account is not None:
+            self.account.submitted(number, record.time, job.request)
         self.open_by_user[user] = self.open_by_user.get(user, 0) + 1
         self.next_job = number + 1
 
@@ -397,6 +455,8 @@ class StateTables:
         self.held.release(job.job)
         job.move(JobState.RECEIVED)
         job.released_time = record.time
+        if self.account is not None:
+            self.account.submitted(job.job, record.time, job.request)
 
     def find_job(self, job_id: str) -> HomeJob | None:
         """Returns the job, or the element of an array, of a user-visible name; `None` if there is none."""
@@ -468,6 +528,8 @@ class StateTables:
         del book.undecided[job.offer_number]
         book.accepted += 1
         book.open_job(job)
+        if self.account is not None:
+            self.account.started(job.job, record.time)
 
     def _job_promised(self, record: JobPromised) -> None:
         job = self.jobs[record.job]
@@ -482,7 +544,10 @@ class StateTables:
         if self.unplaced.pop(job.job, None) is not None:
             job.reason = ""
         self._comes(job)
-        self._goes_behind(job, record.time)
+        if job.sent_home and self.settings.account is not None:
+            self._takes_its_place(job, record.time)
+        else:
+            self._goes_behind(job, record.time)
         job.kept_time = record.time
         job.put = 0
 
@@ -552,6 +617,8 @@ class StateTables:
         job.move(JobState.QUEUED)
         job.start_time = math.nan
         job.paused, job.requeued_time = None, record.time
+        if self.account is not None and isinstance(job, HomeJob):
+            self.account.waits_again(job.job)
         self._goes_behind(job, record.time)
         job.reason = record.reason
 
@@ -575,6 +642,18 @@ class StateTables:
         self.at_lrms[job.lrms_key] = job
         self.lrms_moment = max(self.lrms_moment, time)
 
+    def _takes_its_place(self, job: HomeJob, time: float) -> None:
+        # Before all local users' jobs that wait and came later: whoever has been sent home stands where it stood.
+        self._goes_behind(job, time)
+        mine = _in_order(job)
+        waiting = {
+            JobState.SUBMITTING,
+            *WAITING,
+        }  # after a restart nobody has said yet which of the two it is
+        for other in list(self.at_lrms.values()):
+            if isinstance(other, HomeJob) and other.state in waiting and _in_order(other) > mine:
+                self._goes_behind(other, time)
+
     def _leaves_lrms(self, key: str, time: float) -> None:
         self.unseen.pop(key, None)
         if self.at_lrms.pop(key, None) is not None and key not in self.reserved:
@@ -587,6 +666,8 @@ class StateTables:
         job.begun = True
         job.start_time = record.start_time
         job.paused = None
+        if self.account is not None and isinstance(job, HomeJob):
+            self.account.started(job.job, record.start_time)
         self._goes_behind(job, record.start_time)
 
     def _job_ended(self, record: JobEnded) -> None:
@@ -604,11 +685,15 @@ class StateTables:
             self._home_job_ended(job, record)
         else:
             self._guest_ended(job, record)
+            if self.account is not None:
+                self.account.guest_ended(job)
         if self.on_usage is not None:
             self.on_usage(usage_of(job, self.settings.name, record.time))
 
     def _home_job_ended(self, job: HomeJob, record: JobEnded) -> None:
         job.question = 0
+        if self.account is not None:
+            self.account.ended(job)
         work = record.run_time * job.request.processors
         self.own_work += work
         self.own_requested += work * job.request.requested_time
@@ -677,6 +762,8 @@ class StateTables:
         book.abandoned[job.offer_number] = 0
         book.abandoned_epochs[job.offer_number] = job.offer_epoch
         job.leave_partner()
+        if self.account is not None:
+            self.account.waits_again(job.job)
 
     @staticmethod
     def _lose(job: HomeJob, book: PartnerBook, now: float) -> None:
@@ -694,6 +781,8 @@ class StateTables:
         # Others may have room for it by now. The partner itself has just needed that room.
         job = self.jobs[record.job]
         job.note_sent_home(record.partner, record.lost)
+        if self.account is not None:
+            self.account.sent_home(job, record.lost)
         if record.lost > 0:
             used = Used.by(job.request, record.lost)
             self.usage.give(record.partner, job.user, record.time, used)
@@ -705,7 +794,11 @@ class StateTables:
         book = self.books[job.partner]
         job.move(JobState.RECEIVED)
         if job.offer_number in book.open:
-            self._lose(job, book, record.time)
+            if self.account is not None and type(record) is JobSentHome:
+                # Its work is owed for (DebtNoted); the partner's response times are those of jobs that ended there.
+                book.close_job(job)
+            else:
+                self._lose(job, book, record.time)
             book.trust.drop(job.offer_number)
         else:
             # It was ended before the answer to its offer came.
@@ -713,6 +806,8 @@ class StateTables:
             book.accepted += 1
         book.ended += 1
         job.leave_partner()
+        if self.account is not None:
+            self.account.waits_again(job.job)
 
     def _job_acted_on(self, record: JobResubmitted | JobWrittenOff) -> None:
         self.jobs[record.job].revision += 1
@@ -782,6 +877,12 @@ class StateTables:
     def _guest_preemptible(self, record: GuestPreemptible) -> None:
         self.books[record.job.partner].guests[record.job.offer].preemptible = True
 
+    def _guest_protected(self, record: GuestProtected) -> None:
+        self.books[record.job.partner].guests[record.job.offer].protected = True
+
+    def _guest_charged(self, record: GuestCharged) -> None:
+        self.books[record.job.partner].guests[record.job.offer].charge = record.charge
+
     def _guest_named(self, record: GuestNamed) -> None:
         self.books[record.job.partner].guests[record.job.offer].pseudonym = record.pseudonym
 
@@ -829,6 +930,24 @@ class StateTables:
             if name not in {"time", "partner"}:
                 setattr(book, name, getattr(record, name))
 
+    def _account_looked(self, record: AccountLooked) -> None:
+        if self.account is not None:
+            here = [
+                job
+                for job in self.jobs.values()
+                if job.state not in {JobState.HELD, JobState.ENDED}
+            ]
+            self.account.look(record.time, sorted(here, key=_in_order))
+
+    def _account_tally(self, record: AccountTally) -> None:
+        if self.account is not None:
+            self.account.resume(record.account)
+
+    def _debt_noted(self, record: DebtNoted) -> None:
+        self.book(record.partner).trust.owe(
+            record.debt, record.credit, record.breaches, record.suspended_until
+        )
+
     def _usage_tally(self, record: UsageTally) -> None:
         self.usage.restore(record.rows)
 
@@ -841,7 +960,13 @@ class StateTables:
         trust = book.trust
         trust.credit, trust.breaches = record.credit, record.breaches
         trust.suspended_until = record.suspended_until
+        trust.debt = record.debt
         trust.restore(record.promised, record.work)
+
+
+def _in_order(job: HomeJob) -> tuple[float, int]:
+    # In which local users' jobs wait.
+    return job.eligible_time, job.job
 
 
 def _of_one_job(key: str, other: str) -> bool:

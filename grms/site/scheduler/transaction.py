@@ -49,6 +49,8 @@ class Transaction:
         `lookup`: the batch system may have it; `started`: it is known to have started.
         """
         user, partner = job.owner
+        settings = self.memory.settings
+        back = isinstance(job, HomeJob) and bool(job.sent_home) and settings.account is not None
         self._commands.append(
             LrmsSubmit(
                 self.cause,
@@ -61,6 +63,9 @@ class Transaction:
                 partner=partner,
                 since=job.kept_time,
                 preemptible=job.preemptible,
+                protected=job.protected,
+                at_once=job.preemptible and settings.sends_guests_home,
+                place=job.came if back else None,
             )
         )
 

@@ -790,12 +790,15 @@ def lrms_job(
     user: str = "",
     partner: str = "",
     preemptible: bool = False,
+    protected: bool = False,
+    at_once: bool = False,
+    place: float | None = None,
     contents: Callable[[int, JobFile], Path] | None = None,
 ) -> LrmsJob:
     """Returns a job as the port defines it.
 
     The payload is a serialized `JobRequest` with only the program. `user` is empty for a partner's job, `partner` for
-    a local user's; `preemptible`: the batch system may end it for another job; `contents` returns where an input file
+    a local user's; `preemptible`, `protected`, `at_once` and `place` are those of `LrmsJob`; `contents` returns where an input file
     is, by its number and description.
 
     Raises:
@@ -844,6 +847,9 @@ def lrms_job(
         home=home,
         request=request.needs,
         preemptible=preemptible,
+        protected=protected,
+        at_once=at_once,
+        place=place,
     )
 
 

@@ -241,7 +241,8 @@ def load(
             running=running(reading.memory),
             waiting=waiting(reading.memory),
             moment=reading.memory.lrms_moment,
-            passes_held=config.clock.kind == "virtual" and reading.memory.rounds.open,
+            passes_held=config.clock.kind == "virtual"
+            and (reading.memory.rounds.open or reading.memory.account is not None),
             protects=protects(reading.memory),
         )
         lrms = adapter_of(config.lrms.kind).made(config.lrms, site)

@@ -207,7 +207,7 @@ class SteppedMachine:
         self._ended: deque[str] = deque()
         self._followed = FollowedJobs(self._phase_of)
         self._events: list[MachineEvent] = []
-        self._passes_held = False
+        self._passes_held = self._steps = False
         self._protects = False
         self._nodes = ProcessorsAlone(self)
 
@@ -269,7 +269,7 @@ class SteppedMachine:
         if job.at_once and self.preempts:
             self._start_guest(job, run_time, now)
             return
-        if job.place is not None and self._waiting:
+        if job.place is not None:
             self._take_back(job, run_time, now)
             return
         try:
@@ -286,7 +286,10 @@ class SteppedMachine:
         self._jobs[job.key] = LocalJob(job, run_time, number, now)
         self._by_number.append(job.key)
         self._waiting[job.key] = None
-        self.advance(now)
+        if self._steps:
+            self.step(now)
+        else:
+            self.advance(now)
 
     def _start_guest(self, job: LrmsJob, run_time: float, now: float) -> None:
         # It is seen by the queue as long as it is protected. What is due at this moment comes first.
@@ -344,9 +347,9 @@ class SteppedMachine:
 
     def protect(self, now: float, *, on: bool) -> None:
         """Has protected guests keep their processors, or lose them to jobs of the queue, whose pass then follows."""
-        self.advance(now)
         if on is self._protects:
             return
+        self.step(now)
         self._protects = on
         for key in self._running:
             known = self._jobs[key]
@@ -402,6 +405,22 @@ class SteppedMachine:
         self._passes_held = False
         self._machine.make_pass()
         self.advance(now)
+
+    def begin_steps(self) -> None:
+        """Holds passes for good: from now on it does something when it is to `step`, and when a new job comes."""
+        self._passes_held = self._steps = True
+
+    def step(self, now: float) -> None:
+        """Does what is due up to a moment, with its passes, though passes are held."""
+        held, self._passes_held = self._passes_held, False
+        self.advance(now)
+        self._passes_held = held
+
+    def move_clock(self, now: float) -> None:
+        """Sets the clock, though passes are held; what is due at that very moment does not happen."""
+        if now > self._machine.now:
+            self._machine.advance(now, inclusive=False)
+            self._collect()
 
     def load_at(self, now: float) -> LrmsLoad:
         """Returns the load at a moment."""

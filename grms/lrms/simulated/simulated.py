@@ -250,6 +250,18 @@ class SimulatedLrms:
         """Processes everything due at a moment."""
         self._machine.finish(moment)
 
+    def begin_steps(self) -> None:
+        """Holds passes for good, but that of a new job."""
+        self._machine.begin_steps()
+
+    def step(self) -> None:
+        """Does what is due by now, with its passes, though these are held."""
+        self._machine.step(self._clock.now())
+
+    def move_clock(self) -> None:
+        """Has the machine's clock show the present moment, at which nothing has happened yet."""
+        self._machine.move_clock(self._clock.now())
+
     def hold_passes(self) -> None:
         """Leaves the pass after withdrawals to `make_pass`."""
         self._machine.hold_passes(self._clock.now())

@@ -937,7 +937,9 @@ class StateTables:
                 for job in self.jobs.values()
                 if job.state not in {JobState.HELD, JobState.ENDED}
             ]
-            self.account.look(record.time, sorted(here, key=_in_order))
+            if self.account.look(record.time, sorted(here, key=_in_order)):
+                # Guests are hidden from the queue since then, or seen again.
+                self.lrms_moment = max(self.lrms_moment, record.time)
 
     def _account_tally(self, record: AccountTally) -> None:
         if self.account is not None:

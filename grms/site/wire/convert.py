@@ -861,4 +861,4 @@ def _simulated(key: str, said: request_pb2.SimulatedProgram) -> SimulatedRun:
     if group and group not in GROUPS:
         text = f"job {key}: user_group is {group}; it must be from 1 to {GROUPS[-1]}"
         raise LrmsRefusedError(text)
-    return SimulatedRun(run_time, group or None)
+    return SimulatedRun(run_time, group or None, said.place or None)

@@ -55,12 +55,14 @@ class CreditChanged:
         in_credit: since then.
         saved: SB then, processor seconds times seconds.
         owed: H then, likewise; more than `saved` where credit was lost.
+        base: B then, likewise.
     """
 
     time: float
     in_credit: bool
     saved: float
     owed: float
+    base: float
 
 
 class SiteAccount:
@@ -189,7 +191,7 @@ class SiteAccount:
             return CreditChange.NONE
         found = self._account.balance
         self.changes += 1
-        self.last_change = CreditChanged(time, found.in_credit, found.saved, found.owed)
+        self.last_change = CreditChanged(time, found.in_credit, found.saved, found.owed, found.base)
         return CreditChange.REGAINED if found.in_credit else CreditChange.LOST
 
     def _begin_anew(self, time: float, open_jobs: Iterable[HomeJob]) -> None:

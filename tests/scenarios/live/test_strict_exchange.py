@@ -115,10 +115,8 @@ class Rolling(Coordinator):
             and self.kills < len(self._seats)
             and self.steps > 150 * (self.kills + 1)
         ):
-            process = self._seats[self.kills].process
+            os.kill(self._seats[self.kills].process.pid, signal.SIGKILL)
             self.kills += 1
-            os.kill(process.pid, signal.SIGKILL)
-            await process.ended()
         return await super()._step(session, now, kind)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from grms.policy.circuit_breaker import DAY, CircuitBreaker
 from grms.site.accounting.counterfactual import Compared, ExchangeReport
-from grms.site.accounting.own_account import AccountShown
+from grms.site.accounting.own_account import AccountFigures
 from grms.site.config.circuit_breaker_table import circuit_breaker_of
 from grms.site.config.schema import SiteConfig
 from lrms_sim.util.messages import moment
@@ -18,7 +18,7 @@ def exchange_document(
     settings: SiteConfig,
     word: str,
     seen: Compared | None,
-    account: AccountShown | None = None,
+    account: AccountFigures | None = None,
 ) -> dict[str, Any]:
     """Returns the JSON of `grms exchange`.
 
@@ -42,7 +42,7 @@ _PARTS = ("gain", "saved", "owed", "turned_saved", "turned_owed")
 _TIMES = ("since", "began", "last_look")
 
 
-def _account(account: AccountShown) -> dict[str, Any]:
+def _account(account: AccountFigures) -> dict[str, Any]:
     document = asdict(account)
     for name in _PARTS:
         document[f"{name}_percent"] = 100.0 * document.pop(name)
@@ -54,7 +54,7 @@ def _account(account: AccountShown) -> dict[str, Any]:
     }
 
 
-def account_lines(account: AccountShown, *, wall: bool) -> Iterator[str]:
+def account_lines(account: AccountFigures, *, wall: bool) -> Iterator[str]:
     """Yields what a site's account of itself says, for a person: sentences."""
     yield _credit(account, wall=wall)
     if account.guests == "preempt":
@@ -72,7 +72,7 @@ def account_lines(account: AccountShown, *, wall: bool) -> Iterator[str]:
     yield _in_a_sentence(account)
 
 
-def _credit(account: AccountShown, *, wall: bool) -> str:
+def _credit(account: AccountFigures, *, wall: bool) -> str:
     word = "in credit" if account.in_credit else "not in credit"
     if math.isnan(account.since):
         return f"Account: the site is {word}, as it was from the beginning."
@@ -87,7 +87,7 @@ def _credit(account: AccountShown, *, wall: bool) -> str:
     return f"Account: the site is {word} since {since}{why}. It has turned {_times(account.turns)}."
 
 
-def _in_a_sentence(account: AccountShown) -> str:
+def _in_a_sentence(account: AccountFigures) -> str:
     # Only what the account has measured: time in the system against the shadow's, and who would run there.
     if math.isnan(account.gain):
         return "In a sentence: no job of yours has ended yet that the account could compare."

@@ -12,7 +12,7 @@ from grms.site.runtime.recovery import without_collection
 
 
 @dataclass(frozen=True, slots=True)
-class AccountShown:
+class AccountFigures:
     """The account of a site at its last look. Times are seconds, work is in processor seconds.
 
     Attributes:
@@ -62,7 +62,7 @@ class AccountShown:
     sent_home: int
 
 
-def shown(memory: StateTables) -> AccountShown | None:
+def figures_of(memory: StateTables) -> AccountFigures | None:
     """Returns the account of a site for those who read it; `None` if it keeps none."""
     account = memory.account
     if account is None:
@@ -72,7 +72,7 @@ def shown(memory: StateTables) -> AccountShown | None:
     running = [job for job in guests if job.state is JobState.RUNNING]
     may_go = [job for job in running if job.preemptible]
     protected = [job for job in may_go if job.protected and account.in_credit]
-    return AccountShown(
+    return AccountFigures(
         in_credit=account.in_credit,
         since=math.nan if last is None else last.time,
         turns=account.changes,
@@ -101,7 +101,7 @@ def _part(amount: float, base: float) -> float:
     return amount / base if base > 0 else math.nan
 
 
-def account_of_site(path: Path, settings: SiteSettings) -> AccountShown | None:
+def account_of_site(path: Path, settings: SiteSettings) -> AccountFigures | None:
     """Returns the account that the journal of a site makes; `None` if it keeps none.
 
     Raises:
@@ -115,4 +115,4 @@ def account_of_site(path: Path, settings: SiteSettings) -> AccountShown | None:
     with without_collection(), reading_of(path, settings.name) as scan:
         for record in scan.records():
             memory.apply(record)
-    return shown(memory)
+    return figures_of(memory)

@@ -7,7 +7,7 @@ import pytest
 
 from grms.cli.accounting_output import account_lines
 from grms.cli.main import run_command
-from grms.site.accounting.own_account import AccountShown
+from grms.site.accounting.own_account import AccountFigures
 from tests.grms.cli.test_accounting_cli import site, week
 from tests.grms.site.accounting.stories import at_home, guest
 from tests.schemas import printed
@@ -60,9 +60,9 @@ def test_a_circuit_breaker_that_stops_says_what_exchange_has_cost(
     assert printed("grms-exchange", capsys.readouterr().out)["circuit_breaker"]["stops"]
 
 
-def account(**changes: Any) -> AccountShown:
+def account(**changes: Any) -> AccountFigures:
     """Returns the account of a site that exchange has paid."""
-    return AccountShown(
+    return AccountFigures(
         **{
             "in_credit": True,
             "since": 7200.0,

@@ -25,6 +25,7 @@ from grms.simulation.fault_run import run_trial
 )
 @click.option("--arrays", is_flag=True, help="Users also hand in arrays and dependent jobs.")
 @click.option("--returns", is_flag=True, help="Batch systems end partners' jobs for other ones.")
+@click.option("--account", is_flag=True, help="Sites keep an account of themselves.")
 def main(
     seed: int,
     count: int,
@@ -35,6 +36,7 @@ def main(
     rogues: bool,
     arrays: bool,
     returns: bool,
+    account: bool,
 ) -> None:
     """Replays runs of the fault test; tells the story where it is one run."""
     tell = click.echo if count == 1 else None
@@ -49,6 +51,7 @@ def main(
             rogues=rogues,
             arrays=arrays,
             returns=returns,
+            account=account,
         )
         if count == 1:
             click.echo(
@@ -71,6 +74,7 @@ def main(
                     ("rogues", rogues),
                     ("arrays", arrays),
                     ("returns", returns),
+                    ("account", account),
                 )
                 if wanted
             )

@@ -6,7 +6,8 @@ Batch systems end partners' jobs by chance, those alone that they may end. Of ev
 - what its home has noted is what has happened: how often which partner has sent it home, and what was lost;
 - a job whose user has said that it must not run again, or whose home or partner has not agreed to such handings, was
   never handed to a batch system as one that it may end;
-- no partner has sent it home more often than `SiteSettings.empty_returns`.
+- it was not sent home more often than `SiteSettings.empty_returns` in all;
+- a site's batch system was last asked to protect guests where its account of itself says so.
 """
 
 import math
@@ -97,6 +98,17 @@ class RerunChecker:
     returns: int = 0
     lost: float = 0.0
 
+    def judge_protection(self) -> None:
+        """Judges what the batch systems of sites that send guests home were last asked to do."""
+        for name, site in self.sites.items():
+            account = site.state.memory.account
+            if account is None or not site.state.settings.sends_guests_home:
+                continue
+            if site.protects is not account.in_credit:
+                self.problems.append(
+                    f"{name} is in credit: {account.in_credit}; its batch system protects guests: {site.protects}"
+                )
+
     def last_runs(
         self, wishes: Mapping[bytes, Wish], runs: Mapping[bytes, list[FakeLrmsJob]]
     ) -> dict[bytes, list[FakeLrmsJob]]:
@@ -128,9 +140,8 @@ class RerunChecker:
         allowed = home.settings.requeue == "allow" and not once
         if not allowed and any(run.preemptible for run in runs):
             self.problems.append(f"{name} must not run again, and a batch system could end it")
-        for one in job.sent_home:
-            if one.times > home.settings.empty_returns:
-                self.problems.append(f"{one.site} has sent {name} home {one.times} times")
+        if job.times_sent_home_in_all > home.settings.empty_returns:
+            self.problems.append(f"{name} was sent home {job.times_sent_home_in_all} times")
         self._judge_notes(job, [run for run in ordered if run.outcome is Outcome.PREEMPTED])
 
     def _judge_notes(self, job: HomeJob, ended: list[FakeLrmsJob]) -> None:

@@ -93,10 +93,12 @@ def _in_a_sentence(account: AccountFigures) -> str:
         return "In a sentence: no job of yours has ended yet that the account could compare."
     way = "less" if account.gain >= 0 else "more"
     took = f"your users' jobs took {_percent(abs(account.gain))} {way} time than they would have without exchange"
-    if not account.owed > 0:
-        waits = "none of yours that waits would run by now without exchange"
+    if account.waiting == 0:
+        waits = "none of yours waits"
+    elif not account.owed > 0:
+        waits = "none of yours that wait would have run by the last look without exchange"
     else:
-        waits = "some of yours that wait would run by now without exchange"
+        waits = "some of yours that waited at the last look would have run by then without exchange"
     return f"In a sentence: {took} (weighted by work, recent ones most); {waits}."
 
 

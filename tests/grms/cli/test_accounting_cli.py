@@ -288,7 +288,9 @@ def test_the_account_of_a_site_in_sentences(
     )
     assert "4.0 lent to partners' jobs" in out
     assert "8.0 got from partners" in out
-    assert "some of yours that wait would run by now without exchange." in out
+    assert (
+        "some of yours that waited at the last look would have run by then without exchange." in out
+    )
     assert run_command(["exchange", config, "--json"]) == 0
     account = json.loads(capsys.readouterr().out)["account"]
     assert account["in_credit"] is False

@@ -101,9 +101,11 @@ def test_a_director_is_told_what_was_measured() -> None:
     assert "1.0 lent to partners' jobs and 0.5 lost with 1 time" in lines[2]
     assert lines[3] == (
         "In a sentence: your users' jobs took 21.0 % less time than they would have without exchange (weighted by "
-        "work, recent ones most); none of yours that waits would run by now without exchange."
+        "work, recent ones most); none of yours that wait would have run by the last look without exchange."
     )
+    alone = list(account_lines(account(waiting=0), wall=False))
+    assert alone[3].endswith("none of yours waits.")
     worse = list(account_lines(account(gain=-0.02, owed=0.001, guests="run"), wall=False))
     assert len(worse) == 3
     assert "took 2.0 % more time" in worse[2]
-    assert "some of yours that wait would run by now" in worse[2]
+    assert "some of yours that waited at the last look would have run" in worse[2]

@@ -297,7 +297,7 @@ class LrmsLoad:
     plan: "QueuePlan | None" = field(default=None, compare=False)
     partitions: Partitions = field(default=NO_PARTITIONS, compare=False)
     nodes: NodeView | None = field(default=None, compare=False)
-    idle: int | None = None
+    idle: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

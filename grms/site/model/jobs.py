@@ -141,8 +141,8 @@ class Load:
     refuses: Callable[[int, float], str] | None = field(default=None, compare=False, repr=False)
     nodes: Nodes | None = field(default=None, compare=False, repr=False)
     coming: Collection[Request] = field(default=(), compare=False, repr=False)
-    processors_idle: int | None = None
-    hidden: int = 0
+    processors_idle: int | None = field(default=None, compare=False)
+    hidden: int = field(default=0, compare=False)
 
     @property
     def idle(self) -> int:

@@ -85,10 +85,14 @@ def exchange(config: Path, *, since_s: float, discipline: str | None, as_json: b
     jobs that have ended are replayed on the site's own machine as if there were no partners, and the
     result is compared with what was: mean wait and AWRT (mean response time, weighted by processors × run time).
 
+    Of a site with strict-exchange also the account that it keeps of itself: whether it is in credit, and why.
+
     docs/how-to/what-exchange-brings.md explains every figure and what it cannot say.
     """
-    from grms.cli.accounting_output import circuit_breaker_words, exchange_document  # noqa: PLC0415  # see the module's docstring
+    from grms.cli.accounting_output import account_lines, circuit_breaker_words, exchange_document  # noqa: PLC0415  # see the module's docstring
+    from grms.site.accounting.own_account import account_of_site  # noqa: PLC0415  # same
     from grms.site.accounting.report import exchange_of_site, own_gain  # noqa: PLC0415  # same
+    from grms.site.assembly import site_settings  # noqa: PLC0415  # same
     from grms.site.config.circuit_breaker_table import circuit_breaker_of  # noqa: PLC0415  # same
     from grms.site.config.load import load_config  # noqa: PLC0415  # same
 
@@ -96,16 +100,19 @@ def exchange(config: Path, *, since_s: float, discipline: str | None, as_json: b
     circuit_breaker = circuit_breaker_of(settings.circuit_breaker)
     found, word = exchange_of_site(settings, since_s, discipline)
     seen = None if circuit_breaker is None else own_gain(settings, circuit_breaker)
+    kept = site_settings(settings, 1, str(config))
+    account = account_of_site(Path(settings.journal.path), kept)
     if as_json:
-        print_json("grms-exchange", exchange_document(found, settings, word, seen))
-    else:
-        click.echo(
-            "\n".join(_lines(found, settings, word, circuit_breaker_words(circuit_breaker, seen)))
-        )
+        print_json("grms-exchange", exchange_document(found, settings, word, seen, account))
+        return
+    notes = [circuit_breaker_words(circuit_breaker, seen)]
+    if account is not None:
+        notes += account_lines(account, wall=settings.clock.kind == "wall")
+    click.echo("\n".join(_lines(found, settings, word, notes)))
 
 
 def _lines(
-    found: "ExchangeReport", settings: "SiteConfig", word: str, guarded: str
+    found: "ExchangeReport", settings: "SiteConfig", word: str, more: Sequence[str]
 ) -> Iterator[str]:
     wall = settings.clock.kind == "wall"
     if math.isnan(found.end):
@@ -138,7 +145,7 @@ def _lines(
                 f"{taken - given:+,.1f}",
             )
     yield ""
-    for note in (*_notes(found, settings, word), guarded):
+    for note in (*_notes(found, settings, word), *more):
         yield from textwrap.wrap(printable(note), WIDTH, break_on_hyphens=False)
 
 

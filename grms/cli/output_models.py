@@ -272,6 +272,38 @@ class CircuitBreakerOutput(OutputModel):
     stops: bool = Field(description="Exchange stands still.")
 
 
+class AccountOutput(OutputModel):
+    """The account that a site keeps of itself, at its last look; work is in processor seconds since it began."""
+
+    in_credit: bool
+    since_s: float | None = Field(description="When it has turned last; null if it never has.")
+    turns: int = Field(description="How often it has turned.")
+    began_s: float | None
+    last_look_s: float | None
+    guests: str = Field(
+        description="`preempt`: they may be sent home; `run`: they run to their ends."
+    )
+    gain_percent: float | None = Field(
+        description="By so much own jobs have taken less time than alone, weighted by work, fading."
+    )
+    saved_percent: float | None = Field(description="What of that is saved.")
+    owed_percent: float | None = Field(
+        description="What own jobs that wait have lost, of the same."
+    )
+    turned_saved_percent: float | None = Field(description="Saved when it has turned last.")
+    turned_owed_percent: float | None = Field(description="Owed then.")
+    waiting: int = Field(description="Own jobs that wait at home.")
+    protected: int = Field(description="Guests that run and are not ended for own jobs now.")
+    preemptible: int = Field(description="Guests that run and are.")
+    staying: int = Field(description="Guests that run to their ends.")
+    lent: float = Field(description="By guests that have run here to their ends.")
+    lent_lost: float = Field(description="By guests that were sent home.")
+    given: float = Field(description="By own jobs that have run at partners to their ends.")
+    given_lost: float = Field(description="By own jobs that partners have sent home.")
+    guests_sent_home: int
+    sent_home: int = Field(description="How often own jobs were.")
+
+
 class ExchangeOutput(OutputModel):
     """`grms exchange`: what exchange has brought own users, of jobs that ended in the window."""
 
@@ -300,6 +332,9 @@ class ExchangeOutput(OutputModel):
         validation_alias="guests_known_since", description="Same, of partners' jobs."
     )
     circuit_breaker: CircuitBreakerOutput | None = Field(description="Null of a site without one.")
+    account: AccountOutput | None = Field(
+        description="That the site keeps of itself, by its journal; null of one without strict-exchange."
+    )
 
 
 class AdvisedOutput(OutputModel):

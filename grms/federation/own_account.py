@@ -220,6 +220,16 @@ class OwnAccount:
         self._kernel.ended(row, min(run_time, float(self._floats[_REQUEST, row])))
         self._waiting.pop(job, None)
 
+    def is_open(self, job: Any) -> bool:
+        """Returns whether it knows a job, and that has not ended."""
+        row = self._rows.get(job)
+        return row is not None and not self._floats[_RUN, row] < math.inf
+
+    @property
+    def first_arrival(self) -> float:
+        """When the first job was submitted, seconds; nan before."""
+        return self._kernel.sums["first_arrival"]
+
     def forgotten(self, job: Any) -> None:
         """Leaves out a job that will never run, such as one that its user has cancelled before its start.
 

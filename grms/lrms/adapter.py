@@ -49,6 +49,11 @@ class LrmsSettings(Model):
         return []
 
     @property
+    def ends_no_guests(self) -> str:
+        """Why guests are never ended for own jobs here, for people; empty if they may be."""
+        return f"lrms.kind = {self.kind!r} ends no guests for own jobs"
+
+    @property
     def by_deputies(self) -> bool:
         """Whether what runs as other accounts is run by these accounts' deputies, and never through sudo."""
         return False
@@ -69,6 +74,7 @@ class LrmsSite:
         waiting: jobs handed over and not started by the journal, oldest first.
         moment: latest moment of any known event, seconds; minus infinity if there is none.
         passes_held: a replay's round of offers was under way (`ReplayableLrms.hold_passes`).
+        protects: protected guests are not ended for other jobs (`WithPreemption.protect`).
     """
 
     name: str
@@ -83,6 +89,7 @@ class LrmsSite:
     waiting: Sequence[LrmsJob] = ()
     moment: float = float("-inf")
     passes_held: bool = False
+    protects: bool = False
 
 
 S = TypeVar("S", bound=LrmsSettings)

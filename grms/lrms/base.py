@@ -157,10 +157,12 @@ class SimulatedRun:
     Attributes:
         run_time: actual run time in seconds; cut off at the requested time.
         group: user group, 1 to 5, for disciplines by group; `None` counts as 5.
+        row: its place among all jobs of a replay, for jobs of one moment; `None` outside of replays.
     """
 
     run_time: float
     group: int | None = None
+    row: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +188,8 @@ class LrmsJob:
             processors alone. What its `home` says in options of its own goes first.
         preemptible: a guest that may be ended for another job (PREEMPTED), as its home site runs it again. An adapter
             that cannot have that runs it as any other; of a job without it no adapter has the LRMS do that.
+        at_once: of a preemptible guest: processors are idle, on which it starts at once, past the queue. A simulated
+            machine refuses it where that is not so; others have a queue for such guests.
         place: of a local job, since when it waits for a place to run, seconds, if it comes back to its queue; `None`
             for a new one. A simulated machine puts it where it would stand since then; an adapter whose LRMS has no such
             place puts it behind all others.
@@ -204,6 +208,7 @@ class LrmsJob:
     home: HomeRun | None = None
     request: Request | None = None
     preemptible: bool = False
+    at_once: bool = False
     place: float | None = None
 
     @property
@@ -292,6 +297,7 @@ class LrmsLoad:
         plan: whether one more job would start at that moment; `None` if only the numbers are known.
         partitions: which jobs are accepted at that moment, and start when there is room.
         nodes: the same for what a job asks for besides processors; `None` if the batch system says nothing of nodes.
+        idle: used by nobody at all, where `free` has those, too, whose jobs lose them to own ones; `None`: not told.
     """
 
     taken_at: float
@@ -301,6 +307,7 @@ class LrmsLoad:
     plan: "QueuePlan | None" = field(default=None, compare=False)
     partitions: Partitions = field(default=NO_PARTITIONS, compare=False)
     nodes: NodeView | None = field(default=None, compare=False)
+    idle: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,6 +133,7 @@ class CompiledTransfer:
         job_gpus: int = 0,
         memory: int = 0,
         gpus: int = 0,
+        within: bool = True,
     ) -> bool:
         """Returns whether the deciding site wants to run the job itself.
 
@@ -141,7 +142,7 @@ class CompiledTransfer:
 
         Only constraints, and rules within them, use the requested time and whether the job would start
         at once; only constraints use the books: own work, own requested, taken and given, as in
-        `grms.policy.constraints`.
+        `grms.policy.constraints`. `within` its constraints, or as if it had none.
         """
 
     def output(

@@ -419,6 +419,7 @@ cdef class CompiledTransfer:
         long long job_gpus=0,
         long long memory=0,
         long long gpus=0,
+        bint within=True,
     ):
         cdef SiteLoad load
         cdef NodeTotals nodes
@@ -454,7 +455,10 @@ cdef class CompiledTransfer:
         job.requested_time = requested_time
         job.number = -1
         own_books.own_work, own_books.own_requested, own_books.taken, own_books.given = books
-        accepted = bool(accept_fast(&self.policy, job, load, &own_books, own))
+        if within:
+            accepted = bool(accept_fast(&self.policy, job, load, &own_books, own))
+        else:
+            accepted = bool(inner_fast(&self.policy, job, load, own))
         self.check()
         return accepted
 

@@ -26,6 +26,7 @@ from grms.simulation.fault_run import run_trial
 @click.option("--arrays", is_flag=True, help="Users also hand in arrays and dependent jobs.")
 @click.option("--returns", is_flag=True, help="Batch systems end partners' jobs for other ones.")
 @click.option("--one-way", is_flag=True, help="Links also break in one direction.")
+@click.option("--account", is_flag=True, help="Sites keep an account of themselves.")
 def main(
     seed: int,
     count: int,
@@ -37,6 +38,7 @@ def main(
     arrays: bool,
     returns: bool,
     one_way: bool,
+    account: bool,
 ) -> None:
     """Replays runs of the fault test; tells the story where it is one run."""
     tell = click.echo if count == 1 else None
@@ -52,6 +54,7 @@ def main(
             arrays=arrays,
             returns=returns,
             one_way=one_way,
+            account=account,
         )
         if count == 1:
             click.echo(
@@ -75,6 +78,7 @@ def main(
                     ("arrays", arrays),
                     ("returns", returns),
                     ("one-way", one_way),
+                    ("account", account),
                 )
                 if wanted
             )

@@ -42,6 +42,7 @@ from dataclasses import dataclass, field, replace
 from itertools import permutations
 from typing import Any, Literal
 
+from grms.policy.constraints import ExchangeConstraints
 from grms.policy.location import AwrtLocation, FixedOrder, LocationPolicy
 from grms.policy.transfer import (
     AcceptWhenFit,
@@ -76,7 +77,7 @@ from grms.simulation.preemption import (
     checkpoint_of_user,
     draw_returns,
 )
-from grms.simulation.promises import PromiseCheckers, drawn_constraints
+from grms.simulation.promises import PromiseCheckers, drawn_constraints, with_account
 from grms.simulation.random_source import RandomSource
 from grms.simulation.rebalance_checks import draw_rounds
 from grms.simulation.scripted_executor import drawn_lrms_faults
@@ -112,6 +113,7 @@ RETURNING_JOBS = 20
 _PLAN, _NETWORK, _SITES, _USERS, _WORLD = range(5)
 _MOODS, _MOODY = 20, 30
 _RESOURCES, _BROKERS, _CONSTRAINTS, _ROUNDS, _ARRAYS, _RETURNS, _ONE_WAY = 6, 7, 8, 9, 10, 11, 12
+_ACCOUNTS = 13
 
 
 @dataclass(slots=True)
@@ -129,6 +131,7 @@ class Trial:
         arrays: users also hand in arrays and dependent jobs (`dependent_jobs`); all sites are honest.
         returns: batch systems end partners' jobs for other ones, and these go home (`preemption`).
         one_way: links also break in one direction, and sites cannot be called whose own calls are answered.
+        account: honest sites keep an account of themselves (`strict-exchange`), and look at it every few seconds.
     """
 
     seed: int
@@ -144,6 +147,7 @@ class Trial:
     arrays: bool = False
     returns: bool = False
     one_way: bool = False
+    account: bool = False
     clock: ManualClock = field(default_factory=ManualClock)
     sites: dict[str, SimulatedSite] = field(default_factory=dict)
     _problems: list[str] = field(default_factory=list)
@@ -166,8 +170,7 @@ class Trial:
             late=(0.0, 0.1, 0.3)[plan.integer(0, 2)],
         )
         network = Network(self.clock, RandomSource(self.seed, _NETWORK), faults)
-        if self.rails:
-            self._promises.rails = drawn_constraints(RandomSource(self.seed, _CONSTRAINTS))
+        self._promises.rails = self._drawn_rails()
         self._make_sites(plan, network)
         if self.reoffers:
             draw_rounds(RandomSource(self.seed, _ROUNDS), self.sites.values())
@@ -201,6 +204,14 @@ class Trial:
             pass
         brokers.judge(self._honest())
         return self._verdict(brokers.answers)
+
+    def _drawn_rails(self) -> ExchangeConstraints | None:
+        rails = None
+        if self.rails:
+            rails = drawn_constraints(RandomSource(self.seed, _CONSTRAINTS))
+        if self.account:
+            rails = with_account(RandomSource(self.seed, _ACCOUNTS), rails)
+        return rails
 
     def _heal(self, faults: Faults) -> None:
         faults.heal()
@@ -442,7 +453,7 @@ class Trial:
             # It has just started: the second opinion begins with the journal, too.
             if judge is not None:
                 self._judged += judge.judged
-            judge = self._judges[name] = OrderChecker()
+            judge = self._judges[name] = OrderChecker(account=site.settings.account is not None)
             for record in site.journal:
                 judge.follow(record)
             if name != self._byzantine:
@@ -487,6 +498,7 @@ class Trial:
         )
         if self.returns:
             runs = reruns.last_runs(wishes, all_runs)
+        reruns.judge_protection()
         ended = judgement.jobs(wishes, runs)
         judgement.honest_sites()
         hopeless = DependencyChecker(self.sites, self._users, all_runs, self._problems).judge()
@@ -548,13 +560,15 @@ def run_trial(
     arrays: bool = False,
     returns: bool = False,
     one_way: bool = False,
+    account: bool = False,
 ) -> Verdict:
     """Runs one trial of a seed; `tell` gets the story, line by line.
 
     `factory` makes the state of a site. With `on_lost` "resubmit" a job may run twice. With `rails`
     honest sites keep to exchange constraints, with `reoffers` they offer waiting jobs again, with
     `rogues` one site is a Byzantine partner of any kind, with `arrays` users hand in arrays and dependent jobs, with
-    `returns` batch systems end partners' jobs for other ones, with `one_way` links break in one direction too.
+    `returns` batch systems end partners' jobs for other ones, with `one_way` links break in one direction too, with
+    `account` honest sites keep an account of themselves.
     """
     return Trial(
         seed,
@@ -567,4 +581,5 @@ def run_trial(
         arrays=arrays,
         returns=returns,
         one_way=one_way,
+        account=account,
     ).run()

@@ -6,8 +6,9 @@ Batch systems end partners' jobs by chance, those alone that they may end. Of ev
 - what its home has noted is what has happened: how often which partner has sent it home, and what was lost;
 - a job whose user has said that it must not run again, or whose home or partner has not agreed to such handings, was
   never handed to a batch system as one that it may end;
-- no partner has sent it home more often with nothing kept than `SiteSettings.empty_returns`;
-- what its home says is kept was written by a run, and a run goes on from what an earlier one has written, or begins anew.
+- it was not sent home with nothing kept more often than `SiteSettings.empty_returns` in all;
+- what its home says is kept was written by a run, and a run goes on from what an earlier one has written, or begins anew;
+- a site's batch system was last asked to protect guests where its account of itself says so.
 """
 
 import math
@@ -110,6 +111,17 @@ class RerunChecker:
     lost: float = 0.0
     kept: float = 0.0
 
+    def judge_protection(self) -> None:
+        """Judges what the batch systems of sites that send guests home were last asked to do."""
+        for name, site in self.sites.items():
+            account = site.state.memory.account
+            if account is None or not site.state.settings.sends_guests_home:
+                continue
+            if site.protects is not account.in_credit:
+                self.problems.append(
+                    f"{name} is in credit: {account.in_credit}; its batch system protects guests: {site.protects}"
+                )
+
     def last_runs(
         self, wishes: Mapping[bytes, Wish], runs: Mapping[bytes, list[FakeLrmsJob]]
     ) -> dict[bytes, list[FakeLrmsJob]]:
@@ -141,9 +153,9 @@ class RerunChecker:
         allowed = home.settings.requeue == "allow" and not once
         if not allowed and any(run.preemptible for run in runs):
             self.problems.append(f"{name} must not run again, and a batch system could end it")
-        for one in job.sent_home:
-            if one.times - one.kept_times > home.settings.empty_returns:
-                self.problems.append(f"{one.site} has sent {name} home {one.times} times")
+        empty = job.times_sent_home_in_all - sum(one.kept_times for one in job.sent_home)
+        if empty > home.settings.empty_returns:
+            self.problems.append(f"{name} was sent home {empty} times with nothing kept")
         if ordered:
             self._judge_state(job, wish, ordered)
         self._judge_notes(job, [run for run in ordered if run.outcome is Outcome.PREEMPTED])

@@ -7,9 +7,9 @@ looked, and when it makes an offer.
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from grms.policy.constraints import ExchangeConstraints, Promise
+from grms.policy.constraints import AccountRules, ExchangeConstraints, Promise
 from grms.simulation.random_source import RandomSource
 from grms.site.model.lifecycle import Outcome
 from grms.site.model.records import (
@@ -205,6 +205,19 @@ class PromiseCheckers:
     def breaches(self) -> int:
         """How many promises were found to be broken."""
         return self._breaches + sum(judge.breaches for judge in self._judges.values())
+
+
+def with_account(draws: RandomSource, rails: ExchangeConstraints | None) -> ExchangeConstraints:
+    """Returns constraints by which sites keep an account of themselves; work lost is no breach, as the judge counts none."""
+    account = AccountRules(
+        guests="preempt" if draws.chance(0.7) else "run",
+        allowance=0.5 if draws.chance(0.5) else None,
+        memory=draws.between(10.0, 100.0),
+        every=float(draws.integer(1, 8)),
+        lost_work=1e12,
+    )
+    given = ExchangeConstraints(guest_length=None, balance=None, promise=None)
+    return replace(rails or given, start_now=True, account=account)
 
 
 def drawn_constraints(draws: RandomSource) -> ExchangeConstraints:

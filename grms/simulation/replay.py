@@ -12,6 +12,7 @@ meanwhile has the answer then, and nobody is told that it was away.
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,12 +28,13 @@ from grms.site.model.commands import (
     Command,
     LrmsCancel,
     LrmsSubmit,
+    ProtectGuests,
     Refuse,
     SendResolve,
 )
-from grms.site.model.events import PartnerUp, Restarted, RoundDue, Submit
+from grms.site.model.events import AccountDue, PartnerUp, Restarted, RoundDue, Submit
 from grms.site.model.jobs import Load, Request
-from grms.site.model.lifecycle import Outcome
+from grms.site.model.lifecycle import JobState, Outcome
 from grms.site.model.records import Record
 from grms.site.model.settings import Limits, PartnerSettings, SiteSettings
 from grms.site.runtime.executor_queue import cancelled
@@ -78,7 +80,12 @@ class ReplayedSite(Host):
             partners_asked=site.partners_asked,
             reoffer=site.reoffer,
             limits=_ENDLESS,
+            discipline=site.discipline,
+            requeue="allow",
         )
+        if settings.account is None:
+            # Whoever keeps no account counts no returns.
+            settings = replace(settings, empty_returns=2**31 - 1)
         super().__init__(
             settings=settings, clock=replay.clock, network=replay.network, sites=replay.by_name
         )
@@ -89,6 +96,8 @@ class ReplayedSite(Host):
         self.keys: list[str] = []
         self.rows: list[int] = []
         self.owes_pass = False
+        self.protects = True
+        self.next_look = self.next_round = math.inf
         self.per_event = site.discipline.per_event
         self._known: set[str] = set()
         self._kept: list[tuple[Make, Reply]] = []
@@ -159,7 +168,11 @@ class ReplayedSite(Host):
         """Returns the load of the machine."""
         state = self.machine.state
         return Load(
-            state.processors, state.processors_free, state.processors_waiting, self._starts_now
+            state.processors,
+            state.processors_free,
+            state.processors_waiting,
+            self._starts_now,
+            processors_idle=self.machine.idle,
         )
 
     def _starts_now(self, processors: int, requested_time: float) -> bool:
@@ -170,10 +183,13 @@ class ReplayedSite(Host):
     def tell(self) -> None:
         """Tells the state what the machine has done."""
         started, ended = self.machine.collect()
+        preempted = self.machine.preempted()
         for job in started:
             self._started(job)
         for job in ended:
             self._ended(job)
+        for job in preempted:
+            self._preempted(job)
 
     def _started(self, job: int) -> None:
         start_time = self.machine.times_of(job)[0] + self.clock_offset
@@ -185,6 +201,61 @@ class ReplayedSite(Host):
         self.lrms_told(
             base.Ended(self.keys[job], base.LrmsEnd(Outcome.COMPLETED, end_time, run_time))
         )
+
+    def _preempted(self, job: int) -> None:
+        start_time, end_time = self.machine.times_of(job)
+        key, self.keys[job] = self.keys[job], ""
+        end = base.LrmsEnd(Outcome.PREEMPTED, end_time + self.clock_offset, end_time - start_time)
+        self.lrms_told(base.Ended(key, end))
+
+    def _protect(self, command: ProtectGuests) -> None:
+        if command.on is self.protects:
+            return
+        self.protects = command.on
+        self.machine.advance(self.clock.now)
+        number = {key: job for job, key in enumerate(self.keys) if key}
+        for guest in self.state.memory.at_lrms.values():
+            if guest.protected and guest.state is JobState.RUNNING:
+                (self.machine.show if command.on else self.machine.hide)(number[guest.lrms_key])
+                self.owes_pass |= not command.on
+
+    def _start_guest(self, key: str, row: int, request: Request, *, seen: bool) -> None:
+        job = self.machine.start_guest(
+            now=self.clock.now,
+            processors=request.processors,
+            requested_time=request.requested_time,
+            run_time=self.replay.run_time[row],
+            seen=seen,
+            rank=row,
+        )
+        assert job == len(self.keys) - 1
+        self.lrms_told(base.Accepted(key))
+        self._started(job)
+
+    def _take_back(self, key: str, row: int, request: Request, place: float) -> None:
+        # Before those who wait and came later; they get new numbers. The pass is made when all is done.
+        here = list(self.state.memory.at_lrms)
+        behind = [
+            self.keys.index(other)
+            for other in here[here.index(key) + 1 :]
+            if other in self.keys and math.isnan(self.machine.times_of(self.keys.index(other))[0])
+        ]
+        like = {
+            "processors": request.processors,
+            "requested_time": request.requested_time,
+            "run_time": self.replay.run_time[row],
+            "waiting_since": place,
+            "rank": row,
+        }
+        job, others = self.machine.take_back(like, behind, submit_time=self.clock.now)
+        assert job == len(self.keys) - 1
+        assert others == list(range(job + 1, job + 1 + len(behind)))
+        for other in behind:
+            self.keys.append(self.keys[other])
+            self.rows.append(self.rows[other])
+            self.keys[other] = ""
+        self.owes_pass = True
+        self.lrms_told(base.Accepted(key))
 
     def _lrms_submit(self, command: LrmsSubmit) -> None:
         key, replay = command.lrms_key, self.replay
@@ -198,13 +269,21 @@ class ReplayedSite(Host):
         self._known.add(key)
         self.keys.append(key)
         self.rows.append(row)
+        replay.executed_on[row] = self.index
+        if command.at_once:
+            seen = command.protected and self.protects
+            self._start_guest(key, row, command.request, seen=seen)
+            return
+        if command.place is not None:
+            self._take_back(key, row, command.request, command.place)
+            return
         self.machine.submit(
             submit_time=self.clock.now,
             processors=command.request.processors,
             requested_time=command.request.requested_time,
             run_time=replay.run_time[row],
+            rank=row,
         )
-        replay.executed_on[row] = self.index
         self.lrms_told(base.Accepted(key))
         if not self.per_event:
             # The pass that belongs to this arrival, before the next one is decided.
@@ -252,6 +331,7 @@ class ReplayedSite(Host):
                 replay.settle()
         replay.holding = ""
         self.make_pass()
+        replay.make_passes()
 
     def make_pass(self) -> None:
         """Makes the pass that follows from jobs that have left the queue."""
@@ -317,6 +397,22 @@ class LockStepReplay:
         for host, offset in zip(self.hosts, delays.clocks, strict=False):
             host.clock_offset = offset
         self._holders = [host for host in self.hosts if host.period < math.inf]
+        self._strict = [host for host in self.hosts if host.settings.account is not None]
+        if self._strict and len(self._jobs):
+            self._begin_strict(float(self._jobs.submit_time[0]))
+
+    def _begin_strict(self, first: float) -> None:
+        # Accounts and rounds begin with the first arrival.
+        if any(host.per_event for host in self.hosts):
+            raise ValueError(
+                "where guests are sent home no site of this replay makes passes per event"
+            )
+        for host in self._strict:
+            rules = host.settings.account
+            assert rules is not None
+            host.next_look = rules.every * math.ceil(first / rules.every)
+        for host in self._holders:
+            host.next_round = host.period * math.ceil(first / host.period)
 
     def run(self) -> Schedule:
         """Replays all arrivals and runs the machines empty."""
@@ -345,8 +441,16 @@ class LockStepReplay:
         """Does what is due at this instant, with all it leads to: messages arrive, sites restart."""
         while self.clock.next_time <= self.clock.now:
             self.clock.step()
+            if not self._strict:
+                self.make_passes()
+        if self._strict:
+            self.make_passes()
+
+    def make_passes(self) -> None:
+        """Makes the passes that are owed, in site order, again and again until none is left."""
+        while not self.holding and any(host.owes_pass for host in self.hosts):
             for host in self.hosts:
-                if host.owes_pass and not self.holding:
+                if host.owes_pass:
                     host.make_pass()
 
     def advance(self, now: float, *, inclusive: bool = False) -> None:
@@ -356,6 +460,9 @@ class LockStepReplay:
         instant, which comes after arrivals.
         """
         self.clock.now = now
+        if self._strict:
+            self._advance_strictly(now)
+            return
         due = [host for host in self.hosts if host.machine.next_event_time <= now]
         for host in due:
             host.machine.advance(now, inclusive=inclusive or not host.per_event)
@@ -363,8 +470,58 @@ class LockStepReplay:
             host.tell()
         self.settle()
 
+    def _advance_strictly(self, now: float) -> None:
+        # Machines send each other jobs: all that one does is known before the next.
+        self.holding = "ends"
+        for host in self.hosts:
+            if host.machine.next_event_time <= now:
+                host.machine.advance(now)
+                host.tell()
+                self.settle()
+        self.holding = ""
+        self.settle()
+
+    def _reach_strictly(self, until: float) -> None:
+        # As `_reach`; at one moment first ends, then accounts, then rounds.
+        while True:
+            ends = min(host.machine.next_event_time for host in self.hosts)
+            waits = any(host.machine.state.jobs_waiting for host in self.hosts)
+            due = min(min(host.next_look, host.next_round) for host in self.hosts)
+            if until == math.inf and not waits:
+                due = math.inf
+            now = min(ends, self.clock.next_time, due)
+            if now == math.inf or now > until:
+                break
+            self.advance(now)
+            if due <= now:
+                self._look(now)
+                self._hold_rounds(now)
+        if until < math.inf:
+            self.advance(until)
+
+    def _look(self, now: float) -> None:
+        self.holding = "accounts"
+        for host in self._strict:
+            rules = host.settings.account
+            assert rules is not None
+            if host.next_look <= now:
+                host.next_look += rules.every
+                host.happen(AccountDue)
+        self.holding = ""
+        self.settle()
+
+    def _hold_rounds(self, now: float) -> None:
+        for host in self._holders:
+            if host.next_round <= now:
+                host.next_round = host.round_after(now)
+                if host.machine.state.jobs_waiting:
+                    host.hold_round()
+
     def _reach(self, until: float) -> None:
         # What happens up to a moment, each at its own; what arrivals come before is left over.
+        (self._reach_strictly if self._strict else self._reach_freely)(until)
+
+    def _reach_freely(self, until: float) -> None:
         clock = self.clock
         while True:
             ends = after = math.inf

@@ -16,7 +16,14 @@ from grms.simulation.batch_system import GOES_ON, FakeLrms, FakeLrmsJob
 from grms.simulation.fault_injection import Crashes, Timing
 from grms.simulation.random_source import RandomSource
 from grms.simulation.state_host import Host, Question
-from grms.site.model.commands import Append, Command, LrmsCancel, LrmsSubmit, SendProbe
+from grms.site.model.commands import (
+    Append,
+    Command,
+    LrmsCancel,
+    LrmsSubmit,
+    ProtectGuests,
+    SendProbe,
+)
 from grms.site.model.compaction import compacted
 from grms.site.model.events import (
     Event,
@@ -60,6 +67,7 @@ _TIMER = 0.001
 class SimulatedSite(Host):
     """A daemon that can be crashed.
 
+    `protects` is what its batch system was last asked to do with protected guests; `None` for nothing.
     `journal` holds what is durable; `left_out` are the records that compaction has left out of it. `tell` gets the story line by line, `watch` every event and its
     commands, if not `None`.
     """
@@ -73,6 +81,7 @@ class SimulatedSite(Host):
     journal: list[Record] = field(default_factory=list)
     left_out: list[Record] = field(default_factory=list)
     crash_count: int = 0
+    protects: bool | None = None
     watch: Callable[["SimulatedSite", Event, list[Command]], None] | None = None
     _commit: tuple[Record, ...] | None = None
     _appended: int = 0
@@ -364,6 +373,12 @@ class SimulatedSite(Host):
         self.lrms_told(base.Accepted(key))
         if job is not None and self.up:
             self._lrms_tells(job)
+
+    def _protect(self, command: ProtectGuests) -> None:
+        if self.draws.chance(self.crashes.probability):
+            self.crash()
+            return
+        self.protects = command.on
 
     def _lrms_cancel(self, command: LrmsCancel) -> None:
         life = self._life

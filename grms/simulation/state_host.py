@@ -22,6 +22,7 @@ from grms.site.model.commands import (
     Command,
     LrmsCancel,
     LrmsSubmit,
+    ProtectGuests,
     Publish,
     PublishReservation,
     PublishRound,
@@ -114,6 +115,7 @@ class Host(ABC):
             Append: self._append,
             LrmsSubmit: self._lrms_submit,
             LrmsCancel: self._lrms_cancel,
+            ProtectGuests: self._protect,
             TellLoad: lambda _: self.happen(lambda i: LoadTold(i, self.load())),
             **dict.fromkeys(replies, self._reply),
             **dict.fromkeys(questions, self._send),
@@ -182,6 +184,10 @@ class Host(ABC):
 
     @abstractmethod
     def _lrms_cancel(self, command: LrmsCancel) -> None: ...
+
+    def _protect(self, command: ProtectGuests) -> None:
+        # Where no batch system ends guests, none are protected.
+        del command
 
     # --- partners ------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from grms.lrms.base import Lrms
 from grms.lrms.batch_systems import adapter_of
 from grms.lrms.privileges import in_the_way
 from grms.lrms.simulated.immediate import ReplayableLrms
-from grms.policy.constraints_table import rounds_said
+from grms.policy.constraints_table import rounds_in_force
 from grms.security.certificates import PkiError
 from grms.security.handshakes import certificates_end, shown_by, why_refused
 from grms.security.tls import (
@@ -43,6 +43,7 @@ from grms.site.config.load import (
     partners_of,
     place_held,
     policies_of,
+    shadow_of,
     translation_of,
     weights_of,
 )
@@ -60,7 +61,7 @@ from grms.site.peers.replies import Problems, channel_maker
 from grms.site.peers.tunnels import Tunnels
 from grms.site.runtime.event_loop import Engine
 from grms.site.runtime.executor_driver import DriverLimits, LrmsDriver
-from grms.site.runtime.executor_recovery import running, waiting
+from grms.site.runtime.executor_recovery import protects, running, waiting
 from grms.site.runtime.journal import Journal
 from grms.site.runtime.recovery import Progress, compact, read, without_collection
 from grms.site.runtime.site_clock import check_clock, make_clock
@@ -97,7 +98,7 @@ def site_settings(config: SiteConfig, epoch: int, shown: str) -> SiteSettings:
         transfer=transfer,
         location=location,
         partners_asked=config.partners_asked,
-        reoffer=rounds_said(config.reoffer),
+        reoffer=rounds_in_force(config.reoffer, transfer.values()),
         confirm_time_max=place_held(config),
         circuit_breaker=circuit_breaker_of(config.circuit_breaker),
         resources=tuple(
@@ -135,6 +136,7 @@ def site_settings(config: SiteConfig, epoch: int, shown: str) -> SiteSettings:
         given_user=given_by_user(config),
         requeue=config.requeue,
         preempt_guests=config.guests.preemptible,
+        discipline=shadow_of(config),
         nodes=tuple(
             NodeKind(str(number), one.nodes, one.cores, one.memory_mib, one.gpus)
             for number, one in enumerate(config.nodes, 1)
@@ -242,7 +244,9 @@ def load(
             running=running(reading.memory),
             waiting=waiting(reading.memory),
             moment=reading.memory.lrms_moment,
-            passes_held=config.clock.kind == "virtual" and reading.memory.rounds.open,
+            passes_held=config.clock.kind == "virtual"
+            and (reading.memory.rounds.open or reading.memory.account is not None),
+            protects=protects(reading.memory),
         )
         lrms = adapter_of(config.lrms.kind).made(config.lrms, site)
         state = SiteState(settings, memory=reading.memory)

@@ -1,4 +1,5 @@
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
@@ -7,7 +8,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class LoadRequest(_message.Message):
-    __slots__ = ("replay_id", "jobs_total", "submit_time_s", "processors", "requested_time_s", "run_time_s", "user_group")
+    __slots__ = ("replay_id", "jobs_total", "submit_time_s", "processors", "requested_time_s", "run_time_s", "user_group", "place")
     REPLAY_ID_FIELD_NUMBER: _ClassVar[int]
     JOBS_TOTAL_FIELD_NUMBER: _ClassVar[int]
     SUBMIT_TIME_S_FIELD_NUMBER: _ClassVar[int]
@@ -15,6 +16,7 @@ class LoadRequest(_message.Message):
     REQUESTED_TIME_S_FIELD_NUMBER: _ClassVar[int]
     RUN_TIME_S_FIELD_NUMBER: _ClassVar[int]
     USER_GROUP_FIELD_NUMBER: _ClassVar[int]
+    PLACE_FIELD_NUMBER: _ClassVar[int]
     replay_id: str
     jobs_total: int
     submit_time_s: _containers.RepeatedScalarFieldContainer[float]
@@ -22,7 +24,8 @@ class LoadRequest(_message.Message):
     requested_time_s: _containers.RepeatedScalarFieldContainer[float]
     run_time_s: _containers.RepeatedScalarFieldContainer[float]
     user_group: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, replay_id: _Optional[str] = ..., jobs_total: _Optional[int] = ..., submit_time_s: _Optional[_Iterable[float]] = ..., processors: _Optional[_Iterable[int]] = ..., requested_time_s: _Optional[_Iterable[float]] = ..., run_time_s: _Optional[_Iterable[float]] = ..., user_group: _Optional[_Iterable[int]] = ...) -> None: ...
+    place: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, replay_id: _Optional[str] = ..., jobs_total: _Optional[int] = ..., submit_time_s: _Optional[_Iterable[float]] = ..., processors: _Optional[_Iterable[int]] = ..., requested_time_s: _Optional[_Iterable[float]] = ..., run_time_s: _Optional[_Iterable[float]] = ..., user_group: _Optional[_Iterable[int]] = ..., place: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class LoadResponse(_message.Message):
     __slots__ = ("rows_arrived", "now_s")
@@ -85,6 +88,34 @@ class HoldRoundResponse(_message.Message):
     next_report_time_s: float
     waits: bool
     def __init__(self, moved: _Optional[_Iterable[_Union[MovedRow, _Mapping]]] = ..., next_event_time_s: _Optional[float] = ..., next_report_time_s: _Optional[float] = ..., waits: bool = ...) -> None: ...
+
+class StepRequest(_message.Message):
+    __slots__ = ("at_s", "kind")
+    class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        KIND_UNSPECIFIED: _ClassVar[StepRequest.Kind]
+        KIND_CLOCK: _ClassVar[StepRequest.Kind]
+        KIND_DUE: _ClassVar[StepRequest.Kind]
+        KIND_ACCOUNT: _ClassVar[StepRequest.Kind]
+    KIND_UNSPECIFIED: StepRequest.Kind
+    KIND_CLOCK: StepRequest.Kind
+    KIND_DUE: StepRequest.Kind
+    KIND_ACCOUNT: StepRequest.Kind
+    AT_S_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    at_s: float
+    kind: StepRequest.Kind
+    def __init__(self, at_s: _Optional[float] = ..., kind: _Optional[_Union[StepRequest.Kind, str]] = ...) -> None: ...
+
+class StepResponse(_message.Message):
+    __slots__ = ("next_event_time_s", "waits", "sent_home")
+    NEXT_EVENT_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FIELD_NUMBER: _ClassVar[int]
+    SENT_HOME_FIELD_NUMBER: _ClassVar[int]
+    next_event_time_s: float
+    waits: bool
+    sent_home: bool
+    def __init__(self, next_event_time_s: _Optional[float] = ..., waits: bool = ..., sent_home: bool = ...) -> None: ...
 
 class MovedRow(_message.Message):
     __slots__ = ("row", "executed_on")

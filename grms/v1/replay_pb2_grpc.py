@@ -54,6 +54,11 @@ class ReplayServiceStub(object):
                 request_serializer=grms_dot_v1_dot_replay__pb2.HoldRoundRequest.SerializeToString,
                 response_deserializer=grms_dot_v1_dot_replay__pb2.HoldRoundResponse.FromString,
                 _registered_method=True)
+        self.Step = channel.unary_unary(
+                '/grms.v1.ReplayService/Step',
+                request_serializer=grms_dot_v1_dot_replay__pb2.StepRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_replay__pb2.StepResponse.FromString,
+                _registered_method=True)
         self.Finish = channel.unary_stream(
                 '/grms.v1.ReplayService/Finish',
                 request_serializer=grms_dot_v1_dot_replay__pb2.FinishRequest.SerializeToString,
@@ -96,6 +101,13 @@ class ReplayServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Step(self, request, context):
+        """Moves one machine on, in a replay in which guests are sent home. There no machine does anything by itself.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Finish(self, request, context):
         """Brings the site to the end of its work and sends what ran on it. FAILED_PRECONDITION while
         jobs of the workload have not arrived. All sites must have been advanced to infinity before.
@@ -126,6 +138,11 @@ def add_ReplayServiceServicer_to_server(servicer, server):
                     servicer.HoldRound,
                     request_deserializer=grms_dot_v1_dot_replay__pb2.HoldRoundRequest.FromString,
                     response_serializer=grms_dot_v1_dot_replay__pb2.HoldRoundResponse.SerializeToString,
+            ),
+            'Step': grpc.unary_unary_rpc_method_handler(
+                    servicer.Step,
+                    request_deserializer=grms_dot_v1_dot_replay__pb2.StepRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_replay__pb2.StepResponse.SerializeToString,
             ),
             'Finish': grpc.unary_stream_rpc_method_handler(
                     servicer.Finish,
@@ -241,6 +258,33 @@ class ReplayService(object):
             '/grms.v1.ReplayService/HoldRound',
             grms_dot_v1_dot_replay__pb2.HoldRoundRequest.SerializeToString,
             grms_dot_v1_dot_replay__pb2.HoldRoundResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Step(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/grms.v1.ReplayService/Step',
+            grms_dot_v1_dot_replay__pb2.StepRequest.SerializeToString,
+            grms_dot_v1_dot_replay__pb2.StepResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -18,6 +18,9 @@ before the next. And it has to be fast: more than a thousand arrivals a second. 
   since its last response (`executed_on`) may have one at any time.
 - A response is given when the site is at rest: every record is in its journal, and every
   completion due has been acknowledged by its home site.
+- Where guests are sent home (`place` in the workload), machines send each other jobs at any event. The coordinator then
+  moves all clocks together (Step), and has one site after the other do what is due, make passes, look at its account
+  and hold its round; a job that comes home waits for a pass until all have done what is due.
 - Waiting jobs are offered again in rounds, at the multiples of each site's period: after all that is due
   at that instant on all sites, before its arrivals, one site after the other (HoldRound). A round at
   which nobody waits (`waits` in the last responses) changes nothing and need not be held.
@@ -66,6 +69,8 @@ class ReplayServiceStub:
     """Brings the site to a moment and has it offer its waiting jobs again, one after the other; the pass of
     its own queue that follows is made at the end. FAILED_PRECONDITION where the site holds no rounds.
     """
+    Step: _grpc.UnaryUnaryMultiCallable[_replay_pb2.StepRequest, _replay_pb2.StepResponse]
+    """Moves one machine on, in a replay in which guests are sent home. There no machine does anything by itself."""
     Finish: _grpc.UnaryStreamMultiCallable[_replay_pb2.FinishRequest, _replay_pb2.FinishResponse]
     """Brings the site to the end of its work and sends what ran on it. FAILED_PRECONDITION while
     jobs of the workload have not arrived. All sites must have been advanced to infinity before.
@@ -89,6 +94,8 @@ class ReplayServiceAsyncStub(ReplayServiceStub):
     """Brings the site to a moment and has it offer its waiting jobs again, one after the other; the pass of
     its own queue that follows is made at the end. FAILED_PRECONDITION where the site holds no rounds.
     """
+    Step: _aio.UnaryUnaryMultiCallable[_replay_pb2.StepRequest, _replay_pb2.StepResponse]  # type: ignore[assignment]
+    """Moves one machine on, in a replay in which guests are sent home. There no machine does anything by itself."""
     Finish: _aio.UnaryStreamMultiCallable[_replay_pb2.FinishRequest, _replay_pb2.FinishResponse]  # type: ignore[assignment]
     """Brings the site to the end of its work and sends what ran on it. FAILED_PRECONDITION while
     jobs of the workload have not arrived. All sites must have been advanced to infinity before.
@@ -133,6 +140,14 @@ class ReplayServiceServicer(metaclass=_abc_1.ABCMeta):
         """Brings the site to a moment and has it offer its waiting jobs again, one after the other; the pass of
         its own queue that follows is made at the end. FAILED_PRECONDITION where the site holds no rounds.
         """
+
+    @_abc_1.abstractmethod
+    def Step(
+        self,
+        request: _replay_pb2.StepRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_replay_pb2.StepResponse, _abc.Awaitable[_replay_pb2.StepResponse]]:
+        """Moves one machine on, in a replay in which guests are sent home. There no machine does anything by itself."""
 
     @_abc_1.abstractmethod
     def Finish(

@@ -243,9 +243,11 @@ class InputFile(_message.Message):
     def __init__(self, name: _Optional[str] = ..., size_bytes: _Optional[int] = ..., sha256: _Optional[bytes] = ..., shared_path: _Optional[str] = ..., written: bool = ..., mode: _Optional[int] = ...) -> None: ...
 
 class SimulatedProgram(_message.Message):
-    __slots__ = ("run_time_s", "user_group")
+    __slots__ = ("run_time_s", "user_group", "place")
     RUN_TIME_S_FIELD_NUMBER: _ClassVar[int]
     USER_GROUP_FIELD_NUMBER: _ClassVar[int]
+    PLACE_FIELD_NUMBER: _ClassVar[int]
     run_time_s: float
     user_group: int
-    def __init__(self, run_time_s: _Optional[float] = ..., user_group: _Optional[int] = ...) -> None: ...
+    place: int
+    def __init__(self, run_time_s: _Optional[float] = ..., user_group: _Optional[int] = ..., place: _Optional[int] = ...) -> None: ...

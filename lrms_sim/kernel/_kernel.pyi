@@ -22,6 +22,7 @@ class MachineKernel:
         end_time: _Times,
         groups: npt.NDArray[np.int8] | None = None,
         users: _Counts | None = None,
+        ranks: _Counts | None = None,
     ) -> None:
         """Says where the jobs are; may be called again when the columns have moved."""
 
@@ -51,6 +52,20 @@ class MachineKernel:
     def withdraw(self, job: int, pass_later: bool = False) -> bool:
         """Takes a job out of the queue; False if it is not waiting."""
 
+    def resume(self, job: int, start_time: float, now: float) -> None:
+        """Has a job that is in no queue run, seen, since a moment that is not after `now`."""
+
+    def hide(self, job: int, pass_follows: bool) -> None:
+        """Has the discipline see a running job no more; a pass may be pending then."""
+
+    def show(self, job: int) -> None:
+        """Has the discipline see such a job again."""
+
+    def drain_preempted(self) -> list[int]:
+        """Returns the unseen jobs that have lost their processors since the last call, in the order of that."""
+
+    @property
+    def idle(self) -> int: ...
     def drain_log(self) -> tuple[list[int], list[int]]:
         """Returns the jobs that started and that ended since the last call."""
 

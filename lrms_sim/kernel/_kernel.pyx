@@ -12,12 +12,16 @@ from lrms_sim.kernel._machine cimport (
     core_bind,
     core_close,
     core_enqueue,
+    core_hide,
+    core_idle,
     core_next_time,
     core_open,
     core_pass,
     core_pop_due,
     core_replay,
+    core_resume,
     core_set_clock,
+    core_show,
     core_starts_now,
     core_withdraw,
     cost_exceeded,
@@ -39,6 +43,7 @@ cdef class MachineKernel:
     cdef seconds_t[::1] start_time
     cdef seconds_t[::1] end_time
     cdef const double[::1] cost_weight
+    cdef const job_index_t[::1] ranks
     cdef Py_ssize_t row
 
     def __cinit__(self, int processors, Scheduler scheduler not None):
@@ -61,6 +66,7 @@ cdef class MachineKernel:
         seconds_t[::1] end_time,
         const int8_t[::1] groups=None,
         const int32_t[::1] users=None,
+        const job_index_t[::1] ranks=None,
     ):
         cdef JobColumns columns
         cdef Py_ssize_t count = submit_time.shape[0]
@@ -73,6 +79,8 @@ cdef class MachineKernel:
             raise ValueError(f"groups has {groups.shape[0]} rows for {count} jobs")
         if users is not None and users.shape[0] != count:
             raise ValueError(f"users has {users.shape[0]} rows for {count} jobs")
+        if ranks is not None and ranks.shape[0] != count:
+            raise ValueError(f"ranks has {ranks.shape[0]} rows for {count} jobs")
         self.scheduler.check(groups is not None)
         self.groups = groups
         self.users = users
@@ -95,6 +103,8 @@ cdef class MachineKernel:
             if users is not None:
                 columns.user = &users[0]
         core_bind(&self.core, columns)
+        self.ranks = ranks
+        self.core.rank = &ranks[0] if ranks is not None and count > 0 else NULL
 
     def run(self, Py_ssize_t rows):
         cdef Py_ssize_t count = self.submit_time.shape[0]
@@ -165,6 +175,32 @@ cdef class MachineKernel:
             if core.ops.per_event and not pass_later:
                 core_pass(core)
         return True
+
+    def resume(self, job_index_t job, double start_time, double now):
+        cdef MachineCore* core = &self.core
+        with nogil:
+            core_set_clock(core, now)
+            core_resume(core, job, start_time)
+
+    def hide(self, job_index_t job, bint pass_follows):
+        with nogil:
+            core_hide(&self.core, job)
+            self.core.pass_pending |= pass_follows
+
+    def show(self, job_index_t job):
+        with nogil:
+            core_show(&self.core, job)
+
+    def drain_preempted(self):
+        cdef Py_ssize_t i
+        preempted = [self.core.preempted.job[i] for i in range(self.core.preempted.count)]
+        self.core.preempted.count = 0
+        return preempted
+
+    @property
+    def idle(self):
+        """Processors that nobody at all uses."""
+        return core_idle(&self.core)
 
     def drain_log(self):
         cdef Py_ssize_t i

@@ -50,6 +50,7 @@ cdef struct MachineCore:
     const seconds_t* run_time    # by job; behind the discipline's back
     seconds_t* start_time        # by job, written when it starts
     seconds_t* end_time          # by job, written when it starts
+    const job_index_t* rank      # by job: its place among jobs of one moment; NULL: the job itself
     Running* heap                # running jobs, least (end_time, rank) first
     Py_ssize_t running
     Py_ssize_t heap_capacity

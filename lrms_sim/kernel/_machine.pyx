@@ -37,6 +37,10 @@ cdef inline void sift_up(Running* heap, Py_ssize_t place, Running entry) noexcep
     heap[place] = entry
 
 
+cdef inline job_index_t rank_of(const MachineCore* core, job_index_t job) noexcept nogil:
+    return job if core.rank == NULL else core.rank[job]
+
+
 cdef int log_job(JobLog* log, job_index_t job) except -1 nogil:
     cdef Py_ssize_t capacity
     if log.count == log.capacity:
@@ -118,7 +122,7 @@ cdef int run_from(MachineCore* core, job_index_t job, seconds_t start_time) exce
         core.heap = <Running*> safe_realloc(core.heap, place, sizeof(Running), b"running jobs")
         core.heap_capacity = place
     entry.end_time = start_time + core.run_time[job]
-    entry.rank = core.starts if core.ops.per_event else job
+    entry.rank = core.starts if core.ops.per_event else rank_of(core, job)
     entry.job = job
     core.start_time[job] = start_time
     core.end_time[job] = entry.end_time
@@ -158,18 +162,20 @@ cdef inline Py_ssize_t latest_before(
     cdef const Unseen* unseen = &core.unseen
     cdef Py_ssize_t found = -1
     cdef Py_ssize_t place
-    cdef job_index_t job
+    cdef job_index_t rank
+    cdef job_index_t last = -1
     cdef seconds_t start_time
     cdef seconds_t latest = 0.0
     for place in range(unseen.count):
-        job = unseen.job[place]
-        start_time = core.start_time[job]
-        if (start_time > before or start_time == before and job >= row) or found >= 0 and (
-            start_time < latest or start_time == latest and job < unseen.job[found]
+        rank = rank_of(core, unseen.job[place])
+        start_time = core.start_time[unseen.job[place]]
+        if (start_time > before or start_time == before and rank >= row) or found >= 0 and (
+            start_time < latest or start_time == latest and rank < last
         ):
             continue
         found = place
         latest = start_time
+        last = rank
     return found
 
 
@@ -187,7 +193,7 @@ cdef int preempt(MachineCore* core, processors_t lacking) except -1 nogil:
         job = core.unseen.job[latest_before(core, before, row)]
         log_job(log, job)
         before = core.start_time[job]
-        row = job
+        row = rank_of(core, job)
         lacking -= width[job]
     for place in range(log.count - 1, first - 1, -1):
         if width[log.job[place]] <= -lacking:
@@ -200,6 +206,7 @@ cdef int preempt(MachineCore* core, processors_t lacking) except -1 nogil:
             kept += 1
             unseen_remove(core, unseen_place(core, job))
             heap_remove(core, heap_place(core, job))
+            core.end_time[job] = core.view.now
     log.count = kept
     return 0
 

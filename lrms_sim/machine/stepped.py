@@ -1,6 +1,7 @@
 """One batch machine, driven step by step: jobs come while it runs, and its owner looks at it."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -72,6 +73,7 @@ class Machine:
         self._width_column = np.zeros(0, np.int32)
         self._group_column = np.zeros(0, np.int8)
         self._user_column = np.zeros(0, np.int32)
+        self._rank_column = np.zeros(0, np.int32)
         self._room(64)
 
     def _room(self, capacity: int) -> None:
@@ -83,14 +85,17 @@ class Machine:
         groups[: self._count] = self._group_column[: self._count]
         users = np.full(capacity, -1, np.int32)
         users[: self._count] = self._user_column[: self._count]
+        ranks = np.zeros(capacity, np.int32)
+        ranks[: self._count] = self._rank_column[: self._count]
         self._float_columns = floats
         self._width_column = widths
         self._group_column = groups
         self._user_column = users
+        self._rank_column = ranks
         submit, request, run, start, end = floats
         self._submit_column, self._request_column, self._run_column = submit, request, run
         self._start_column, self._end_column = start, end
-        self._kernel.bind(submit, widths, request, run, start, end, groups, users)
+        self._kernel.bind(submit, widths, request, run, start, end, groups, users, ranks)
 
     def submit(
         self,
@@ -103,6 +108,7 @@ class Machine:
         user: int = -1,
         waiting_since: float | None = None,
         job_id: int | None = None,
+        rank: int | None = None,
     ) -> int:
         """Puts a job into the queue at `submit_time` and returns its number, 0, 1, 2, … in order.
 
@@ -117,14 +123,42 @@ class Machine:
             user: number of the user, -1 for unknown; used by EASY++ only.
             waiting_since: seconds, for a job that came from another machine; default `submit_time`.
             job_id: in its log, for disciplines written in Python; default its number.
+            rank: of jobs that end at one moment the least ends first; default its number.
 
         Raises:
             ValueError: an argument is out of its bounds.
         """
-        if not (math.isfinite(submit_time) and submit_time >= self._kernel.now):
-            raise ValueError(
-                f"submit_time is {submit_time}; the clock already shows {self._kernel.now}"
-            )
+        since = submit_time if waiting_since is None else min(waiting_since, submit_time)
+        job = self._new_job(
+            submit_time,
+            since,
+            processors,
+            requested_time=requested_time,
+            run_time=run_time,
+            group=group,
+            user=user,
+            job_id=job_id,
+            rank=rank,
+        )
+        self._kernel.enqueue(job, submit_time)
+        return job
+
+    def _new_job(
+        self,
+        moment: float,
+        since: float,
+        processors: int,
+        *,
+        requested_time: float,
+        run_time: float,
+        group: int | None,
+        user: int,
+        job_id: int | None = None,
+        rank: int | None = None,
+    ) -> int:
+        # A row of the columns for a job that comes at a moment.
+        if not (math.isfinite(moment) and moment >= self._kernel.now):
+            raise ValueError(f"submit_time is {moment}; the clock already shows {self._kernel.now}")
         if not 1 <= processors <= self._processors:
             raise ValueError(f"processors is {processors}; this machine has {self._processors}")
         if not (math.isfinite(run_time) and run_time > 0):
@@ -145,7 +179,6 @@ class Machine:
             raise ValueError(f"this machine has taken {job} jobs, the most one can")
         if job == len(self._width_column):
             self._room(2 * job)
-        since = submit_time if waiting_since is None else min(waiting_since, submit_time)
         # One by one: to make an array of three numbers first takes longer.
         self._submit_column[job] = since
         self._request_column[job] = requested_time
@@ -153,10 +186,161 @@ class Machine:
         self._width_column[job] = processors
         self._group_column[job] = GROUPS[-1] if group is None else group
         self._user_column[job] = user
+        self._rank_column[job] = job if rank is None else rank
         self._job_ids.append(job if job_id is None else job_id)
         self._count += 1
-        self._kernel.enqueue(job, submit_time)
         return job
+
+    def take_back(
+        self, job: dict[str, Any], behind: Sequence[int], *, submit_time: float
+    ) -> tuple[int, list[int]]:
+        """Puts a job into the queue before others, which waited for a shorter time than it.
+
+        The pass is pending then.
+
+        Args:
+            job: the arguments of `submit` but `submit_time`.
+            behind: numbers of all waiting jobs that shall stand behind it, in their order.
+            submit_time: when it comes, seconds, not before the clock.
+
+        Returns:
+            Its number, and the new numbers of the others.
+
+        Raises:
+            ValueError: an argument is out of its bounds, or one of the others does not wait.
+        """
+        for number in behind:
+            if not self.withdraw(number, pass_later=True):
+                raise ValueError(f"job {number} does not wait")
+        mine = self.submit(submit_time=submit_time, **job)
+        numbers = [
+            self.submit(
+                submit_time=submit_time,
+                processors=int(self._width_column[number]),
+                requested_time=float(self._request_column[number]),
+                run_time=float(self._run_column[number]),
+                group=int(self._group_column[number]),
+                user=int(self._user_column[number]),
+                waiting_since=float(self._submit_column[number]),
+                job_id=self._job_ids[number],
+                rank=int(self._rank_column[number]),
+            )
+            for number in behind
+        ]
+        return mine, numbers
+
+    def start_guest(
+        self,
+        *,
+        now: float,
+        processors: int,
+        requested_time: float,
+        run_time: float,
+        seen: bool,
+        rank: int | None = None,
+    ) -> int:
+        """Starts a job at once, past the queue, on processors that nobody uses; returns its number.
+
+        No pass follows. One that is not `seen` holds processors that the discipline takes for free, and loses them
+        to jobs of the queue (`preempted`).
+
+        Args:
+            now: seconds, not before the clock.
+            processors: at most those that are idle.
+            requested_time: seconds, at least `run_time`.
+            run_time: seconds, more than 0.
+            seen: the discipline knows of it.
+            rank: of jobs that start at one moment the greatest loses its processors first; default its number.
+
+        Raises:
+            ValueError: an argument is out of its bounds, or too few processors are idle.
+        """
+        return self._starts(
+            now,
+            now,
+            processors,
+            requested_time=requested_time,
+            run_time=run_time,
+            rank=rank,
+            seen=seen,
+        )
+
+    def resume(
+        self,
+        *,
+        now: float,
+        start_time: float,
+        processors: int,
+        requested_time: float,
+        run_time: float,
+        seen: bool = True,
+        rank: int | None = None,
+    ) -> int:
+        """Has a job run that has started on a machine before this one, as `start_guest`, since `start_time`, seconds."""
+        return self._starts(
+            now,
+            start_time,
+            processors,
+            requested_time=requested_time,
+            run_time=run_time,
+            rank=rank,
+            seen=seen,
+        )
+
+    def _starts(
+        self,
+        now: float,
+        start_time: float,
+        processors: int,
+        *,
+        requested_time: float,
+        run_time: float,
+        rank: int | None,
+        seen: bool,
+    ) -> int:
+        if not self.preempts:
+            raise ValueError("under this discipline no job starts past the queue")
+        if processors > self.idle:
+            raise ValueError(f"processors is {processors}; {self.idle} are idle")
+        job = self._new_job(
+            now,
+            start_time,
+            processors,
+            requested_time=requested_time,
+            run_time=run_time,
+            group=None,
+            user=-1,
+            rank=rank,
+        )
+        self._kernel.resume(job, start_time, now)
+        if not seen:
+            self._kernel.hide(job, False)
+        return job
+
+    def hide(self, job: int) -> None:
+        """Has the discipline see a running job no more; the pass is pending then."""
+        self._kernel.hide(job, True)
+
+    def show(self, job: int) -> None:
+        """Has the discipline see such a job again; no pass follows."""
+        self._kernel.show(job)
+
+    def preempted(self) -> list[int]:
+        """Returns the jobs that have lost their processors to others since the last call, in the order of that.
+
+        The discipline does not know that these ran. `times_of` has that moment as their end.
+        """
+        return self._kernel.drain_preempted()
+
+    @property
+    def preempts(self) -> bool:
+        """Whether the discipline can have jobs lose their processors."""
+        return bool(self._scheduler.preempts)
+
+    @property
+    def idle(self) -> int:
+        """Processors that nobody at all uses."""
+        return self._kernel.idle
 
     def submit_all(self, submit_time: float, jobs: npt.NDArray[np.void]) -> int:
         """Submits jobs of unknown users at one time, in order; returns the number of the first.
@@ -188,6 +372,7 @@ class Machine:
         self._run_column[rows] = run_time
         self._width_column[rows] = processors
         self._group_column[rows] = group
+        self._rank_column[rows] = np.arange(first, behind, dtype=np.int32)
         self._job_ids.extend(range(first, behind))
         self._count = behind
         for job in range(first, behind):

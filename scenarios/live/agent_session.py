@@ -30,6 +30,10 @@ class AgentSession:
         period: of its rounds of offers, seconds; infinity for none.
         next_round: when it holds the next, seconds; minus infinity before the first arrival.
         waits: whether a job may wait there.
+        steps: guests are sent home in this replay.
+        next_event: when its machine next does something; of a replay with `steps`, as the next two.
+        next_look: when it looks at the account that it keeps of itself, seconds; infinity if it keeps none.
+        looks_every: period of these looks, seconds.
     """
 
     process: SiteProcess
@@ -47,6 +51,10 @@ class AgentSession:
     period: float = math.inf
     next_round: float = -math.inf
     waits: bool = False
+    steps: bool = False
+    next_event: float = math.inf
+    next_look: float = math.inf
+    looks_every: float = math.inf
 
     async def sit_down(self) -> None:
         """Connects with the daemon and hands it its workload.
@@ -79,6 +87,7 @@ class AgentSession:
                 requested_time_s=jobs.requested_time[part].tolist(),
                 run_time_s=jobs.run_time[part].tolist(),
                 user_group=self.groups[begin : begin + BLOCK_ROWS],
+                place=(part + 1).tolist() if self.steps else [],
             )
 
     async def get_up(self) -> None:
@@ -106,6 +115,12 @@ class AgentSession:
         assert self.channel is not None
         stub: Any = replay_pb2_grpc.ReplayServiceStub(self.channel)
         return await stub.HoldRound(replay_pb2.HoldRoundRequest(at_s=moment))
+
+    async def step(self, moment: float, kind: replay_pb2.StepRequest.Kind) -> Any:
+        """Moves the daemon's machine on by a step; returns its answer."""
+        assert self.channel is not None
+        stub: Any = replay_pb2_grpc.ReplayServiceStub(self.channel)
+        return await stub.Step(replay_pb2.StepRequest(at_s=moment, kind=kind))
 
     async def _read(self, call: Any) -> Any:
         answer = await call.read()

@@ -41,6 +41,10 @@ END_S: Final = 1.0
 
 _next_report = attrgetter("next_report")
 
+CLOCK: Final = replay_pb2.StepRequest.KIND_CLOCK
+DUE: Final = replay_pb2.StepRequest.KIND_DUE
+ACCOUNT: Final = replay_pb2.StepRequest.KIND_ACCOUNT
+
 PROGRESS_ROWS: Final = 200
 """Arrivals between two calls of a progress function."""
 
@@ -71,6 +75,8 @@ class Coordinator:
         processes: the daemons, in site order; they serve.
         periods: of the sites' rounds of offers, seconds, infinity for none; none hold any if
             omitted.
+        accounts: periods at which sites look at the accounts that they keep of themselves, seconds, infinity
+            for none; where one does, guests are sent home. None does if omitted.
     """
 
     def __init__(
@@ -83,6 +89,7 @@ class Coordinator:
         may_restart: bool = False,
         by_group: bool = False,
         periods: Sequence[float] = (),
+        accounts: Sequence[float] = (),
     ) -> None:
         self.jobs, origin, rows = concatenate(tables)
         self._submitted_to = origin.astype(np.int16)
@@ -103,6 +110,9 @@ class Coordinator:
         ]
         for session, period in zip(self._seats, periods, strict=False):
             session.period = period
+        self._strict = min(accounts, default=math.inf) < math.inf
+        for session, every in zip(self._seats, accounts, strict=False):
+            session.steps, session.looks_every = self._strict, every
         self._holders = [session for session in self._seats if session.period < math.inf]
         self._may_restart = may_restart
         self._messages = 0
@@ -148,7 +158,10 @@ class Coordinator:
 
     async def _replay(self, progress: Progress | None) -> LockStepRun:
         begin = time.perf_counter()
-        await self._arrivals(progress)
+        if self._strict:
+            await self._arrivals_in_steps(progress)
+        else:
+            await self._arrivals(progress)
         await self._drain()
         elapsed = time.perf_counter() - begin
         schedule = await self._collect()
@@ -257,10 +270,98 @@ class Coordinator:
             there.next_report = min(there.next_report, earliest)
 
     async def _drain(self) -> None:
-        await self._hold_rounds(math.inf)
+        if not self._strict:
+            await self._hold_rounds(math.inf)
         await asyncio.gather(*(self._advance(session, math.inf) for session in self._seats))
         # An end that was reported meanwhile leaves nothing to be done, but it may have come late.
         await asyncio.gather(*(self._advance(session, math.inf) for session in self._seats))
+
+    # --- where guests are sent home ------------------------------------------------------------
+
+    async def _arrivals_in_steps(self, progress: Progress | None) -> None:
+        # As the federation kernel does it: at one moment ends, accounts, rounds, then arrivals; and whatever has sent guests home is
+        # followed by the passes of their homes.
+        count = len(self._origin)
+        if count:
+            self._begin_accounts(self._submit_time[0])
+        for row in range(count):
+            moment = self._submit_time[row]
+            await self._reach(moment)
+            home = self._seats[self._origin[row]]
+            for place in await self._arrive(home, 1):
+                if place != home.process.name:
+                    await self._step(self._seats[self._index[place]], moment, CLOCK)
+            await self._make_passes(moment, home)
+            if progress is not None and (row % PROGRESS_ROWS == 0 or row + 1 == count):
+                progress(row + 1)
+        await self._reach(math.inf)
+
+    def _begin_accounts(self, first: float) -> None:
+        for session in self._seats:
+            if session.looks_every < math.inf:
+                session.next_look = session.looks_every * math.ceil(first / session.looks_every)
+            session.next_round = math.inf
+            if session.period < math.inf:
+                session.next_round = session.period * math.ceil(first / session.period)
+
+    async def _reach(self, until: float) -> None:
+        while True:
+            due = min(min(session.next_look, session.next_round) for session in self._seats)
+            if until == math.inf and not any(session.waits for session in self._seats):
+                due = math.inf
+            now = min(due, *(session.next_event for session in self._seats))
+            if now == math.inf or now > until:
+                break
+            await self._do_what_is_due(now)
+            if due <= now:
+                await self._look_and_hold_rounds(now)
+        if until < math.inf:
+            await self._do_what_is_due(until)
+
+    async def _do_what_is_due(self, now: float) -> None:
+        await self._set_clocks(now)
+        sent_home = False
+        for session in self._seats:
+            if session.next_event <= now:
+                sent_home |= await self._step(session, now, DUE)
+        if sent_home:
+            await self._make_passes(now)
+
+    async def _look_and_hold_rounds(self, now: float) -> None:
+        looked = [session for session in self._seats if session.next_look <= now]
+        for session in looked:
+            session.next_look += session.looks_every
+            await self._step(session, now, ACCOUNT)
+        if looked:
+            await self._make_passes(now)
+        for session in self._holders:
+            if session.next_round > now:
+                continue
+            session.next_round = session.period * (1.0 + math.floor(now / session.period))
+            if session.waits:
+                await self._hold_round(session, now)
+                await self._make_passes(now, session)
+
+    async def _make_passes(self, now: float, first: AgentSession | None = None) -> None:
+        # Of one site, and then of all that owe one, in order, again and again until none does.
+        if first is not None:
+            await self._step(first, now, DUE)
+        await self._set_clocks(now)
+        while any(session.next_event <= now for session in self._seats):
+            for session in self._seats:
+                if session.next_event <= now and await self._step(session, now, DUE):
+                    await self._set_clocks(now)
+
+    async def _set_clocks(self, now: float) -> None:
+        await asyncio.gather(*(self._step(session, now, CLOCK) for session in self._seats))
+
+    async def _step(
+        self, session: AgentSession, now: float, kind: replay_pb2.StepRequest.Kind
+    ) -> bool:
+        answer = await self._asked(session, lambda: session.step(now, kind))
+        session.next_event, session.waits = answer.next_event_time_s, answer.waits
+        sent_home: bool = answer.sent_home
+        return sent_home
 
     async def _advance(self, session: AgentSession, moment: float) -> None:
         answer = await self._asked(session, lambda: session.advance(moment))

@@ -13,7 +13,7 @@ import numpy as np
 
 from grms.client import Client, Job, Outcome, SiteError
 from grms.daemon.socket_folder import SocketFolder, remove_left_behind
-from grms.policy.constraints_table import rounds_said
+from grms.policy.constraints_table import rounds_in_force
 from grms.policy.rebalancing import period_of
 from lrms_sim.cli.interrupts import run_interruptible
 from lrms_sim.workload.groups import Int8Array
@@ -22,9 +22,10 @@ from lrms_sim.workload.schedule import Schedule
 from scenarios.live.coordinator import Coordinator
 from scenarios.live.daemons import daemons, until_linked
 from scenarios.live.folder import claimed
-from scenarios.live.sites import LiveSettings, SiteProcess
+from scenarios.live.sites import LiveSettings, SiteProcess, accounts_every
 from scenarios.run.comparison import first_difference
 from scenarios.run.queues import groups_at_home, looks_at_groups
+from scenarios.run.replay import load_policies
 from scenarios.spec.spec import ScenarioSpec
 from scenarios.util.errors import LiveError
 
@@ -73,6 +74,11 @@ def run_in_lock_step(
     Raises:
         LiveError: a daemon has ended or does not do what it should.
     """
+    policies = load_policies(spec)
+    periods = [
+        period_of(rounds_in_force(site.reoffer, policies[site.name].values()))
+        for site in spec.sites
+    ]
 
     async def work(sockets: Path) -> LiveResult:
         async with daemons(spec, LiveSettings(folder, sockets)) as processes:
@@ -82,7 +88,8 @@ def run_in_lock_step(
                 expected.machines,
                 replay_id=f"{spec.name}-{spec.seed}",
                 by_group=looks_at_groups(spec.sites),
-                periods=[period_of(rounds_said(site.reoffer)) for site in spec.sites],
+                periods=periods,
+                accounts=accounts_every(spec),
             )
             done = await coordinator.conduct(progress)
         difference = first_difference(done.schedule, expected)

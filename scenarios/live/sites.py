@@ -6,6 +6,7 @@ that happens, the pipe closes and the daemon stops by itself: no process is left
 
 import asyncio
 import contextlib
+import math
 import os
 import signal
 import sys
@@ -18,8 +19,10 @@ from typing import Any, Final, Literal
 from grms.policy.constraints_table import RebalancingSpec
 from grms.policy.registry import TRANSFER_DEFAULT
 from grms.policy.selection import nearest_size
+from grms.policy.transfer import rails_of
 from lrms_sim.util.files import to_toml
 from scenarios.run.queues import local_time_of
+from scenarios.run.replay import load_policies
 from scenarios.spec.spec import ScenarioSpec, SiteSpec
 from scenarios.util.errors import LiveError
 
@@ -63,6 +66,8 @@ def site_documents(
         LiveError: the scenario needs features of the replay.
     """
     _check_daemons_can(spec)
+    if settings.clock == "virtual":
+        _check_accounts(spec)
     addresses = {
         site.name: f"127.0.0.1:{port}" for site, port in zip(spec.sites, ports, strict=True)
     }
@@ -78,6 +83,35 @@ def _check_daemons_can(spec: ScenarioSpec) -> None:
             raise LiveError(
                 f"{site.name} is a Byzantine partner ({site.rogue}): only a replay in one process has Byzantine partners, "
                 f"daemons are honest; leave rogue out, or do without daemons"
+            )
+
+
+def accounts_every(spec: ScenarioSpec) -> list[float]:
+    """Returns how often each site looks at the account that it keeps of itself, seconds; infinity if it keeps none."""
+    found = []
+    for policies in load_policies(spec).values():
+        rails = [one for policy in policies.values() if (one := rails_of(policy)) is not None]
+        found.append(min((one.account.every for one in rails if one.account), default=math.inf))
+    return found
+
+
+def _check_accounts(spec: ScenarioSpec) -> None:
+    # Daemons in step are to have the schedule of the replay in one process, where guests are sent home, too.
+    accounts = accounts_every(spec)
+    if min(accounts) == math.inf:
+        return
+    for site, every in zip(spec.sites, accounts, strict=True):
+        why = ""
+        if every == math.inf:
+            why = "keeps no account of itself, as others do, and offers jobs that come home at once"
+        elif site.workload.checkpoint is not None:
+            why = "has jobs that keep their state, which no daemon knows of"
+        elif site.discipline.endswith("-per-event"):
+            why = f"makes passes per event ({site.discipline})"
+        if why:
+            raise LiveError(
+                f"{site.name} {why}: under strict-exchange only a replay in one process can do that; or do without "
+                "daemons in step (--speed)"
             )
 
 
@@ -122,6 +156,7 @@ def _site_document(
             "offer_timeout_s": 60.0 if virtual else 5.0,
         },
         "logging": {"format": "json"},
+        "requeue": "allow",
     }
     if settings.reserves and site.reservable:
         document["resources"] = [each.model_dump() for each in site.reservable]

@@ -49,6 +49,15 @@ class ReplayableLrms(ImmediateLrms, Protocol):
     def finish(self, moment: float) -> None:
         """Processes everything due up to and including a moment (seconds), after which no submission at it follows."""
 
+    def begin_steps(self) -> None:
+        """Holds passes for good, but that of a new job: from now on it does something when it is to `step`."""
+
+    def step(self) -> None:
+        """Does what is due by now, with its passes, though these are held."""
+
+    def move_clock(self) -> None:
+        """Has the machine's clock show the present moment; what is due at it does not happen."""
+
     def hold_passes(self) -> None:
         """Leaves the pass that follows jobs taken out of the queue to `make_pass`; time stands still."""
 

@@ -46,6 +46,9 @@ NOT_RUN: Final = "simulated: its script was not run"
 CUT_OFF: Final = "ended at the limit of its requested time"
 """The end reason of a job that would have run longer."""
 
+EVICTED: Final = "this site has ended it for another job"
+"""The end reason of a guest that has lost its processors."""
+
 MachineEvent = Started | Ended
 """Events of the machine itself, and of `cancel`."""
 
@@ -110,25 +113,43 @@ def end_of(known: LocalJob, time: float) -> LrmsEnd:
     return LrmsEnd(Outcome.COMPLETED, time, known.run_time)
 
 
+def evicted(known: LocalJob, time: float) -> LrmsEnd:
+    """Returns how a guest ends that loses its processors to another job at a moment."""
+    assert known.start_time is not None
+    ran = time - known.start_time
+    return LrmsEnd(Outcome.PREEMPTED, time, ran, reason=EVICTED)
+
+
+def _rank(job: LrmsJob) -> int:
+    # The order of local users' jobs that came at one moment, and of guests that started at one.
+    if job.simulated is not None and job.simulated.row is not None:
+        return job.simulated.row
+    return int(job.key.split("/")[2]) if job.key.count("/") >= 2 else 0
+
+
 class Kind(IntEnum):
     """What it was; of one moment the least comes first."""
 
     END = 0
-    START = 1
-    END_AT_ONCE = 2
+    EVICTION = 1
+    START = 2
+    END_AT_ONCE = 3
 
 
 def moments(machine: Machine) -> list[tuple[float, Kind, int]]:
     """Returns events since the last call: moment in seconds, kind, and the job's number."""
     started, ended = machine.collect()
+    evicted = machine.preempted()
     if not started and not ended:
-        return []
+        return []  # who was evicted has made room for one that started
     # Both are in order of time; merged, ends of a moment come before its starts.
     found: list[tuple[float, Kind, int, int]] = []
     for order, number in enumerate(ended):
         start, end = machine.times_of(number)
         # A job too short for the clock's resolution still starts before it ends.
         found.append((end, Kind.END if end > start else Kind.END_AT_ONCE, order, number))
+    for order, number in enumerate(evicted):
+        found.append((machine.times_of(number)[1], Kind.EVICTION, order, number))
     for order, number in enumerate(started):
         found.append((machine.times_of(number)[0], Kind.START, order, number))
     found.sort()
@@ -186,7 +207,8 @@ class SteppedMachine:
         self._ended: deque[str] = deque()
         self._followed = FollowedJobs(self._phase_of)
         self._events: list[MachineEvent] = []
-        self._passes_held = False
+        self._passes_held = self._steps = False
+        self._protects = False
         self._nodes = ProcessorsAlone(self)
 
     @classmethod
@@ -199,6 +221,7 @@ class SteppedMachine:
         waiting: Sequence[LrmsJob],
         moment: float,
         passes_held: bool = False,
+        protects: bool = False,
     ) -> "SteppedMachine":
         """Returns a machine that continues with these jobs.
 
@@ -211,6 +234,7 @@ class SteppedMachine:
             waiting: jobs not started, in order of submission.
             moment: the latest moment of any known event, seconds; -inf for none.
             passes_held: jobs were being taken out of the queue, and `make_pass` is still to come.
+            protects: protected guests keep their processors.
 
         Raises:
             LrmsRefusedError: a job does not fit into the machine.
@@ -227,6 +251,7 @@ class SteppedMachine:
             Started(key, start) for start, key in sorted((start, job.key) for job, start in running)
         )
         lrms._passes_held = passes_held
+        lrms._protects = protects
         lrms._build_anew(moment)
         return lrms
 
@@ -241,7 +266,11 @@ class SteppedMachine:
         if len(self._by_number) >= REBUILT_AFTER:
             self._build_anew(max(now, self._machine.now))
         run_time = run_time_of(job)
-        if job.place is not None and self._took_its_place(job, job.place, now):
+        if job.at_once and self.preempts:
+            self._start_guest(job, run_time, now)
+            return
+        if job.place is not None:
+            self._take_back(job, run_time, now)
             return
         try:
             number = self._machine.submit(
@@ -257,24 +286,81 @@ class SteppedMachine:
         self._jobs[job.key] = LocalJob(job, run_time, number, now)
         self._by_number.append(job.key)
         self._waiting[job.key] = None
+        if self._steps:
+            self.step(now)
+        else:
+            self.advance(now)
+
+    def _start_guest(self, job: LrmsJob, run_time: float, now: float) -> None:
+        # It is seen by the queue as long as it is protected. What is due at this moment comes first.
+        self.advance(now)
+        try:
+            number = self._machine.start_guest(
+                now=max(now, self._machine.now),
+                processors=job.processors,
+                requested_time=job.requested_time,
+                run_time=run_time,
+                seen=job.protected and self._protects,
+                rank=_rank(job),
+            )
+        except ValueError as error:
+            raise LrmsRefusedError(f"job {job.key}: {error}") from error
+        assert number == len(self._by_number)
+        known = LocalJob(job, run_time, number, now, LrmsPhase.RUNNING, now)
+        self._jobs[job.key] = known
+        self._by_number.append(job.key)
+        self._running[job.key] = None
+        self._events.append(Started(job.key, now))
+
+    def _take_back(self, job: LrmsJob, run_time: float, now: float) -> None:
+        # Before those who wait, and came after it.
+        assert job.place is not None
+        mine = job.place, _rank(job)
+        behind = [
+            key
+            for key in self._waiting
+            if (self._jobs[key].order, _rank(self._jobs[key].job)) > mine
+        ]
+        self.advance(now)
+        behind = [key for key in behind if key in self._waiting]
+        like = {
+            "processors": job.processors,
+            "requested_time": job.requested_time,
+            "run_time": run_time,
+            "group": group_of(job),
+            "waiting_since": job.place,
+        }
+        try:
+            number, others = self._machine.take_back(
+                like, [self._jobs[key].number for key in behind], submit_time=now
+            )
+        except ValueError as error:
+            raise LrmsRefusedError(f"job {job.key}: {error}") from error
+        self._jobs[job.key] = LocalJob(job, run_time, number, job.place)
+        self._by_number += [job.key, *behind]
+        self._waiting[job.key] = None
+        for key, other in zip(behind, others, strict=True):
+            self._jobs[key].number = other
+            del self._waiting[key]
+            self._waiting[key] = None
         self.advance(now)
 
-    def _took_its_place(self, job: LrmsJob, since: float, now: float) -> bool:
-        # Where others wait that came later, the queue is made anew with the job before them; reservations that a
-        # discipline has made are made afresh, as after a restart.
-        if not (job.processors <= self._processors and now >= self._machine.now):
-            return False  # it is refused in the usual way
+    def protect(self, now: float, *, on: bool) -> None:
+        """Has protected guests keep their processors, or lose them to jobs of the queue, whose pass then follows."""
+        if on is self._protects:
+            return
+        self.step(now)
+        self._protects = on
+        for key in self._running:
+            known = self._jobs[key]
+            if known.job.at_once and known.job.protected:
+                (self._machine.show if on else self._machine.hide)(known.number)
         self.advance(now)
-        keys = list(self._waiting)
-        later = (at for at, key in enumerate(keys) if self._jobs[key].order > since)
-        place = next(later, len(keys))
-        if place == len(keys):
-            return False
-        keys.insert(place, job.key)
-        self._jobs[job.key] = LocalJob(job, run_time_of(job), -1, min(since, now))
-        self._waiting = dict.fromkeys(keys)
-        self._build_anew(max(now, self._machine.now))
-        return True
+
+    @property
+    def preempts(self) -> bool:
+        """Whether its discipline can have guests lose their processors."""
+        return self._machine.preempts
 
     def cancel(self, key: str, now: float) -> bool:
         """Removes a waiting job or kills a running one; returns whether it was there."""
@@ -320,12 +406,28 @@ class SteppedMachine:
         self._machine.make_pass()
         self.advance(now)
 
+    def begin_steps(self) -> None:
+        """Holds passes for good: from now on it does something when it is to `step`, and when a new job comes."""
+        self._passes_held = self._steps = True
+
+    def step(self, now: float) -> None:
+        """Does what is due up to a moment, with its passes, though passes are held."""
+        held, self._passes_held = self._passes_held, False
+        self.advance(now)
+        self._passes_held = held
+
+    def move_clock(self, now: float) -> None:
+        """Sets the clock, though passes are held; what is due at that very moment does not happen."""
+        if now > self._machine.now:
+            self._machine.advance(now, inclusive=False)
+            self._collect()
+
     def load_at(self, now: float) -> LrmsLoad:
         """Returns the load at a moment."""
         self.advance(now)
         state = self._machine.state
         counts = state.processors, state.processors_free, state.processors_waiting
-        return LrmsLoad(now, *counts, nodes=self._nodes)
+        return LrmsLoad(now, *counts, nodes=self._nodes, idle=self._machine.idle)
 
     def starts_now_at(self, now: float, processors: int, requested_time: float) -> bool:
         """Returns whether a job submitted at `now` would start at once."""
@@ -411,7 +513,8 @@ class SteppedMachine:
             if kind is Kind.START and known.phase is LrmsPhase.RUNNING:
                 continue  # it did so on the machine before this one
             if kind is not Kind.START:
-                known.phase, known.end = LrmsPhase.ENDED, end_of(known, time)
+                known.phase = LrmsPhase.ENDED
+                known.end = evicted(known, time) if kind is Kind.EVICTION else end_of(known, time)
                 self._running.pop(key, None)
                 self._over(key)
                 self._events.append(Ended(key, known.end))
@@ -429,6 +532,9 @@ class SteppedMachine:
         self._machine.remember(history)
         self._by_number = []
         running = sorted(self._running, key=self._start_of)
+        if any(self._jobs[key].job.at_once for key in running):
+            self._resume(running, now)
+            running = []
         for key in running:
             known = self._jobs[key]
             assert known.start_time is not None
@@ -447,6 +553,29 @@ class SteppedMachine:
         self._collect()
         self._resubmit_all([self._jobs[key] for key in self._waiting], now)
         self.advance(now)
+
+    def _resume(self, running: Sequence[str], now: float) -> None:
+        # Some of them have started past the queue.
+        now = max(now, self._start_of(running[-1]))
+        for key in running:
+            known, job = self._jobs[key], self._jobs[key].job
+            assert known.start_time is not None
+            seen = not job.at_once or (job.protected and self._protects)
+            try:
+                known.number = self._machine.resume(
+                    now=now,
+                    start_time=known.start_time,
+                    processors=job.processors,
+                    requested_time=job.requested_time,
+                    run_time=known.run_time,
+                    seen=seen,
+                    rank=_rank(job),
+                )
+            except ValueError as error:
+                raise LrmsRefusedError(
+                    f"job {key} runs, but there is no room for it: {error}; was the machine larger before?"
+                ) from error
+            self._by_number.append(key)
 
     def _start_of(self, key: str) -> float:
         start_time = self._jobs[key].start_time

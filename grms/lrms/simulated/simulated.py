@@ -21,10 +21,11 @@ from grms.lrms.base import (
     LrmsSnapshot,
     Tell,
 )
+from grms.lrms.preemption import CANNOT, EndedBy, Preemption
 from grms.lrms.simulated.machine import SteppedMachine
 from grms.lrms.simulated.queue import configured_queue
 from grms.util.outcomes import Outcome
-from lrms_sim.scheduling.disciplines import DISCIPLINES, Discipline
+from lrms_sim.scheduling.disciplines import DISCIPLINES, Discipline, scheduler_of
 from lrms_sim.scheduling.user_defined import names_user_defined
 from lrms_sim.util.plugins import DISCIPLINE_GROUP
 
@@ -75,6 +76,12 @@ class SimulatedSettings(LrmsSettings):
             time_zone=self.time_zone,
             time_origin=self.time_origin,
         )
+
+    @property
+    def ends_no_guests(self) -> str:
+        """Why guests are never ended: its discipline has promised starts, or keeps an order of its own; empty if they may be."""
+        can = scheduler_of(self.queue, []).preempts
+        return "" if can else f"lrms.discipline = {self.discipline!r} cannot lose jobs to others"
 
     @model_validator(mode="after")
     def _check_queue(self) -> Self:
@@ -179,6 +186,19 @@ class SimulatedLrms:
         jobs = self._machine.jobs() | held
         return LrmsSnapshot(load.taken_at, load.processors, load.free, load.waiting, jobs)
 
+    @property
+    def preemption(self) -> Preemption:
+        """Guests that were taken to start at once lose their processors to jobs of the queue, where its discipline can."""
+        if not self._machine.preempts:
+            return CANNOT
+        return Preemption(EndedBy.BATCH_SYSTEM, protects=True)
+
+    def protect(self, *, on: bool) -> None:
+        """Protects the protected guests, or no longer, at this moment."""
+        self._machine.protect(self._clock.now(), on=on)
+        self.tell_now()
+        self._wanted.set()
+
     # --- at once -------------------------------------------------------------------------------
 
     def submit_now(self, job: LrmsJob) -> None:
@@ -230,6 +250,18 @@ class SimulatedLrms:
         """Processes everything due at a moment."""
         self._machine.finish(moment)
 
+    def begin_steps(self) -> None:
+        """Holds passes for good, but that of a new job."""
+        self._machine.begin_steps()
+
+    def step(self) -> None:
+        """Does what is due by now, with its passes, though these are held."""
+        self._machine.step(self._clock.now())
+
+    def move_clock(self) -> None:
+        """Has the machine's clock show the present moment, at which nothing has happened yet."""
+        self._machine.move_clock(self._clock.now())
+
     def hold_passes(self) -> None:
         """Leaves the pass after withdrawals to `make_pass`."""
         self._machine.hold_passes(self._clock.now())
@@ -255,6 +287,7 @@ def _make(settings: SimulatedSettings, site: LrmsSite) -> SimulatedLrms:
         waiting=site.waiting,
         moment=site.moment,
         passes_held=site.passes_held,
+        protects=site.protects,
     )
     return SimulatedLrms(machine, site.clock)
 

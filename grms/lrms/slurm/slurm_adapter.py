@@ -172,6 +172,11 @@ class SlurmTable(BatchSettings):
             *(["lrms.preemption.switch"] if self.preemption and self.preemption.needs_sudo else []),
         ]
 
+    @property
+    def ends_no_guests(self) -> str:
+        """Why guests are never ended: nobody has set it up; empty if they may be."""
+        return "" if self.preemption else "there is no [lrms.preemption]"
+
     def watched(self, site: LrmsSite) -> Watched | None:
         """Returns the watcher of users' own jobs, if configured."""
         watch, programs = self.watch, self.watch_programs

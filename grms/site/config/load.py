@@ -4,6 +4,7 @@ Everything that is wrong is said at once: the file, the key, the value, and what
 """
 
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,8 +12,11 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from grms.daemon.config_errors import Peculiarities, mistakes_of
+from grms.federation.own_account import accountable
 from grms.lrms.adapter import LrmsSettings
 from grms.lrms.batch_systems import adapter_of
+from grms.lrms.simulated.simulated import SimulatedSettings
+from grms.policy.constraints import AccountRules
 from grms.policy.files import RuleBaseError
 from grms.policy.location import LocationPolicy, UserDefinedLocation
 from grms.policy.registry import NO_EXCHANGE, PolicyShelf, location_by_name
@@ -29,6 +33,7 @@ from grms.site.config.schema import SiteConfig
 from grms.site.model.settings import PartnerSettings
 from grms.site.model.translation import Translation
 from grms.site.model.usage import UsageLimits, Weights
+from lrms_sim.scheduling.disciplines import Discipline, Easy
 from lrms_sim.util.errors import HanseError
 from lrms_sim.util.file_errors import said_of
 from lrms_sim.util.files import parse_toml, read_bytes
@@ -83,10 +88,23 @@ _AGREE: Final = AlwaysAgree()
 """Decides within the exchange constraints if no transfer policy is named."""
 
 
-_NOT_STRICT: Final = (
-    "strict-exchange sends guests home, which scenarios can and a site's daemon cannot yet; "
-    "fair-exchange has all other rules of it"
-)
+def shadow_of(config: SiteConfig) -> Discipline:
+    """Returns the discipline with which the site keeps an account of itself: that of its simulated machine, or EASY."""
+    return config.lrms.queue if isinstance(config.lrms, SimulatedSettings) else Easy()
+
+
+def _why_not_kept(config: SiteConfig, rules: AccountRules) -> str:
+    # Why a site cannot keep such an account of itself; empty if it can.
+    if not accountable(shadow_of(config)):
+        return (
+            f"strict-exchange keeps an account of the site, which lrms.discipline = {config.lrms.discipline!r} cannot; "  # type: ignore[attr-defined]  # others have none
+            "there are fcfs, list and easy"
+        )
+    why = config.lrms.ends_no_guests if rules.guests == "preempt" else ""
+    return why and (
+        f"strict-exchange sends guests home, and {why}; guests run to their ends with "
+        'rails = {rules = "strict-exchange", guests = "run"}'
+    )
 
 
 def load_policies(config: SiteConfig, shown: str) -> dict[str, TransferPolicy]:
@@ -112,15 +130,25 @@ def load_policies(config: SiteConfig, shown: str) -> dict[str, TransferPolicy]:
             if rails is not None and not isinstance(policy, Constrained):
                 # One that has constraints of its own keeps these.
                 policy = Constrained(rails, policy, f"{policy.name} within constraints")
-            within = rails_of(policy)
-            if within is not None and within.account is not None:
-                problems[f"{shown}: {_NOT_STRICT}"] = None
             policies[partner.name] = policy
         except RuleBaseError as error:
             problems[f"{shown}: partners.{partner.name}.transfer: {error}"] = None
+    problems |= {f"{shown}: {why}": None for why in _account_problems(config, policies.values())}
     if problems:
         raise ConfigError("\n".join(problems))
     return policies
+
+
+def _account_problems(config: SiteConfig, policies: Iterable[TransferPolicy]) -> list[str]:
+    # Why the site cannot keep the accounts that its policies need.
+    within = [rails.account for each in policies if (rails := rails_of(each)) is not None]
+    accounts = [rules for rules in dict.fromkeys(within) if rules is not None]
+    found = [why for rules in accounts if (why := _why_not_kept(config, rules))]
+    if len(accounts) > 1:
+        found.append(
+            "partners have policies with different ways to keep the account of strict-exchange"
+        )
+    return found
 
 
 def policies_of(config: SiteConfig, shown: str) -> tuple[dict[str, TransferPolicy], LocationPolicy]:

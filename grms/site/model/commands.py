@@ -232,6 +232,9 @@ class LrmsSubmit(Command):
         since: when the batch system may have got it, seconds. If it is not found, and that is longer ago than the
             batch system remembers ended jobs, it may have ended: UNKNOWN, too.
         preemptible: the batch system may end it for another job (PREEMPTED).
+        protected: of a preemptible one: not while guests are protected (`ProtectGuests`).
+        at_once: a guest for which processors are idle, on which it starts at once. A simulated batch system does so, and
+            refuses it where it cannot; others have a queue of their own.
         place: of a local user's job, when it began to wait for a place to run, seconds, if it comes back to its queue: it
             stands where it would stand since then. `None` for a new one.
     """
@@ -245,6 +248,8 @@ class LrmsSubmit(Command):
     partner: str = ""
     since: float = math.inf
     preemptible: bool = False
+    protected: bool = False
+    at_once: bool = False
     place: float | None = None
 
 
@@ -258,6 +263,13 @@ class LrmsCancel(Command):
 
     lrms_key: str
     only_waiting: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectGuests(Command):
+    """Has the batch system not end protected guests for other jobs, or end them again."""
+
+    on: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,7 @@ class PromiseBook:
         credit: Σ requested time·m of jobs that were done as promised since the last breach.
         breaches: promises broken, at most one for each suspension.
         suspended_until: no offers before, seconds.
+        debt: work that was lost with jobs sent home since the last breach, processor seconds.
         promised: jobs that are there, or were at the last review, by number of their offers, in order of acceptance.
         work: Σ requested time·m of these.
         stale: one of them has ended since the last review.
@@ -65,6 +66,7 @@ class PromiseBook:
     credit: float = 0.0
     breaches: int = 0
     suspended_until: float = 0.0
+    debt: float = 0.0
     promised: dict[int, Promised] = field(default_factory=dict)
     work: float = 0.0
     stale: bool = field(default=False, compare=False)
@@ -110,6 +112,11 @@ class PromiseBook:
             self.promised[number].counted = True
         self.credit, self.breaches, self.suspended_until = credit, breaches, suspended_until
         self.recount()
+
+    def owe(self, debt: float, credit: float, breaches: int, suspended_until: float) -> None:
+        """Notes what has come of work lost at the partner: new values, in the units of the attributes."""
+        self.debt, self.credit = debt, credit
+        self.breaches, self.suspended_until = breaches, suspended_until
 
     @property
     def overdue(self) -> int:

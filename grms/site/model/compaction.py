@@ -16,7 +16,10 @@ from msgspec.structs import replace
 from grms.site.model.jobs import GuestJob, GuestRef, OfferId
 from grms.site.model.records import (
     AbandonedSettled,
+    AccountLooked,
+    AccountTally,
     ArrayReceived,
+    DebtNoted,
     EpochBegun,
     ForgottenKeysTally,
     GuestDeclined,
@@ -143,6 +146,9 @@ _SUMS = (
     ReservationTally,
     UsageTally,
     ForgottenKeysTally,
+    AccountLooked,
+    AccountTally,
+    DebtNoted,
 )
 
 
@@ -239,12 +245,15 @@ def _tallies(memory: StateTables, moment: float) -> list[Record]:
             suspended_until=book.trust.suspended_until,
             work=book.trust.work,
             promised=book.trust.rows(),
+            debt=book.trust.debt,
         )
         for name, book in memory.books.items()
         if book.accepted or book.guest_accepted
     ]
     if rows := memory.usage.rows():
         tallies.append(UsageTally(moment, rows))
+    if memory.account is not None:
+        tallies.append(AccountTally(moment, memory.account.record()))
     tallies.append(SiteTally(moment, memory.next_job))
     tallies += [
         PartnerTally(

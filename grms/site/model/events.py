@@ -109,6 +109,11 @@ class RoundDue(LoadedEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class AccountDue(Event):
+    """A look at the account that the site keeps of itself may be due, by the site's clock."""
+
+
+@dataclass(frozen=True, slots=True)
 class TimePassed(LoadedEvent):
     """Some time has passed, perhaps beyond deadlines; handed over every few seconds."""
 

@@ -131,6 +131,9 @@ class Load:
             much room there is; empty if it would. `None` if any would.
         nodes: its answers about jobs that ask for more than processors; `None` if it has none about its nodes.
         coming: requests of jobs that are on their way to it, which it does not know of.
+        processors_idle: used by nobody at all, where `processors_free` has those, too, whose jobs are ended for own
+            jobs; `None` where these are the same.
+        hidden: processors of the latter, where the batch system that is asked takes them for used.
     """
 
     processors: int
@@ -141,6 +144,13 @@ class Load:
     refuses: Callable[[int, float], str] | None = field(default=None, compare=False, repr=False)
     nodes: Nodes | None = field(default=None, compare=False, repr=False)
     coming: Collection[Request] = field(default=(), compare=False, repr=False)
+    processors_idle: int | None = field(default=None, compare=False)
+    hidden: int = field(default=0, compare=False)
+
+    @property
+    def idle(self) -> int:
+        """Processors that nobody at all uses."""
+        return self.processors_free if self.processors_idle is None else self.processors_idle
 
     def starts_now(self, request: Request) -> bool:
         """Returns whether the batch system would start a job at once, behind all that wait.
@@ -154,7 +164,9 @@ class Load:
                 shape, before=[each.asked for each in self.coming]
             )
         if self.asked is not None:
-            return self.asked(request.processors, request.requested_time)
+            starts = self.asked(request.processors, request.requested_time)
+            if starts or not self.hidden:
+                return starts
         return self.processors_waiting == 0 and request.processors <= self.processors_free
 
     def named(self, request: Request, *, guest: bool) -> Request:
@@ -385,6 +397,7 @@ class LocalJob(msgspec.Struct, eq=False, kw_only=True):
         hindered: what it waits for other than room: the batch system does not accept it now, or the part of the
             machine that would run it is shut. Not durable; the batch system reports it again after a restart.
         preemptible: the batch system may end it for another job, and its home site runs it again; a partner's alone.
+        protected: of a preemptible one: not as long as the site is in credit.
         begun: it has started here, whatever it does now.
         paused: SUSPENDED or COMPLETING, of a job that runs here; `None` for neither. Like the next not durable.
         paused_time: since when, as far as was seen, seconds.
@@ -411,6 +424,7 @@ class LocalJob(msgspec.Struct, eq=False, kw_only=True):
     lost: int = 0
     hindered: str = ""
     preemptible: bool = False
+    protected: bool = False
     begun: bool = False
     paused: LrmsPhase | None = None
     paused_time: float = math.nan
@@ -705,6 +719,11 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
         found = (each for each in self.sent_home if each.site == partner)
         return next(found, SentHome(partner, 0, 0.0))
 
+    @property
+    def times_sent_home_in_all(self) -> int:
+        """How often partners have sent it home, whichever."""
+        return sum(each.times for each in self.sent_home)
+
     def note_sent_home(self, partner: str, lost: float) -> None:
         """Notes that a partner has sent it home; `lost` is how long it has run there, seconds."""
         before = self.sent_home_by(partner)
@@ -752,6 +771,7 @@ class GuestJob(LocalJob, eq=False, kw_only=True):
         accept_time: seconds.
         here: its request in the names of this site; `None` if it names nothing.
         pseudonym: of its user, as its home site has told with the program; empty if it has not.
+        charge: what it may cost local users, as it runs to its end, processor seconds times seconds; 0 where no account is kept.
         reserved: a place is held for it; its home site still has it, and it does not start.
         kept: how long it had run when it last wrote its state, where it was ended for another job, seconds.
         attempts: how often in a row its report went unanswered.
@@ -765,6 +785,7 @@ class GuestJob(LocalJob, eq=False, kw_only=True):
     accept_time: float
     here: Needs | None = None
     pseudonym: str = ""
+    charge: float = 0.0
     state: JobState = JobState.SUBMITTING
     reserved: bool = False
     kept: float = 0.0

@@ -405,6 +405,19 @@ class GuestKept(Record, frozen=True):
     kept: float
 
 
+class GuestProtected(Record, frozen=True):
+    """The job is not ended for another one as long as the site is in credit; follows GuestPreemptible."""
+
+    job: GuestRef
+
+
+class GuestCharged(Record, frozen=True):
+    """What a job that runs to its end may cost local users, processor seconds times seconds; follows GuestAccepted."""
+
+    job: GuestRef
+    charge: float
+
+
 class GuestNamed(Record, frozen=True):
     """The home site has told whose a guest job is, with its program; `pseudonym` is of its user."""
 
@@ -625,6 +638,27 @@ class PartnerBooks(Record, frozen=True):
     suspended_until: float
     work: float
     promised: tuple[PromiseRow, ...]
+    debt: float = 0.0
+
+
+class AccountLooked(Record, frozen=True):
+    """The site's account of itself was looked at, at a multiple of its period."""
+
+
+class AccountTally(Record, frozen=True):
+    """The site's account of itself, as `SiteAccount` writes it; in a journal that was compacted."""
+
+    account: bytes
+
+
+class DebtNoted(Record, frozen=True):
+    """Work was lost at a partner with a job that it has sent home; fields are those of `PromiseBook`."""
+
+    partner: str
+    debt: float
+    credit: float
+    breaches: int
+    suspended_until: float
 
 
 class UsageTally(Record, frozen=True):

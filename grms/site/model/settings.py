@@ -6,15 +6,17 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from grms.policy.circuit_breaker import CircuitBreaker
+from grms.policy.constraints import AccountRules
 from grms.policy.location import AwrtLocation, LocationPolicy
 from grms.policy.rebalancing import Rebalancing
-from grms.policy.transfer import TransferPolicy
+from grms.policy.transfer import TransferPolicy, rails_of
 from grms.site.model.jobs import Request
 from grms.site.model.reservations import Resource
 from grms.site.model.translation import NO_TRANSLATION, Translation
 from grms.site.model.usage import NO_LIMITS, PROCESSORS, UsageLimits, Weights
 from grms.util.names import check_site_name
 from lrms_sim.machine.node_kinds import NodeKind
+from lrms_sim.scheduling.disciplines import Discipline, Easy
 
 Requeue = Literal["never", "ask", "allow"]
 """Which local users' jobs may be run again from their start, when a partner has ended them for other jobs."""
@@ -129,7 +131,8 @@ class SiteSettings:
             "never": none. "ask": those whose user has said so. "allow": all but those whose user has said that they
             must not run again.
         preempt_guests: whether the batch system may end partners' jobs that may be run again for other jobs.
-        empty_returns: a job is not offered to a partner that has sent it home so often.
+        empty_returns: a job that partners have sent home so often in all is not offered any more; with an account its rules say it.
+        discipline: of the machine, for the account that the site keeps of itself.
 
     Raises:
         ValueError: a name is duplicate or missing, or a bound is violated.
@@ -167,12 +170,25 @@ class SiteSettings:
     requeue: Requeue = "never"
     preempt_guests: bool = False
     empty_returns: int = 2
+    discipline: Discipline = field(default_factory=Easy)
 
     @property
     def questions(self) -> int:
         """How many partners a decision may ask, fewer than there are; -1 if it may ask all."""
         bound = self.partners_asked
         return -1 if bound is None or bound >= len(self.transfer) else bound
+
+    @property
+    def account(self) -> AccountRules | None:
+        """How the site keeps an account of itself, by its first policy within such constraints; `None` if by none."""
+        found = map(rails_of, self.transfer.values())
+        return next((each.account for each in found if each and each.account is not None), None)
+
+    @property
+    def sends_guests_home(self) -> bool:
+        """Whether guests are taken as ones that may be sent home, and the account says which stay."""
+        account = self.account
+        return account is not None and account.guests == "preempt"
 
     def may_run_again(self, request: Request, checkpoint: float = 0.0) -> bool:
         """Returns whether a partner may be told that a local user's job can be run again.

@@ -5,8 +5,10 @@ applies it, and after a restart the journal's records are applied again.
 """
 
 import math
+import sys
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from grms.policy.circuit_breaker import CircuitBreakerFound
@@ -26,21 +28,27 @@ from grms.site.model.jobs import (
     read_job_id,
 )
 from grms.site.model.lifecycle import GuestState, JobState, Outcome
+from grms.site.model.own_account import SiteAccount
 from grms.site.model.partners import PartnerBook, response_time
 from grms.site.model.pilots import PilotBook
 from grms.site.model.rebalance_rounds import RebalanceBook
 from grms.site.model.records import (
     AbandonedSettled,
+    AccountLooked,
+    AccountTally,
     ArrayReceived,
+    DebtNoted,
     EpochBegun,
     ForgottenKeysTally,
     GuestAccepted,
     GuestAcknowledged,
+    GuestCharged,
     GuestConfirmed,
     GuestDeclined,
     GuestKept,
     GuestNamed,
     GuestPreemptible,
+    GuestProtected,
     GuestReserved,
     GuestWithdrawn,
     JobAbandoned,
@@ -116,6 +124,7 @@ class StateTables:
         held: which local users' jobs are held, and for what; and arrays.
         books: by partner's name, listed ones first and in their order.
         usage: what was exchanged in the last months.
+        account: that the site keeps of itself; `None` if it keeps none.
         on_usage: is given the record of each job that ends; `None` for nobody.
         draining: no more work is accepted.
         lrms_away: why the batch system does not answer; empty if it does.
@@ -154,6 +163,8 @@ class StateTables:
         self.rounds = RebalanceBook()
         self.held = HeldJobBook()
         self.usage = UsageBook()
+        self.account: SiteAccount | None = None
+        self.keep_account()
         self.on_usage: Callable[[UsageRecord], None] | None = None
         self.list_partners()
         self._apply: dict[type[Record], Callable[..., None]] = {
@@ -196,6 +207,11 @@ class StateTables:
             GuestConfirmed: self._guest_confirmed,
             GuestPreemptible: self._guest_preemptible,
             GuestKept: self._guest_kept,
+            GuestProtected: self._guest_protected,
+            GuestCharged: self._guest_charged,
+            AccountLooked: self._account_looked,
+            AccountTally: self._account_tally,
+            DebtNoted: self._debt_noted,
             GuestDeclined: self._guest_declined,
             GuestNamed: self._guest_named,
             GuestWithdrawn: self._guest_withdrawn,
@@ -252,6 +268,23 @@ class StateTables:
             book.listed = book.reachable = False
             self.books[book.name] = book
 
+    def keep_account(self) -> None:
+        """Has the account that the site keeps of itself follow the settings.
+
+        One that begins knows what the journal still has of local users' jobs.
+        """
+        rules, before = self.settings.account, self.account
+        if rules is None:
+            self.account = None
+        elif before is None or before.rules != rules:
+            now = SiteAccount(self.settings.processors, self.settings.discipline, rules)
+            if before is None:
+                here = [job for job in self.jobs.values() if job.state is not JobState.HELD]
+                now.enter(sorted(here, key=_in_order), math.inf)
+            else:
+                now.resume(before.record())
+            self.account = now
+
     def was_to_end(self, key: str) -> bool:
         """Returns whether this site wanted a job, by key, to end or leave that it no longer has there.
 
@@ -291,6 +324,15 @@ class StateTables:
         """
         if self.lrms_away or told is None:
             return None
+        if told.processors_idle is None and self.settings.sends_guests_home:
+            # A batch system that counts the processors of all guests as used; own jobs may have some of them.
+            hidden = min(self.hidden(), told.processors - told.processors_free)
+            told = replace(
+                told,
+                processors_free=told.processors_free + hidden,
+                processors_idle=told.processors_free,
+                hidden=hidden,
+            )
         if not self.unconfirmed:
             return told
         starting = min(self.unconfirmed, told.processors_free)
@@ -301,6 +343,21 @@ class StateTables:
             refuses=told.refuses,
             nodes=told.nodes,
             coming=self.coming.values(),
+            processors_idle=(
+                None if told.processors_idle is None else max(0, told.idle - self.unconfirmed)
+            ),
+            hidden=told.hidden,
+        )
+
+    def hidden(self) -> int:
+        """Returns the processors of running guests that are ended for local users' jobs now."""
+        protects = self.account is not None and self.account.in_credit
+        return sum(
+            job.request.processors
+            for job in self.at_lrms.values()
+            if job.preemptible
+            and job.state is JobState.RUNNING
+            and not (job.protected and protects)
         )
 
     @property
@@ -364,6 +421,8 @@ class StateTables:
             ended=self._completed,
         ):
             job.begin_held()
+        elif self.account is not None:
+            self.account.submitted(number, record.time, job.request)
         self.open_by_user[user] = self.open_by_user.get(user, 0) + 1
         self.next_job = number + 1
 
@@ -405,6 +464,8 @@ class StateTables:
         self.held.release(job.job)
         job.move(JobState.RECEIVED)
         job.released_time = record.time
+        if self.account is not None:
+            self.account.submitted(job.job, record.time, job.request)
 
     def find_job(self, job_id: str) -> HomeJob | None:
         """Returns the job, or the element of an array, of a user-visible name; `None` if there is none."""
@@ -476,6 +537,8 @@ class StateTables:
         del book.undecided[job.offer_number]
         book.accepted += 1
         book.open_job(job)
+        if self.account is not None:
+            self.account.started(job.job, record.time)
 
     def _job_promised(self, record: JobPromised) -> None:
         job = self.jobs[record.job]
@@ -490,9 +553,10 @@ class StateTables:
         if self.unplaced.pop(job.job, None) is not None:
             job.reason = ""
         self._comes(job)
-        self._goes_behind(job, record.time)
         if job.sent_home:
-            self._takes_its_place(job)
+            self._takes_its_place(job, record.time)
+        else:
+            self._goes_behind(job, record.time)
         job.kept_time = record.time
         job.put = 0
 
@@ -562,6 +626,8 @@ class StateTables:
         job.move(JobState.QUEUED)
         job.start_time = math.nan
         job.paused, job.requeued_time = None, record.time
+        if self.account is not None and isinstance(job, HomeJob):
+            self.account.waits_again(job.job)
         self._goes_behind(job, record.time)
         job.reason = record.reason
 
@@ -585,15 +651,21 @@ class StateTables:
         self.at_lrms[job.lrms_key] = job
         self.lrms_moment = max(self.lrms_moment, time)
 
-    def _takes_its_place(self, job: HomeJob) -> None:
-        # Before the first one that waits and came later; what runs is in no queue.
-        keys = list(self.at_lrms)
-        for place, each in enumerate(self.at_lrms.values()):
-            waits = each.state is not JobState.RUNNING and each.lrms_key not in self.reserved
-            if waits and each.came > job.came:
-                keys.insert(place, keys.pop())
-                self.at_lrms = {key: self.at_lrms[key] for key in keys}
-                return
+    def _takes_its_place(self, job: HomeJob, time: float) -> None:
+        # Before all that wait and came later: whoever has been sent home stands where it stood.
+        self._goes_behind(job, time)
+        mine = _in_order(job)
+        for other in list(self.at_lrms.values()):
+            if self._waits(other) and _in_order(other) > mine:
+                self._goes_behind(other, time)
+
+    def _waits(self, job: HomeJob | GuestJob) -> bool:
+        # After a restart nobody has said yet whether what was handed over waits. A guest for which processors were idle has
+        # started; what has a reservation is in no queue.
+        at_once = job.preemptible and self.settings.sends_guests_home
+        return (
+            job.state is not JobState.RUNNING and not at_once and job.lrms_key not in self.reserved
+        )
 
     def _leaves_lrms(self, key: str, time: float) -> None:
         self.unseen.pop(key, None)
@@ -607,6 +679,8 @@ class StateTables:
         job.begun = True
         job.start_time = record.start_time
         job.paused = None
+        if self.account is not None and isinstance(job, HomeJob):
+            self.account.started(job.job, record.start_time)
         self._goes_behind(job, record.start_time)
 
     def _job_ended(self, record: JobEnded) -> None:
@@ -625,11 +699,15 @@ class StateTables:
             self._home_job_ended(job, record)
         else:
             self._guest_ended(job, record)
+            if self.account is not None:
+                self.account.guest_ended(job)
         if self.on_usage is not None:
             self.on_usage(usage_of(job, self.settings.name, record.time))
 
     def _home_job_ended(self, job: HomeJob, record: JobEnded) -> None:
         job.question = 0
+        if self.account is not None:
+            self.account.ended(job)
         job.state_there = None
         # Of the whole job, also where parts of it ran elsewhere before.
         work = (record.run_time + job.restored_time) * job.request.processors
@@ -700,6 +778,8 @@ class StateTables:
         book.abandoned[job.offer_number] = 0
         book.abandoned_epochs[job.offer_number] = job.offer_epoch
         job.leave_partner()
+        if self.account is not None:
+            self.account.waits_again(job.job)
 
     @staticmethod
     def _lose(job: HomeJob, book: PartnerBook, now: float) -> None:
@@ -717,6 +797,8 @@ class StateTables:
         # Others may have room for it by now. The partner itself has just needed that room.
         job = self.jobs[record.job]
         job.note_sent_home(record.partner, record.lost)
+        if self.account is not None:
+            self.account.sent_home(job, record.lost)
         if record.lost > 0:
             used = Used.by(job.request, record.lost)
             self.usage.give(record.partner, job.user, record.time, used)
@@ -747,7 +829,11 @@ class StateTables:
         book = self.books[job.partner]
         job.move(JobState.RECEIVED)
         if job.offer_number in book.open:
-            self._lose(job, book, record.time)
+            if self.account is not None and type(record) is JobSentHome:
+                # Its work is owed for (DebtNoted); the partner's response times are those of jobs that ended there.
+                book.close_job(job)
+            else:
+                self._lose(job, book, record.time)
             book.trust.drop(job.offer_number)
         else:
             # It was ended before the answer to its offer came.
@@ -755,6 +841,8 @@ class StateTables:
             book.accepted += 1
         book.ended += 1
         job.leave_partner()
+        if self.account is not None:
+            self.account.waits_again(job.job)
 
     def _job_acted_on(self, record: JobResubmitted | JobWrittenOff) -> None:
         self.jobs[record.job].revision += 1
@@ -827,6 +915,12 @@ class StateTables:
     def _guest_kept(self, record: GuestKept) -> None:
         self.books[record.job.partner].guests[record.job.offer].kept = record.kept
 
+    def _guest_protected(self, record: GuestProtected) -> None:
+        self.books[record.job.partner].guests[record.job.offer].protected = True
+
+    def _guest_charged(self, record: GuestCharged) -> None:
+        self.books[record.job.partner].guests[record.job.offer].charge = record.charge
+
     def _guest_named(self, record: GuestNamed) -> None:
         self.books[record.job.partner].guests[record.job.offer].pseudonym = record.pseudonym
 
@@ -874,6 +968,26 @@ class StateTables:
             if name not in {"time", "partner"}:
                 setattr(book, name, getattr(record, name))
 
+    def _account_looked(self, record: AccountLooked) -> None:
+        if self.account is not None:
+            here = [
+                job
+                for job in self.jobs.values()
+                if job.state not in {JobState.HELD, JobState.ENDED}
+            ]
+            if self.account.look(record.time, sorted(here, key=_in_order)):
+                # Guests are hidden from the queue since then, or seen again.
+                self.lrms_moment = max(self.lrms_moment, record.time)
+
+    def _account_tally(self, record: AccountTally) -> None:
+        if self.account is not None:
+            self.account.resume(record.account)
+
+    def _debt_noted(self, record: DebtNoted) -> None:
+        self.book(record.partner).trust.owe(
+            record.debt, record.credit, record.breaches, record.suspended_until
+        )
+
     def _usage_tally(self, record: UsageTally) -> None:
         self.usage.restore(record.rows)
 
@@ -886,7 +1000,13 @@ class StateTables:
         trust = book.trust
         trust.credit, trust.breaches = record.credit, record.breaches
         trust.suspended_until = record.suspended_until
+        trust.debt = record.debt
         trust.restore(record.promised, record.work)
+
+
+def _in_order(job: HomeJob | GuestJob) -> tuple[float, int]:
+    # In which jobs wait; a partner's behind a local user's that came at the same moment.
+    return job.came, job.job if isinstance(job, HomeJob) else sys.maxsize
 
 
 def _of_one_job(key: str, other: str) -> bool:

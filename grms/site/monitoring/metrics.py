@@ -234,6 +234,13 @@ class SiteMetrics:
             "hanse_journal_commit_seconds", "One commit of the journal.", buckets=_COMMIT_BUCKETS_S
         )
         self.draining = gauge("hanse_draining", "1 while no work is taken.")
+        self.in_credit = gauge(
+            "hanse_account_in_credit", "1 while the site is in credit by the account of itself."
+        )
+        self.account_gain = gauge(
+            "hanse_account_gain_ratio",
+            "What exchange has saved own jobs of their time alone, fading.",
+        )
         _begin(self.jobs, get_args(JobStateName))
         _begin(self.refusals, get_args(RefusalReason))
         _begin(self.handshakes_failed, Handshake)

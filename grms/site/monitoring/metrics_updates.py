@@ -23,6 +23,7 @@ from grms.site.model.events import (
 from grms.site.model.jobs import GuestRef, HomeJob
 from grms.site.model.lifecycle import WAITING, JobState, Outcome
 from grms.site.model.records import (
+    AccountLooked,
     GuestAccepted,
     JobDelegated,
     JobEnded,
@@ -61,6 +62,7 @@ class MetricsUpdates:
         outputs.on(
             PartnerDown, lambda event, _: metrics.partners.set(event.partner, reachable=False)
         )
+        outputs.on(AccountLooked, lambda _, __: self._account())
         outputs.on(Drain, lambda _, __: metrics.draining.set(1))
         outputs.on(Resume, lambda _, __: metrics.draining.set(0))
         for kind, what in _SURPRISES.items():
@@ -85,6 +87,7 @@ class MetricsUpdates:
     def _take_up(self, _: Restarted, __: Handled) -> None:
         counts = {state_name(key): number for key, number in self._state.job_counts().items()}
         self._metrics.set_jobs(counts)
+        self._account()
         for name, book in self._state.partners.items():
             here = sum(guest.outcome is None for guest in book.guests.values())
             self._guests[name] = 0
@@ -173,6 +176,13 @@ class MetricsUpdates:
         label = self._metrics.partners.label(partner)
         self._metrics.jobs_sent_home.labels(label, whose).inc()
         self._metrics.work_lost.labels(label, whose).inc(lost)
+
+    def _account(self) -> None:
+        account = self._state.memory.account
+        if account is not None:
+            self._metrics.in_credit.set(account.in_credit)
+            if account.base > 0:
+                self._metrics.account_gain.set(account.gain / account.base)
 
     # --- partners' jobs ------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import structlog
 
-from grms.policy.constraints_table import rounds_said
+from grms.policy.constraints_table import rounds_in_force
 from grms.security.certificates import PkiError
 from grms.security.tls import TlsFiles
 from grms.site.config.load import (
@@ -114,7 +114,7 @@ class Reload:
                 location=location,
                 partners=partners,
                 partners_asked=config.partners_asked,
-                reoffer=rounds_said(config.reoffer),
+                reoffer=rounds_in_force(config.reoffer, transfer.values()),
             )
         except ValueError as error:
             raise ConfigError(f"{shown}: {error}") from error
@@ -128,7 +128,7 @@ class Reload:
                 location,
                 partners,
                 config.partners_asked,
-                rounds_said(config.reoffer),
+                rounds_in_force(config.reoffer, transfer.values()),
                 place_held(config),
                 translation_of(config),
                 weights_of(config),

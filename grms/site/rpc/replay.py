@@ -97,6 +97,21 @@ class ReplayService(replay_pb2_grpc.ReplayServiceServicer):
             waits=replay.waits,
         )
 
+    async def Step(  # noqa: N802  # gRPC's name
+        self, request: replay_pb2.StepRequest, context: Context
+    ) -> replay_pb2.StepResponse:
+        """Moves the machine on by one step."""
+        replay = self._replay
+        if not math.isfinite(request.at_s):
+            await _invalid(context, f"at_s is {request.at_s}; it must be finite")
+        if not replay.steps:
+            reason = "no workload has been loaded in which guests are sent home"
+            await refuse(context, grpc.StatusCode.FAILED_PRECONDITION, reason)
+        sent_home = await replay.step(request.at_s, request.kind)
+        return replay_pb2.StepResponse(
+            next_event_time_s=replay.next_event_time, waits=replay.waits, sent_home=sent_home
+        )
+
     async def Finish(  # noqa: N802  # gRPC's name
         self,
         request: replay_pb2.FinishRequest,  # noqa: ARG002  # gRPC hands it over

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from grms.site.model.jobs import GuestRef, JobRef
+from grms.site.model.lifecycle import Outcome
 from grms.site.model.records import (
     GuestAccepted,
     GuestConfirmed,
@@ -48,7 +49,7 @@ class _Rows:
     def __init__(self, site: str) -> None:
         self.own: dict[int, replay_pb2.OwnRow] = {}
         self.guests: dict[GuestRef, replay_pb2.GuestRow] = {}
-        # A place is no guest before its job has left its home's queue.
+        # A place is no guest before its job has left its home's queue, nor is a guest that was sent home.
         self.places: set[GuestRef] = set()
         self._site = site
         self._offers: dict[int, tuple[str, int]] = {}
@@ -71,6 +72,9 @@ class _Rows:
                     here = replay_pb2.OwnRow(row=record.job - 1, executed_on=self._site)
                     self.own[record.job] = here
                 self._row(record.job).start_time_s = record.start_time
+            case JobEnded(job=GuestRef() as guest, outcome=Outcome.PREEMPTED):
+                # It has been sent home, and runs once more.
+                self.places.add(guest)
             case JobEnded():
                 self._row(record.job).end_time_s = record.end_time
 

@@ -14,9 +14,9 @@ from grms.daemon.clock import VirtualClock
 from grms.lrms import base
 from grms.lrms.simulated.immediate import ReplayableLrms
 from grms.site.model.commands import Command, PublishRound
-from grms.site.model.events import Event, LrmsTold, RoundDue, Submit
+from grms.site.model.events import AccountDue, Event, LrmsTold, RoundDue, Submit
 from grms.site.model.jobs import GuestJob, Request
-from grms.site.model.lifecycle import JobState
+from grms.site.model.lifecycle import JobState, Outcome
 from grms.site.peers.peers import PeerClients
 from grms.site.rpc.replay_schedule import OF_SCHEDULES, read_schedule
 from grms.site.rpc.replay_workload import ReplayWorkload
@@ -92,9 +92,12 @@ class Replay:
         self._round: asyncio.Future[None] | None = None
         engine.on_round(self._round_over)
         self.workload: ReplayWorkload | None = None
+        self._sent_home = 0
 
     def _follow_guest(self, event: Event, _commands: Sequence[Command]) -> None:
         # The ends of partners' jobs alone are reported to somebody.
+        if isinstance(event, LrmsTold) and isinstance(event.news, base.Ended):
+            self._sent_home += event.news.end.outcome is Outcome.PREEMPTED
         if isinstance(event, LrmsTold) and isinstance(event.news, base.Accepted):
             key = event.news.key
             if isinstance(self._engine.state.memory.at_lrms.get(key), GuestJob):
@@ -148,6 +151,22 @@ class Replay:
         if engine.pending:
             engine.flush()
             await engine.settled()
+
+    async def step(self, at: float, kind: replay_pb2.StepRequest.Kind) -> bool:
+        """Moves the machine on at a moment, seconds; returns whether guests were sent home."""
+        engine, lrms = self._engine, self._lrms
+        self.set_clock(at)
+        before = self._sent_home
+        if kind == replay_pb2.StepRequest.KIND_CLOCK:
+            lrms.move_clock()
+        elif kind == replay_pb2.StepRequest.KIND_ACCOUNT:
+            engine.tell(AccountDue(engine.new_id()))
+            await self._settled()  # nobody asks for this look once more
+        else:
+            lrms.step()
+            engine.catch_up()
+        await self.reported()
+        return self._sent_home > before
 
     @property
     def now(self) -> float:
@@ -213,6 +232,8 @@ class Replay:
             program.simulated.run_time_s = work.run_time[row]
             if work.user_group:
                 program.simulated.user_group = work.user_group[row]
+            if work.place:
+                program.simulated.place = work.place[row]
             engine.tell(
                 Submit(
                     *engine.stamp(),
@@ -235,6 +256,11 @@ class Replay:
         return read_schedule(self.site, self._journal.records(OF_SCHEDULES))
 
     @property
+    def steps(self) -> bool:
+        """Whether guests are sent home in this replay, so that its machine moves as it is told alone (`step`)."""
+        return self.workload is not None and bool(self.workload.place)
+
+    @property
     def holds_rounds(self) -> bool:
         """Whether waiting jobs are offered again here."""
         return self._engine.state.settings.reoffer is not None
@@ -242,7 +268,7 @@ class Replay:
     @property
     def waits(self) -> bool:
         """Whether a job waits here, at a site that holds rounds."""
-        return self.holds_rounds and self._lrms.load_now().waiting > 0
+        return (self.holds_rounds or self.steps) and self._lrms.load_now().waiting > 0
 
     async def hold_round(self, at: float) -> list[replay_pb2.MovedRow]:
         """Offers waiting jobs again at a moment; returns those that left the queue, and their places.
@@ -256,7 +282,8 @@ class Replay:
         memory = engine.state.memory
         rounds = memory.rounds
         # What leaves the queue makes room for others there only when all have had their turn.
-        lrms.hold_passes()
+        if not self.steps:
+            lrms.hold_passes()
         try:
             if rounds.open or rounds.begun < at:
                 self._round = asyncio.get_running_loop().create_future()
@@ -267,7 +294,8 @@ class Replay:
                 await self._waiter.until(lambda job=job: job.state not in _UNDECIDED)  # type: ignore[misc]  # binds the loop's value
         finally:
             self._round = None
-            lrms.make_pass()
+            if not self.steps:
+                lrms.make_pass()
         engine.catch_up()
         return [
             replay_pb2.MovedRow(row=job.job - 1, executed_on=place)
@@ -300,4 +328,6 @@ class Replay:
         if noted is None:
             self._journal.set_note(NOTE, workload.replay_id)
         self.workload = workload
+        if self.steps:
+            self._lrms.begin_steps()
         return ""

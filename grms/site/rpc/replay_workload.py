@@ -20,6 +20,7 @@ class ReplayWorkload:
         requested_time: seconds.
         run_time: seconds, at most what was requested.
         user_group: of each job's user, from 1; empty if groups mean nothing.
+        place: of each job among all of the replay, from 1; empty if no site sends guests home.
     """
 
     replay_id: str = ""
@@ -29,6 +30,7 @@ class ReplayWorkload:
     requested_time: list[float] = field(default_factory=list)
     run_time: list[float] = field(default_factory=list)
     user_group: list[int] = field(default_factory=list)
+    place: list[int] = field(default_factory=list)
 
     def take(self, block: replay_pb2.LoadRequest) -> str:
         """Adds a block; returns what is wrong with it, nothing if all is well.
@@ -50,6 +52,7 @@ class ReplayWorkload:
         self.requested_time.extend(block.requested_time_s)
         self.run_time.extend(block.run_time_s)
         self.user_group.extend(block.user_group)
+        self.place.extend(block.place)
         if len(self.submit_time) > min(self.total, ROWS_MAX):
             return f"more rows than jobs_total, {self.total}"
         return ""
@@ -62,6 +65,8 @@ class ReplayWorkload:
             return f"{len(self.submit_time)} rows came; jobs_total is {self.total}"
         if self.user_group and len(self.user_group) != self.total:
             return f"{len(self.user_group)} rows have a user_group; all or none must"
+        if self.place and len(self.place) != self.total:
+            return f"{len(self.place)} rows have a place; all or none must"
         for row, group in enumerate(self.user_group):
             if group not in GROUPS:
                 return f"row {row}: user_group is {group}; it must be from 1 to {GROUPS[-1]}"

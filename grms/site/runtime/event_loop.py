@@ -25,6 +25,7 @@ from grms.site.model.commands import (
     LrmsCancel,
     LrmsSubmit,
     PilotCommand,
+    ProtectGuests,
     Publish,
     PublishReservation,
     PublishRound,
@@ -70,6 +71,9 @@ class Driver(Protocol):
 
     def do(self, command: LrmsSubmit | LrmsCancel) -> Iterable[LrmsNews]:
         """Takes a command, and returns its consequences so far."""
+
+    def protect(self, *, on: bool) -> Iterable[LrmsNews]:
+        """Has the batch system protect the protected guests, or no longer; returns the consequences so far."""
 
 
 class Outward(Protocol):
@@ -186,6 +190,9 @@ class Engine(Loop[Event, Command, SiteState]):
             if isinstance(command, LrmsSubmit | LrmsCancel):
                 self._inbox.extend(self._told(self.driver.do(command)))
                 continue
+            if isinstance(command, ProtectGuests):
+                self._inbox.extend(self._told(self.driver.protect(on=command.on)))
+                continue
             rest.append(command)
             asked = isinstance(command, Answer) and command.cause in self._questions
             self._leaves |= asked or isinstance(command, Send | PublishRound)
@@ -213,6 +220,8 @@ class Engine(Loop[Event, Command, SiteState]):
             self._show(command)
         elif isinstance(command, LrmsSubmit | LrmsCancel):
             self._inbox.extend(self._told(self.driver.do(command)))
+        elif isinstance(command, ProtectGuests):
+            self._inbox.extend(self._told(self.driver.protect(on=command.on)))
         elif isinstance(command, TellLoad):
             self._inbox.append(LoadTold(*self.stamp()))
         elif isinstance(command, Send):

@@ -39,6 +39,7 @@ from grms.lrms.base import (
     WithProblem,
 )
 from grms.lrms.batch.deputies import WithDeputies
+from grms.lrms.preemption import WithPreemption
 from grms.lrms.simulated.immediate import ImmediateLrms
 from grms.site.model.commands import LrmsCancel, LrmsSubmit
 from grms.site.model.events import LrmsNews, OwnerTold, ProgramCame, ProgramsAway
@@ -188,7 +189,14 @@ class LrmsDriver:
         nodes = None if seen.nodes is None else _Nodes(seen.nodes, seen.taken_at + age)
         if self._now is not None:
             own = self._now.starts_now, self._now.waits_now
-            return Load(seen.processors, seen.free, seen.waiting, *own, nodes=nodes)
+            return Load(
+                seen.processors,
+                seen.free,
+                seen.waiting,
+                *own,
+                nodes=nodes,
+                processors_idle=seen.idle,
+            )
         asked = None
         if seen.plan is not None:
             asked = partial(seen.plan.starts_now, now=seen.taken_at + age)
@@ -244,6 +252,19 @@ class LrmsDriver:
             news += self._do_now(self._now, command)
         except LrmsRefusedError as error:
             news += self._queue.refusal(command, error.reason)
+        finally:
+            self._gathered = None
+        return news
+
+    def protect(self, *, on: bool) -> list[LrmsNews]:
+        """Has the batch system protect the protected guests, or no longer; returns the consequences so far."""
+        lrms = self.lrms
+        if not isinstance(lrms, WithPreemption):
+            return []
+        assert self._gathered is None
+        news = self._gathered = []
+        try:
+            lrms.protect(on=on)
         finally:
             self._gathered = None
         return news
@@ -468,6 +489,8 @@ def _job(command: LrmsSubmit, contents: Callable[[int, JobFile], Path] | None = 
         user=command.user,
         partner=command.partner,
         preemptible=command.preemptible,
+        protected=command.protected,
+        at_once=command.at_once,
         place=command.place,
         contents=contents,
     )

@@ -5,11 +5,14 @@ how the partner has kept its promise to start accepted jobs at once. The decisio
 replays use (`grms.policy`); docs/disciplines.md has its rules.
 """
 
+from dataclasses import dataclass
+from typing import Final
+
 from grms.policy._constraints import CompiledConstraints
-from grms.policy.transfer import TransferPolicy, compiled_transfer
-from grms.site.model.jobs import Load, Request
+from grms.policy.transfer import TransferPolicy, compiled_transfer, rails_of
+from grms.site.model.jobs import GuestJob, Load, Request
 from grms.site.model.partners import PartnerBook
-from grms.site.model.records import PromisesReviewed
+from grms.site.model.records import DebtNoted, PromisesReviewed
 from grms.site.model.state_tables import StateTables
 from grms.site.scheduler.transaction import Transaction
 
@@ -57,6 +60,141 @@ def wants(
         starts_now=rails.start_now and not waits and load.starts_now(request),
         books=(memory.own_work, memory.own_requested, book.taken, book.given),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Handing:
+    """How a site takes a partner's job.
+
+    Attributes:
+        preemptible: it is taken as one that may be sent home, on processors that nobody uses.
+        protected: of such a one: not as long as the site is in credit.
+        charge: what it may cost local users, where it runs to its end and the account says whether it may;
+            processor seconds times seconds.
+    """
+
+    preemptible: bool = False
+    protected: bool = False
+    charge: float | None = None
+
+
+AS_EVER: Final = Handing()
+"""It runs to its end, or is ended as an operator has set it up, and no account is asked."""
+
+_PREEMPTIBLE, _PROTECTED = 1, 2
+
+
+def takes(
+    policy: TransferPolicy,
+    memory: StateTables,
+    book: PartnerBook,
+    request: Request,
+    load: Load,
+    *,
+    now: float,
+    rerun: bool,
+    left: float = 0.0,
+    checkpoint: float = 0.0,
+) -> Handing | None:
+    """Returns how the site takes a partner's job; `None` if it declines.
+
+    A job that is not to be run again (`rerun`) cannot be sent home: where guests may be, it is taken as where they run to
+    their ends. `now` is in seconds; so are `left`, what is left of its requested time as it goes on from state that it has written, and
+    `checkpoint`, how often it writes such state, both 0 where it does not.
+    """
+    constraints, account = rails_of(policy), memory.account
+    rules = None if constraints is None else constraints.account
+    if rules is None or account is None:
+        agreed = wants(policy, memory, book, request, load, own=False, left=left)
+        return AS_EVER if agreed else None
+    if rules.guests == "preempt" and rerun:
+        return _may_go(
+            policy,
+            memory,
+            book,
+            request,
+            load,
+            requested_time=left or request.requested_time,
+            checkpoint=checkpoint,
+        )
+    if request.processors > load.idle or not wants(
+        policy, memory, book, request, load, own=False, left=left
+    ):
+        return None
+    here = [one for one in memory.at_lrms.values() if isinstance(one, GuestJob)]
+    charge = account.charge(now, load.idle, request, [one for one in here if not one.preemptible])
+    return None if charge is None else Handing(charge=charge)
+
+
+def _may_go(
+    policy: TransferPolicy,
+    memory: StateTables,
+    book: PartnerBook,
+    request: Request,
+    load: Load,
+    *,
+    requested_time: float,
+    checkpoint: float,
+) -> Handing | None:
+    account = memory.account
+    assert account is not None
+    if request.processors > load.idle:
+        return None
+    compiled = compiled_transfer(policy)
+    rails = compiled.rails
+    assert rails is not None
+    found = rails.handing(
+        request.processors,
+        requested_time,
+        checkpoint,
+        processors=load.processors,
+        own_work=memory.own_work,
+        own_requested=memory.own_requested,
+        taken=book.taken,
+        given=book.given,
+        in_credit=account.in_credit,
+        starts_now=load.starts_now(request),
+    )
+    agreed = found in {_PREEMPTIBLE, _PROTECTED} and compiled.accept(
+        request.processors,
+        processors=load.processors,
+        processors_free=load.processors_free,
+        processors_waiting=load.processors_waiting,
+        own=False,
+        requested_time=requested_time,
+        starts_now=load.starts_now(request),
+        within=False,
+    )
+    return Handing(preemptible=True, protected=found == _PROTECTED) if agreed else None
+
+
+def owed_for(
+    policy: TransferPolicy | None, book: PartnerBook, lost: float, processors: int, now: float
+) -> DebtNoted | None:
+    """Returns what comes of work that was lost at a partner with a job that it has sent home; `None` for nothing.
+
+    Args:
+        policy: of the site for that partner.
+        book: of the partner.
+        lost: processor seconds.
+        processors: of this site.
+        now: seconds.
+    """
+    constraints = None if policy is None else rails_of(policy)
+    if policy is None or constraints is None or constraints.account is None:
+        return None
+    rails, trust = compiled_transfer(policy).rails, book.trust
+    assert rails is not None
+    after = rails.lost(
+        lost,
+        now,
+        processors=processors,
+        debt=trust.debt,
+        credit=trust.credit,
+        breaches=trust.breaches,
+        suspended_until=trust.suspended_until,
+    )
+    return DebtNoted(now, book.name, *after)
 
 
 def entrusts(

@@ -43,10 +43,12 @@ from grms.site.model.partners import PartnerBook
 from grms.site.model.records import (
     GuestAccepted,
     GuestAcknowledged,
+    GuestCharged,
     GuestConfirmed,
     GuestDeclined,
     GuestKept,
     GuestPreemptible,
+    GuestProtected,
     GuestReserved,
     GuestWithdrawn,
     JobCancelRequested,
@@ -55,7 +57,7 @@ from grms.site.model.records import (
 )
 from grms.site.model.state_tables import StateTables
 from grms.site.model.translation import NoMeaningError
-from grms.site.scheduler.exchange_constraints import wants
+from grms.site.scheduler.exchange_constraints import AS_EVER, Handing, takes
 from grms.site.scheduler.local_jobs import Owner, accept, look_up
 from grms.site.scheduler.transaction import Transaction
 from grms.site.scheduler.usage_limits import why_not_taken
@@ -102,12 +104,10 @@ class GuestJobHandler(Owner[GuestJob]):
             book.budget.left(transaction.now, self.memory.settings.limits.unused_acceptances) == 0
         )
         here = self._in_our_names(event)
-        if (
-            not unused
-            and here is not None
-            and self._within_limits(here, book, transaction.now)
-            and self._wanted(event, here, book, transaction.now)
-        ):
+        handing = None
+        if not unused and here is not None and self._within_limits(here, book, transaction.now):
+            handing = self._wanted(event, here, book, transaction.now)
+        if here is not None and handing is not None:
             transaction.note(
                 GuestAccepted(
                     transaction.now,
@@ -120,8 +120,7 @@ class GuestJobHandler(Owner[GuestJob]):
             )
             if event.reserve:
                 transaction.note(GuestReserved(transaction.now, GuestRef(event.partner, offer)))
-            if self._preemptible(event):
-                transaction.note(GuestPreemptible(transaction.now, GuestRef(event.partner, offer)))
+            self._note_handing(event, handing, transaction)
             guest = book.guests[offer]
             transaction.do(AnswerOffer(event.id, accepted=True))
             if not guest.reserved:
@@ -133,10 +132,17 @@ class GuestJobHandler(Owner[GuestJob]):
             book.budget.declined += unused
             transaction.do(AnswerOffer(event.id, accepted=False, unused=unused))
 
-    def _preemptible(self, event: OfferReceived) -> bool:
-        needs = event.request.needs
-        once = needs is not None and needs.requeue is False
-        return event.rerun and self.memory.settings.preempt_guests and not once
+    def _note_handing(
+        self, event: OfferReceived, handing: Handing, transaction: Transaction
+    ) -> None:
+        ref, now = GuestRef(event.partner, event.offer), transaction.now
+        as_set_up = handing is AS_EVER and self.memory.settings.preempt_guests
+        if handing.preemptible or (as_set_up and _may_run_again(event)):
+            transaction.note(GuestPreemptible(now, ref))
+        if handing.protected:
+            transaction.note(GuestProtected(now, ref))
+        if handing.charge is not None:
+            transaction.note(GuestCharged(now, ref, handing.charge))
 
     @staticmethod
     def _dispute(event: OfferReceived, book: PartnerBook, transaction: Transaction) -> None:
@@ -172,12 +178,12 @@ class GuestJobHandler(Owner[GuestJob]):
 
     def _wanted(
         self, event: OfferReceived, request: Request, book: PartnerBook, now: float
-    ) -> bool:
+    ) -> Handing | None:
         settings, load = self.memory.settings, self.memory.load(event.load)
         policy = settings.transfer.get(event.partner)
         if load is not None:
             request = load.named(request, guest=True)
-        return (
+        if not (
             policy is not None
             and book.reachable  # or the job's end could not be reported
             and not self.memory.draining
@@ -187,7 +193,19 @@ class GuestJobHandler(Owner[GuestJob]):
             and len(book.guests) < settings.limits.guests_open
             and len(event.payload) <= settings.limits.payload_bytes
             and (now >= book.away_until or not event.to_fetch)
-            and wants(policy, self.memory, book, request, load, own=False, left=event.left)
+        ):
+            return None
+        rerun = _may_run_again(event)
+        return takes(
+            policy,
+            self.memory,
+            book,
+            request,
+            load,
+            now=now,
+            rerun=rerun,
+            left=event.left,
+            checkpoint=event.checkpoint,
         )
 
     def resolve_received(self, event: ResolveReceived, transaction: Transaction) -> None:
@@ -404,6 +422,11 @@ class GuestJobHandler(Owner[GuestJob]):
                     accept(guest, transaction)
                 else:
                     look_up(guest, transaction)
+
+
+def _may_run_again(event: OfferReceived) -> bool:
+    needs = event.request.needs
+    return event.rerun and not (needs is not None and needs.requeue is False)
 
 
 def _differs(guest: GuestJob, event: OfferReceived) -> bool:

@@ -54,7 +54,7 @@ from grms.site.model.records import (
     StateMissed,
 )
 from grms.site.model.state_tables import StateTables
-from grms.site.scheduler.exchange_constraints import entrusts, held_to, wants
+from grms.site.scheduler.exchange_constraints import entrusts, held_to, owed_for, wants
 from grms.site.scheduler.peer_faults import PeerFaultHandler
 from grms.site.scheduler.report_validation import believable, senseless, violation
 from grms.site.scheduler.transaction import Transaction
@@ -118,11 +118,13 @@ class OfferHandler:
 
     # --- the decision --------------------------------------------------------------------------
 
-    def decide(self, job: HomeJob, load: Load | None, transaction: Transaction) -> None:
+    def decide(
+        self, job: HomeJob, load: Load | None, transaction: Transaction, *, offer: bool = True
+    ) -> None:
         """Offers a job to the next partner, or keeps it (paper 003, section 3).
 
         Partners are ordered when the decision begins; whether home would rather keep the job is checked again before
-        each offer, as time passes between them.
+        each offer, as time passes between them. Without `offer` one that can run here is kept.
         """
         if job.cancel_requested:
             self._end_cancelled(job, "cancelled before it ran", transaction)
@@ -133,12 +135,12 @@ class OfferHandler:
         settings = self.memory.settings
         load = self.memory.load(load)
         unfit = self.unfit(job.request, job.unfit, load, job.sites)
-        book = self._next(job, load, unfit, transaction)
+        book = self._next(job, load, unfit, transaction) if offer or unfit else None
         if book is not None:
             self._offer(job, book, transaction)
             return
         limits = [limits_in_the_way(self.memory, job, transaction.now)]
-        limits += [self._sent_home_too_often(job, name) for name in settings.transfer]
+        limits.append(self._sent_home_too_often(job))
         limited = "; ".join(filter(None, limits))
         if unfit:
             reason = f"{unfit}; no partner has taken it so far"
@@ -318,20 +320,20 @@ class OfferHandler:
         elif book.returns.rests(job.user, job.request, now):
             why = "it has returned such jobs unstarted"
         else:
-            why = self._sent_home_too_often(job, book.name) or why_not_given(
-                self.memory, book, job, now
-            )
+            why = self._sent_home_too_often(job) or why_not_given(self.memory, book, job, now)
         return why
 
-    def _sent_home_too_often(self, job: HomeJob, partner: str) -> str:
-        told, most = job.sent_home_by(partner), self.memory.settings.empty_returns
-        if told.times >= most * RETURNS_WITH_STATE:
-            return f"{partner} has sent it home {told.times} times"
-        empty = told.times - told.kept_times
+    def _sent_home_too_often(self, job: HomeJob) -> str:
+        settings, times = self.memory.settings, job.times_sent_home_in_all
+        rules = settings.account
+        most = settings.empty_returns if rules is None else rules.empty_returns
+        if times >= most * RETURNS_WITH_STATE:
+            return f"partners have sent it home {times} times"
+        empty = times - sum(each.kept_times for each in job.sent_home)
         if empty < most:
             return ""
         with_nothing = " with nothing kept" if job.checkpoint else ""
-        return f"{partner} has sent it home {empty} times{with_nothing}"
+        return f"partners have sent it home {empty} times{with_nothing}"
 
     def _offer(self, job: HomeJob, book: PartnerBook, transaction: Transaction) -> None:
         # What is settled before this offer, which is not.
@@ -537,7 +539,9 @@ class OfferHandler:
                 if never_ran and not job.confirms:  # a place that nobody has confirmed says nothing
                     self._came_back(job, transaction.now)
                 transaction.note(JobReturned(transaction.now, job.job))
-            self.decide(job, load, transaction)
+            # With an account it stands where it stood in its own queue, and is offered again in the next round.
+            back = sent_home and self.memory.settings.account is not None
+            self.decide(job, load, transaction, offer=not back)
         elif never_ran:
             self._end_cancelled(job, f"cancelled; {partner} had not started it", transaction)
         elif sent_home:
@@ -551,12 +555,25 @@ class OfferHandler:
     def _sent_home(self, job: HomeJob, completion: Completion, transaction: Transaction) -> None:
         if completion.run_time > 0:
             self.memory.books[job.partner].returns.ran(job.user, job.request)
-        state = None
+        state, partner = None, job.partner
         if job.checkpoint and completion.kept > 0:
-            state = StateThere(job.partner, job.offer, completion.kept)
-        transaction.note(
-            JobSentHome(transaction.now, job.job, job.partner, completion.run_time, state)
+            state = StateThere(partner, job.offer, completion.kept)
+        transaction.note(JobSentHome(transaction.now, job.job, partner, completion.run_time, state))
+        kept = 0.0 if state is None else completion.kept
+        self._owes(partner, job, max(0.0, completion.run_time - kept), transaction)
+
+    def _owes(self, partner: str, job: HomeJob, lost: float, transaction: Transaction) -> None:
+        # A partner with which a job has lost so many seconds of its run time.
+        settings, book = self.memory.settings, self.memory.books[partner]
+        owed = owed_for(
+            settings.transfer.get(partner),
+            book,
+            lost * job.request.processors,
+            settings.processors,
+            transaction.now,
         )
+        if owed is not None:
+            transaction.note(owed)
 
     def state_fetched(self, event: StateFetched, transaction: Transaction) -> None:
         """Decides a job again that was sent home: what it has written has come, or cannot come."""
@@ -574,6 +591,8 @@ class OfferHandler:
         else:
             record = StateCame(transaction.now, job.job, there.partner, there.kept, event.restored)
         transaction.note(record)
+        if event.reason and there.partner in self.memory.books:
+            self._owes(there.partner, job, there.kept, transaction)
         self.decide(job, event.load, transaction)
 
     def _came_back(self, job: HomeJob, now: float) -> None:

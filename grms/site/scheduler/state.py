@@ -19,8 +19,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from grms.site.model.commands import Command, SendOffer
+from grms.site.model.commands import Command, ProtectGuests, SendOffer
 from grms.site.model.events import (
+    AccountDue,
     BookReservation,
     Cancel,
     CircuitBreakerLooked,
@@ -76,7 +77,7 @@ from grms.site.model.events import (
 from grms.site.model.jobs import HomeJob, OfferId
 from grms.site.model.lifecycle import SHOWN, GuestState, JobState
 from grms.site.model.partners import PartnerBook
-from grms.site.model.records import Record
+from grms.site.model.records import AccountLooked, Record
 from grms.site.model.settings import SiteSettings
 from grms.site.model.state_tables import StateTables
 from grms.site.scheduler.deadlines import DeadlineHandler
@@ -155,8 +156,9 @@ class SiteState:
             OfferDisputed: self._partners.disputed,
             ProgressTold: self._home.progress_told,
             TimePassed: self._time_passed,
+            AccountDue: self._account_due,
             LoadTold: lambda *_: None,
-            RoundDue: self._reoffers.due,
+            RoundDue: self._round_due,
             TakeBack: self._operator.take_back,
             Resubmit: self._operator.resubmit,
             WriteOff: self._operator.write_off,
@@ -261,15 +263,37 @@ class SiteState:
     # --- the daemon itself ---------------------------------------------------------------------
 
     def _restarted(self, event: Restarted, transaction: Transaction) -> None:
+        if self.memory.settings.sends_guests_home:
+            self._protect(transaction)  # it may have died before it could
         self._guests.take_up(event.load, transaction)
         self._home.take_up(event.load, transaction)
         self._reservations.settle(transaction)
         self._pilots.take_up(transaction)
 
+    def _round_due(self, event: RoundDue, transaction: Transaction) -> None:
+        self._account_due(event, transaction)  # of the same moment, which comes first
+        self._reoffers.due(event, transaction)
+
     def _time_passed(self, event: TimePassed, transaction: Transaction) -> None:
+        self._account_due(event, transaction)
         self._guests.time_passed(transaction)
         self._offers.time_passed(event.load, transaction)
         self._deadlines.time_passed(event, transaction)
+
+    def _account_due(self, _event: Event, transaction: Transaction) -> None:
+        account = self.memory.account
+        due = None if account is None else account.due(transaction.now)
+        if account is None or due is None:
+            return
+        before = account.in_credit
+        transaction.note(AccountLooked(due))
+        if account.in_credit is not before and self.memory.settings.sends_guests_home:
+            self._protect(transaction)
+
+    def _protect(self, transaction: Transaction) -> None:
+        account = self.memory.account
+        on = account is not None and self.memory.settings.sends_guests_home and account.in_credit
+        transaction.do(ProtectGuests(transaction.cause, on))
 
     def _drain(self, event: Drain | Resume, _transaction: Transaction) -> None:
         self.memory.draining = isinstance(event, Drain)
@@ -283,7 +307,7 @@ class SiteState:
                 memory.circuit_breaker_found, transaction.now, event.jobs, event.improvement
             )
 
-    def _policies_changed(self, event: PoliciesChanged, _transaction: Transaction) -> None:
+    def _policies_changed(self, event: PoliciesChanged, transaction: Transaction) -> None:
         settings = self.memory.settings
         self.memory.settings = replace(
             settings,
@@ -306,6 +330,9 @@ class SiteState:
             ),
         )
         self.memory.list_partners()
+        self.memory.keep_account()
+        if settings.sends_guests_home or self.memory.settings.sends_guests_home:
+            self._protect(transaction)
 
     def _partner_down(self, event: PartnerDown, _transaction: Transaction) -> None:
         book = self.memory.books.get(event.partner)

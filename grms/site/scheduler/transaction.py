@@ -61,6 +61,8 @@ class Transaction:
                 partner=partner,
                 since=job.kept_time,
                 preemptible=job.preemptible,
+                protected=job.protected,
+                at_once=job.preemptible and self.memory.settings.sends_guests_home,
                 place=job.place,
             )
         )

@@ -880,13 +880,15 @@ def lrms_job(
     user: str = "",
     partner: str = "",
     preemptible: bool = False,
+    protected: bool = False,
+    at_once: bool = False,
     place: float | None = None,
     contents: Callable[[int, JobFile], Path] | None = None,
 ) -> LrmsJob:
     """Returns a job as the port defines it.
 
     The payload is a serialized `JobRequest` with only the program. `user` is empty for a partner's job, `partner` for
-    a local user's; `preemptible`: the batch system may end it for another job; `place` is that of `LrmsJob`; `contents` returns where an input file
+    a local user's; `preemptible`, `protected`, `at_once` and `place` are those of `LrmsJob`; `contents` returns where an input file
     is, by its number and description.
 
     Raises:
@@ -936,6 +938,8 @@ def lrms_job(
         home=home,
         request=request.needs,
         preemptible=preemptible,
+        protected=protected,
+        at_once=at_once,
         place=place,
     )
 
@@ -948,4 +952,4 @@ def _simulated(key: str, said: request_pb2.SimulatedProgram) -> SimulatedRun:
     if group and group not in GROUPS:
         text = f"job {key}: user_group is {group}; it must be from 1 to {GROUPS[-1]}"
         raise LrmsRefusedError(text)
-    return SimulatedRun(run_time, group or None)
+    return SimulatedRun(run_time, group or None, said.place or None)

@@ -246,3 +246,82 @@ def test_what_cannot_be_advised_on_is_said(
     save_rule_base(RuleBase((Rule(near, near, accept=True, starts_now=near),), "mine"), file)
     assert run_command(["advise", trading(tmp_path), "--policy", str(file)]) == 2
     assert "the rule base mine looks at starts_now" in capsys.readouterr().err
+
+
+# --- the account of strict exchange --------------------------------------------------------------
+
+
+def strict_site(folder: Path, story: Sequence[Record]) -> str:
+    """Returns the same for a site that keeps an account of itself."""
+    path = Path(site(folder, story))
+    text = path.read_text(encoding="utf-8").replace(
+        "[clock]", 'rails = "strict-exchange"\n[clock]', 1
+    )
+    partner = f'[[partners]]\nname = "{LONG}"\naddress = "127.0.0.1:7001"\n'
+    path.write_text(text + partner, encoding="utf-8")
+    return str(path)
+
+
+def looks(last: float) -> list[Record]:
+    """Returns a look at every multiple of the period."""
+    return [records.AccountLooked(900.0 * number) for number in range(int(last / 900) + 1)]
+
+
+def in_order(story: Sequence[Record]) -> list[Record]:
+    """Returns records as a daemon writes them."""
+    return sorted(story, key=lambda record: record.time)
+
+
+def test_the_account_of_a_site_in_sentences(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # It waits though its machine is idle, and so would have run alone.
+    waits = [received(6, 20_000.0), records.JobKept(20_000.0, 6)]
+    story = in_order([*week()[:-1], *waits, *looks(21_600.0)])
+    config = strict_site(tmp_path, story)
+    assert run_command(["exchange", config]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "Account: the site is not in credit since" in out
+    assert "own jobs waited before any had ended that exchange could have saved" in out
+    assert (
+        "Guests that run here: 0 protected, 0 that go when an own job needs their processors" in out
+    )
+    assert "4.0 lent to partners' jobs" in out
+    assert "8.0 got from partners" in out
+    assert (
+        "some of yours that waited at the last look would have run by then without exchange." in out
+    )
+    assert run_command(["exchange", config, "--json"]) == 0
+    account = json.loads(capsys.readouterr().out)["account"]
+    assert account["in_credit"] is False
+    assert account["turned_owed_percent"] is None
+    assert account["owed_percent"] > 0
+    assert (account["waiting"], account["guests"]) == (1, "preempt")
+    assert (account["lent"], account["given"]) == (4 * 3600.0, 8 * 3600.0)
+
+
+def test_the_account_of_a_site_that_has_seen_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = strict_site(tmp_path, [received(1, 0.0), records.JobKept(0.0, 1), *looks(0.0)])
+    assert run_command(["exchange", config]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "Account: the site is in credit, as it was from the beginning." in out
+    assert "no job of yours has ended yet that the account could compare" in out
+    assert run_command(["exchange", config, "--json"]) == 0
+    account = json.loads(capsys.readouterr().out)["account"]
+    assert (account["since_s"], account["gain_percent"], account["last_look_s"]) == (
+        None,
+        None,
+        0.0,
+    )
+
+
+def test_a_site_without_strict_exchange_has_no_account(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = site(tmp_path, week())
+    assert run_command(["exchange", config]) == 0
+    assert "Account" not in capsys.readouterr().out
+    assert run_command(["exchange", config, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["account"] is None

@@ -1,10 +1,13 @@
 """What `grms exchange` says of a site's circuit breaker, for people and for programs."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from grms.cli.accounting_output import account_lines
 from grms.cli.main import run_command
+from grms.site.accounting.own_account import AccountFigures
 from tests.grms.cli.test_accounting_cli import site, week
 from tests.grms.site.accounting.stories import at_home, guest
 from tests.schemas import printed
@@ -55,3 +58,54 @@ def test_a_circuit_breaker_that_stops_says_what_exchange_has_cost(
     )
     assert run_command(["exchange", str(path), "--json"]) == 0
     assert printed("grms-exchange", capsys.readouterr().out)["circuit_breaker"]["stops"]
+
+
+def account(**changes: Any) -> AccountFigures:
+    """Returns the account of a site that exchange has paid."""
+    return AccountFigures(
+        **{
+            "in_credit": True,
+            "since": 7200.0,
+            "turns": 2,
+            "began": 0.0,
+            "last_look": 9000.0,
+            "guests": "preempt",
+            "gain": 0.21,
+            "saved": 0.05,
+            "owed": 0.0,
+            "turned_saved": 0.04,
+            "turned_owed": 0.01,
+            "waiting": 3,
+            "protected": 2,
+            "preemptible": 1,
+            "staying": 0,
+            "lent": 3600.0,
+            "lent_lost": 1800.0,
+            "given": 7200.0,
+            "given_lost": 0.0,
+            "guests_sent_home": 1,
+            "sent_home": 0,
+            **changes,
+        }
+    )
+
+
+def test_a_director_is_told_what_was_measured() -> None:
+    """By the shadow: time in the system, and whether a job that waits would run."""
+    lines = list(account_lines(account(), wall=False))
+    assert lines[0] == (
+        "Account: the site is in credit since 7,200 s: own jobs that waited had lost 1.0 % by then, no more than the "
+        "4.0 % that exchange had saved them. It has turned 2 times."
+    )
+    assert lines[1].startswith("Guests that run here: 2 protected, 1 that go when")
+    assert "1.0 lent to partners' jobs and 0.5 lost with 1 time" in lines[2]
+    assert lines[3] == (
+        "In a sentence: your users' jobs took 21.0 % less time than they would have without exchange (weighted by "
+        "work, recent ones most); none of yours that wait would have run by the last look without exchange."
+    )
+    alone = list(account_lines(account(waiting=0), wall=False))
+    assert alone[3].endswith("none of yours waits.")
+    worse = list(account_lines(account(gain=-0.02, owed=0.001, guests="run"), wall=False))
+    assert len(worse) == 3
+    assert "took 2.0 % more time" in worse[2]
+    assert "some of yours that waited at the last look would have run" in worse[2]

@@ -16,8 +16,15 @@ from grms.simulation.batch_system import GOES_ON, FakeLrms, FakeLrmsJob
 from grms.simulation.clock import ManualClock
 from grms.simulation.fault_run import Trial, run_trial
 from grms.simulation.preemption import RerunChecker
-from grms.site.model.commands import Append, Command, LrmsSubmit
-from grms.site.model.events import Event, LrmsTold, PartnerLost, ReportReceived, StateFetched
+from grms.site.model.commands import Append, Command, LrmsSubmit, ProtectGuests
+from grms.site.model.events import (
+    Event,
+    LrmsTold,
+    PartnerLost,
+    ReportReceived,
+    Restarted,
+    StateFetched,
+)
 from grms.site.model.jobs import Completion, OfferId, Request
 from grms.site.model.lifecycle import JobState, Outcome
 from grms.site.model.records import JobSentHome, Record, RerunAllowed
@@ -302,3 +309,41 @@ def test_the_judge_sees_what_must_not_be() -> None:
     for outcome in (Outcome.UNKNOWN, Outcome.CANCELLED):
         assert checked(once, lost=(), outcome=outcome) == []
     assert math.isclose(once.end_time or 0.0, 3.0)
+
+
+# --- the account of strict exchange --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["alone", "together"])
+def test_accounts_turn_while_everything_fails(mode: str) -> None:
+    """Daemons die between a turn and what they then ask of their batch systems, and places are held meanwhile."""
+    seen: Counter[str] = Counter()
+    for seed in range(runs(8, 1000)):
+        trial = Trial(seed, returns=True, account=True, **MODES[mode])
+        verdict = trial.run()
+        more = "".join(f" --{word}" for word in ("account", *MODES[mode]))
+        assert not verdict.problems, (
+            f"{verdict.problems}\nto replay: python -m grms.simulation --seed {seed} --returns{more}"
+        )
+        seen["sent_home"] += verdict.sent_home
+        for site in trial.sites.values():
+            account = site.state.memory.account
+            seen["turns"] += 0 if account is None else account.changes
+    assert seen["turns"] > 15
+    assert seen["sent_home"] > 0 or mode == "alone"
+
+
+class Forgetful(SiteState):
+    """A site that does not ask its batch system anew after a restart."""
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Leaves that command out."""
+        commands = super().handle(event, now)
+        if not isinstance(event, Restarted):
+            return commands
+        return [one for one in commands if not isinstance(one, ProtectGuests)]
+
+
+def test_a_site_that_forgets_what_its_account_says_is_found_out() -> None:
+    """Its daemon has died between the two."""
+    assert found_out(Forgetful, "its batch system protects guests", 1, returns=True, account=True)

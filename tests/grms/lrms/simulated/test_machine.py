@@ -22,6 +22,7 @@ from grms.lrms.base import (
 )
 from grms.lrms.simulated.machine import (
     CUT_OFF,
+    EVICTED,
     NOT_RUN,
     Kind,
     MachineEvent,
@@ -582,3 +583,82 @@ def test_a_queue_that_jobs_return_to_is_served_by_their_submissions(
         expected.insert(place, (came, f"{number}"))
     started = [event.key for event in lrms.poll(1e6) if isinstance(event, Started)]
     assert started[1:] == [key for _, key in expected]
+
+
+# --- guests that may be sent home ----------------------------------------------------------------
+
+
+def guest(name: str, width: int, *, protected: bool = False) -> LrmsJob:
+    """Returns a partner's job that starts at once, for a hundred seconds."""
+    return LrmsJob(
+        name,
+        width,
+        100.0,
+        partner="b",
+        simulated=SimulatedRun(100.0),
+        preemptible=True,
+        protected=protected,
+        at_once=True,
+    )
+
+
+def sent_home(name: str, at: float, ran: float) -> Ended:
+    """Returns the end of a guest that has lost its processors."""
+    return Ended(name, LrmsEnd(Outcome.PREEMPTED, at, ran, reason=EVICTED))
+
+
+def test_an_own_job_takes_the_processors_of_a_guest() -> None:
+    machine = lrms_of(4)
+    machine.submit(guest("b/1/1", 3), 0.0)
+    load = machine.load_at(0.0)
+    assert (load.free, load.idle) == (4, 1)
+    machine.submit(run_of("a/1/1", 2, 50.0), 10.0)
+    assert machine.poll(10.0) == [
+        Started("b/1/1", 0.0),
+        sent_home("b/1/1", 10.0, 10.0),
+        Started("a/1/1", 10.0),
+    ]
+
+
+@pytest.mark.parametrize("anew", [False, True], ids=["goes on", "begins anew"])
+def test_a_protected_guest_keeps_them_until_it_is_so_no_more(anew: bool) -> None:
+    """Also on a machine that is rebuilt from a journal."""
+    machine = lrms_of(4)
+    machine.protect(0.0, on=True)
+    theirs, mine = guest("b/1/1", 3, protected=True), run_of("a/1/1", 2, 50.0)
+    machine.submit(theirs, 0.0)
+    machine.submit(mine, 10.0)
+    assert machine.poll(10.0) == [Started("b/1/1", 0.0)]
+    if anew:
+        machine = SteppedMachine.restored(
+            4,
+            discipline_by_name("fcfs"),
+            running=[(theirs, 0.0)],
+            waiting=[mine],
+            moment=10.0,
+            protects=True,
+        )
+        assert machine.poll(10.0) == [Started("b/1/1", 0.0)]
+    assert (machine.load_at(10.0).free, machine.load_at(10.0).idle) == (1, 1)
+    machine.protect(20.0, on=False)
+    machine.protect(20.0, on=False)
+    assert machine.poll(20.0) == [sent_home("b/1/1", 20.0, 20.0), Started("a/1/1", 20.0)]
+
+
+def test_a_guest_is_refused_where_too_few_processors_are_idle() -> None:
+    machine = lrms_of(4)
+    machine.submit(guest("b/1/1", 3), 0.0)
+    with pytest.raises(LrmsError, match="1 are idle"):
+        machine.submit(guest("b/1/2", 2), 0.0)
+
+
+def test_a_job_that_comes_back_stands_where_it_stood() -> None:
+    machine = lrms_of(2)
+    machine.submit(run_of("a/1/1", 2, 100.0), 0.0)
+    machine.submit(run_of("a/1/3", 1, 10.0), 5.0)
+    machine.submit(run_of("a/1/4", 2, 10.0), 5.0)
+    for number, place in ((2, 5.0), (5, 7.0)):
+        job = run_of(f"a/1/{number}", 2, 10.0)
+        machine.submit(replace(job, place=place), 50.0)
+    started = [each.key for each in machine.poll(1000.0) if isinstance(each, Started)]
+    assert started == ["a/1/1", "a/1/2", "a/1/3", "a/1/4", "a/1/5"]

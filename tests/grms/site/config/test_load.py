@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from grms.policy.constraints import ExchangeConstraints, Promise
+from grms.policy.constraints import AccountRules, ExchangeConstraints, Promise
 from grms.policy.constraints_table import rounds_said
 from grms.policy.files import save_rule_base
 from grms.policy.location import AwrtLocation, FixedOrder
@@ -19,6 +19,7 @@ from grms.policy.transfer import (
     Gaussian,
     Rule,
     RuleBase,
+    rails_of,
 )
 from grms.site.config.load import (
     FILE_BYTES_MAX,
@@ -28,9 +29,12 @@ from grms.site.config.load import (
     location_policy,
     parse_config,
     place_held,
+    shadow_of,
     translation_of,
 )
+from grms.site.config.schema import SiteConfig
 from grms.site.model.translation import NO_TRANSLATION
+from lrms_sim.scheduling.disciplines import Easy, ListScheduling
 
 GOOD = """
 name = "kth"
@@ -292,3 +296,98 @@ def test_how_long_a_place_is_held(tmp_path: Path) -> None:
     assert held(faster) == 9000.0
     conducted = longer + '[clock]\nkind = "virtual"\n'
     assert held(conducted) == math.inf
+
+
+# --- strict exchange -----------------------------------------------------------------------------
+
+ONE_PARTNER = """
+name = "kth"
+processors = 100
+{0}
+[listen]
+users = "kth.sock"
+[journal]
+path = "kth.journal"
+{1}
+[[partners]]
+name = "ctc"
+address = "127.0.0.1:7001"
+{2}
+"""
+
+
+def strict(top: str = "", lrms: str = "", partner: str = "") -> SiteConfig:
+    """Returns the configuration of a site with one partner."""
+    text = ONE_PARTNER.format(top, lrms, partner)
+    return parse_config(text.encode(), folder=Path("/etc"), shown="site.toml")
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        strict('rails = "strict-exchange"'),
+        strict(partner='transfer = "strict-exchange"'),
+        strict('rails = {rules = "strict-exchange"}'),
+    ],
+)
+def test_a_site_keeps_an_account_of_itself(config: SiteConfig) -> None:
+    """By a word for all partners or for one, or by a table."""
+    within = rails_of(load_policies(config, "site.toml")["ctc"])
+    assert within is not None
+    assert within.account == AccountRules()
+
+
+def test_every_number_of_the_account_can_be_said() -> None:
+    config = strict(
+        'rails = {rules = "strict-exchange", guests = "run", allowance = 0.02, memory = "5d", cap = 0.1, '
+        'account = "10min", lost_work = "30min", empty_returns = 3}'
+    )
+    within = rails_of(load_policies(config, "site.toml")["ctc"])
+    assert within is not None
+    assert within.account == AccountRules("run", 0.02, 5 * 86_400.0, 0.1, 600.0, 1800.0, 3)
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ('allowance = "much"', "rails.allowance"),
+        ("allowance = -0.01", "rails.allowance"),
+        ('memory = "-10d"', "rails.memory"),
+        ("memory = 0", "rails.memory"),
+        ('account = "soon"', "rails.account"),
+        ('lost_work = "-1h"', "rails.lost_work"),
+        ("empty_returns = 0", "rails.empty_returns"),
+        ('guests = "shoot"', "rails.guests"),
+        ("cap = nan", "rails.cap"),
+    ],
+)
+def test_what_no_account_can_be_kept_by_is_said(said: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        strict(f'rails = {{rules = "strict-exchange", {said}}}')
+
+
+@pytest.mark.parametrize(
+    ("top", "lrms", "why"),
+    [
+        ('"strict-exchange"', '[lrms]\nkind = "slurm"', r"there is no \[lrms.preemption\]"),
+        ('"strict-exchange"', '[lrms]\nkind = "gridengine"', "ends no guests for own jobs"),
+        ('"strict-exchange"', '[lrms]\ndiscipline = "conservative"', "'conservative' cannot"),
+        (
+            '{rules = "strict-exchange", guests = "run"}',
+            '[lrms]\ndiscipline = "conservative"',
+            "'conservative' cannot",
+        ),
+    ],
+)
+def test_where_a_batch_system_cannot_the_file_is_refused_with_a_way_out(
+    top: str, lrms: str, why: str
+) -> None:
+    with pytest.raises(ConfigError, match=why):
+        load_policies(strict(f"rails = {top}", lrms), "site.toml")
+
+
+@pytest.mark.parametrize("lrms", ['kind = "slurm"', 'kind = "gridengine"', 'discipline = "list"'])
+def test_guests_run_to_their_ends_above_any_other(lrms: str) -> None:
+    config = strict('rails = {rules = "strict-exchange", guests = "run"}', f"[lrms]\n{lrms}")
+    assert set(load_policies(config, "site.toml")) == {"ctc"}
+    assert shadow_of(config) == (ListScheduling() if "list" in lrms else Easy())

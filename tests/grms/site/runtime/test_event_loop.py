@@ -24,6 +24,7 @@ from grms.site.model.commands import (
     LrmsCancel,
     LrmsSubmit,
     PilotCommand,
+    ProtectGuests,
     Publish,
     PublishReservation,
     PublishRound,
@@ -316,6 +317,6 @@ def test_every_command_is_of_one_kind() -> None:
         if isinstance(kind, type) and issubclass(kind, Command) and kind not in {Command, Answer}
     ]
     shown = Publish | PublishReservation | PublishRound
-    orders = LrmsSubmit | LrmsCancel
+    orders = LrmsSubmit | LrmsCancel | ProtectGuests
     kinds: tuple[Any, ...] = (Append, Answer, Send, orders, shown, TellLoad, PilotCommand)
     assert [each for each in every if sum(issubclass(each, kind) for kind in kinds) != 1] == []

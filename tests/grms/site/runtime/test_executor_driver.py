@@ -77,6 +77,29 @@ def immediate(processors: int = 4) -> tuple[LrmsDriver, VirtualClock]:
     return LrmsDriver(lrms, clock, LIMITS, LOG), clock
 
 
+def test_protected_guests_make_room_when_they_are_protected_no_more() -> None:
+    """What follows of it in a simulated machine comes back at once."""
+    driver, clock = immediate()
+    assert driver.protect(on=True) == []
+    guest = submission("b/1/1", 3, partner="b", preemptible=True, protected=True, at_once=True)
+    assert driver.do(guest) == [base.Accepted("b/1/1")]
+    assert driver.do(submission("a/1/1", 2)) == [base.Accepted("a/1/1")]
+    assert driver.due() == [base.Started("b/1/1", 0.0)]
+    load = driver.load()
+    assert load is not None
+    assert (load.processors_free, load.idle) == (1, 1)
+    clock.advance(2.0)
+    ended, started = driver.protect(on=False)
+    assert isinstance(ended, base.Ended)
+    assert (ended.key, ended.end.outcome, ended.end.run_time) == ("b/1/1", Outcome.PREEMPTED, 2.0)
+    assert started == base.Started("a/1/1", 2.0)
+
+
+def test_a_batch_system_that_ends_no_guests_protects_none() -> None:
+    """Nothing is asked of it."""
+    assert LrmsDriver(Slow(), VirtualClock(0.0), LIMITS, LOG).protect(on=True) == []
+
+
 def test_a_job_runs() -> None:
     """It is accepted at once, and its start and end are due with their moments."""
     driver, clock = immediate()

@@ -1,0 +1,160 @@
+"""The account that a site keeps of itself, as its journal's records make it."""
+
+import math
+
+import pytest
+
+from grms.federation.own_account import CreditChange
+from grms.policy.constraints import AccountRules
+from grms.site.model.jobs import GuestJob, HomeJob, OfferId, Request
+from grms.site.model.own_account import SiteAccount
+from lrms_sim.scheduling.disciplines import Conservative, Fcfs
+
+RULES = AccountRules()
+HALF = Request(2, 600.0)
+
+
+def account(processors: int = 4, rules: AccountRules = RULES) -> SiteAccount:
+    """Returns the account of a small site."""
+    return SiteAccount(processors, Fcfs(), rules)
+
+
+def own(number: int, *, end: float = math.nan, ran: float = 0.0, width: int = 2) -> HomeJob:
+    """Returns a local user's job that came at 0."""
+    return HomeJob(
+        job=number,
+        job_id=f"a-{number}",
+        lrms_key=f"a/1/{number}",
+        user="ada",
+        idempotency_key=str(number),
+        name="",
+        request=Request(width, 600.0),
+        payload=b"",
+        submit_time=0.0,
+        end_time=end,
+        run_time=ran,
+    )
+
+
+def test_a_waiting_job_that_would_run_alone_turns_it_and_its_start_turns_it_back() -> None:
+    one = account()
+    one.submitted(1, 0.0, HALF)
+    assert one.look(0.0, ()) is CreditChange.NONE
+    assert one.look(900.0, ()) is CreditChange.LOST
+    turn = one.last_change
+    assert turn is not None
+    assert (turn.time, turn.in_credit, turn.saved) == (900.0, False, 0.0)
+    assert turn.owed == 2 * 600.0 * 900.0
+    one.started(1, 900.0)
+    assert one.look(1800.0, ()) is CreditChange.REGAINED
+    assert one.changes == 2
+
+
+def test_a_job_that_will_never_run_counts_for_nothing() -> None:
+    one = account()
+    one.submitted(1, 0.0, HALF)
+    assert one.look(900.0, ()) is CreditChange.LOST
+    one.ended(own(1, end=950.0))
+    assert one.look(1800.0, ()) is CreditChange.REGAINED
+    assert (one.gain, one.base, one.owed) == (0.0, 0.0, 0.0)
+
+
+def test_a_job_that_is_wider_than_the_machine_is_passed_over() -> None:
+    one = account()
+    one.submitted(1, 0.0, Request(5, 60.0))
+    one.started(1, 10.0)
+    one.ended(own(1, end=70.0, ran=60.0, width=5))
+    assert one.look(900.0, ()) is CreditChange.NONE
+
+
+def test_looks_that_were_missed_fade_all_the_same() -> None:
+    there, away = account(), account()
+    for one in (there, away):
+        one.submitted(1, 0.0, HALF)
+        one.started(1, 100.0)
+        one.ended(own(1, end=700.0, ran=600.0))
+        one.look(900.0, ())
+        one.submitted(2, 901.0, HALF)
+        one.started(2, 901.0)
+    for moment in range(1800, 90_000, 900):
+        there.look(float(moment), ())
+    away.look(89_100.0, ())
+    assert there.gain < 0.0
+    assert (away.gain, away.base, away.last_look) == (there.gain, there.base, there.last_look)
+
+
+def test_a_clock_that_jumps_far_ahead_costs_no_time() -> None:
+    one = account()
+    one.submitted(1, 0.0, HALF)
+    one.look(0.0, ())
+    one.look(900.0 * 10**9, ())
+    assert one.last_look == 900.0 * 10**9
+    assert one.due(one.last_look + 899.0) is None
+
+
+def test_a_clock_that_was_set_back_is_taken_at_its_word() -> None:
+    """Not by less than a period: so far it may have been read too early."""
+    one = account()
+    one.submitted(1, 10_000.0, HALF)
+    one.look(10_800.0, ())
+    assert one.due(10_000.0) is None
+    assert one.due(5000.0) == 4500.0
+    waits = own(2)
+    assert one.look(4500.0, [waits]) is CreditChange.NONE  # it has lost credit again at once
+    assert one.in_credit is False
+    assert one.began == 4500.0
+    one.started(2, 4600.0)
+    assert one.look(5400.0, [waits]) is CreditChange.REGAINED
+
+
+def test_a_submission_by_a_clock_that_was_set_back_comes_behind_the_others() -> None:
+    one = account()
+    one.submitted(1, 1000.0, HALF)
+    one.submitted(2, 400.0, HALF)
+    one.started(1, 1000.0)
+    one.started(2, 1000.0)
+    assert one.look(1800.0, ()) is CreditChange.NONE
+
+
+def test_its_record_goes_on_with_other_rules_and_another_machine() -> None:
+    one = account()
+    one.submitted(1, 0.0, HALF)
+    one.look(900.0, ())
+    again = account(2, AccountRules(guests="run"))
+    again.resume(one.record())
+    assert (again.in_credit, again.last_look, again.changes) == (False, 900.0, 1)
+    assert again.last_change == one.last_change
+    again.started(1, 950.0)
+    assert again.look(1800.0, ()) is CreditChange.REGAINED
+    with pytest.raises(ValueError, match="account"):
+        again.resume(b'{"account": {"version": 0}}')
+
+
+def test_what_a_guest_that_runs_to_its_end_may_cost() -> None:
+    """The work of own jobs that would find no room beside it, as often as such have come."""
+    rules = AccountRules(guests="run", allowance=100.0)
+    one = SiteAccount(8, Fcfs(), rules)
+    for number, width in enumerate((2, 4, 8)):
+        one.submitted(number, 0.0, Request(width, 1000.0))
+        one.started(number, 0.0)
+    for number, width in enumerate((2, 4, 8)):
+        one.ended(own(number, end=1000.0, ran=1000.0, width=width))
+    one.look(9000.0, ())
+    # Idle are 6 of 8: beside a guest of 4 there is no room for those of more than 2.
+    charge = one.charge(10_000.0, 6, Request(4, 500.0), ())
+    assert charge == 4 * 1000.0 * 500.0 * 500.0 / 86_400.0
+    other = GuestJob(
+        partner="b",
+        offer=OfferId(1, 1),
+        lrms_key="b/1/1",
+        request=Request(2, 10.0),
+        payload=b"",
+        accept_time=0.0,
+        charge=1e12,
+    )
+    assert one.charge(10_000.0, 6, Request(4, 500.0), [other]) is None
+
+
+def test_a_discipline_that_promises_starts_has_no_account() -> None:
+    with pytest.raises(ValueError, match="discipline"):
+        SiteAccount(4, Conservative(), RULES)

@@ -1,7 +1,7 @@
 """One batch machine, driven step by step: jobs come while it runs, and its owner looks at it."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -192,7 +192,7 @@ class Machine:
         return job
 
     def take_back(
-        self, job: dict[str, Any], behind: Sequence[int], *, submit_time: float
+        self, job: Mapping[str, Any], behind: Sequence[int], *, submit_time: float
     ) -> tuple[int, list[int]]:
         """Puts a job into the queue before others, which waited for a shorter time than it.
 
@@ -209,10 +209,14 @@ class Machine:
         Raises:
             ValueError: an argument is out of its bounds, or one of the others does not wait.
         """
+        said = {"group": None, "user": -1, **job}
+        since = min(said.pop("waiting_since", submit_time), submit_time)
+        # It is looked at before anything changes: who is refused leaves all others where they are.
+        mine = self._new_job(submit_time, since, said.pop("processors"), **said)
         for number in behind:
             if not self.withdraw(number, pass_later=True):
                 raise ValueError(f"job {number} does not wait")
-        mine = self.submit(submit_time=submit_time, **job)
+        self._kernel.enqueue(mine, submit_time)
         numbers = [
             self.submit(
                 submit_time=submit_time,

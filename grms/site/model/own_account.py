@@ -122,15 +122,17 @@ class SiteAccount:
 
     def ended(self, job: HomeJob) -> None:
         """Notes the end of a local user's job; one that has never run is forgotten."""
-        if job.run_time > 0:
+        # Alone it would have run as a whole, also where parts of it ran elsewhere before.
+        run_time = job.run_time + job.restored_time if job.run_time > 0 else 0.0
+        if run_time > 0:
             if job.partner:
                 self.exchanged.given += job.run_time * job.request.processors
             width = job.request.processors
-            self._by_width[width] = self._by_width.get(width, 0.0) + job.run_time * width
+            self._by_width[width] = self._by_width.get(width, 0.0) + run_time * width
         if not self._account.is_open(job.job):
             return
-        if job.run_time > 0:
-            self._account.ended(job.job, job.end_time, job.run_time)
+        if run_time > 0:
+            self._account.ended(job.job, job.end_time, run_time)
         else:
             self._account.forgotten(job.job)
 

@@ -13,8 +13,9 @@ import os
 import signal
 import socket
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
@@ -25,32 +26,48 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).parent
 
-WAITING = frozenset(
-    {
-        "broker/cli/test_daemon_cli.py",
-        "broker/cli/test_resources_cli.py",
-        "broker/gantt/test_service.py",
-        "broker/rpc/test_telemetry.py",
-        "broker/test_daemon.py",
-        "broker/test_two_sites.py",
-        "docs/test_readme.py",
-        "docs/test_tutorial.py",
-        "grms/lrms/test_conformance.py",
-        "grms/site/runtime/test_real_slurm.py",
-        "grms/site/test_daemon.py",
-        "grms/site/test_partner_maintenance.py",
-        "grms/site/test_real_batch.py",
-        "grms/site/test_real_returns.py",
-        "scenarios/live/test_coordinator.py",
-        "scenarios/live/test_live.py",
-        "scenarios/live/test_play.py",
-        "scenarios/test_real_faults.py",
-        str(TESTS.parent / "plugins/hanse-slurm/tests/test_slurm_real.py"),
-    }
+T = TypeVar("T")
+
+WAITING = (
+    str(TESTS.parent / "plugins/hanse-slurm/tests/test_slurm_real.py"),
+    "grms/site/test_batch_arrays.py",
+    "broker/test_real_programs.py",
+    "grms/lrms/batch/test_real_accounts.py",
+    "grms/lrms/test_conformance.py",
+    "grms/site/test_partner_maintenance.py",
+    "grms/cli/test_submit_like_sbatch.py",
+    "grms/site/test_real_requests.py",
+    "grms/lrms/slurm/test_real_preemption.py",
+    "grms/site/test_real_returns.py",
+    "broker/test_two_sites.py",
+    "scenarios/live/test_live.py",
+    "broker/test_daemon.py",
+    "grms/lrms/gridengine/test_gridengine_request.py",
+    "grms/site/runtime/test_usage_writer.py",
+    "grms/lrms/batch/test_adapter.py",
+    "grms/site/staging/test_live_output.py",
+    "grms/site/test_real_batch.py",
+    "grms/site/test_main.py",
+    "grms/site/pilots/test_real_pilots.py",
+    "docs/test_tutorial.py",
+    "grms/site/test_daemon.py",
+    "grms/lrms/test_own_users.py",
+    "grms/site/staging/test_resumed_transfers.py",
+    "docs/test_how_tos.py",
+    "docs/test_readme.py",
+    "grms/site/pilots/test_agent.py",
+    "grms/lrms/test_own_users_deputies.py",
+    "scenarios/test_real_faults.py",
+    "grms/site/test_batch_doubts.py",
+    "grms/site/runtime/test_real_slurm.py",
+    "broker/cli/test_daemon_cli.py",
+    "scenarios/live/test_coordinator.py",
+    "broker/cli/test_resources_cli.py",
+    "broker/rpc/test_telemetry.py",
 )
-"""Tests that mostly wait, for seconds each. One worker begins with all of them, while the others have
-the processors; workers that wait at the same time would leave those idle. Most processes that tests
-fork (`tests/forks.py`) are theirs, so one worker imports for all."""
+"""Tests that mostly wait, for seconds each, the longest first. Every other worker begins with its share of them,
+while the others have the processors; if all waited at the same time, those would be idle. Most processes
+that tests fork (`tests/forks.py`) are theirs, so few workers import for all."""
 
 # What a shell starts in the background ignores Ctrl-C, and so would every process of a test.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -82,8 +99,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One worker more than there are processors: many tests wait for daemons and clusters."""
-    return (os.cpu_count() or 1) + 1
+    """Two workers more than there are processors: many tests wait for daemons and clusters."""
+    return (os.cpu_count() or 1) + 2
 
 
 @pytest.hookimpl(trylast=True)
@@ -125,7 +142,7 @@ def pytest_collection(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts the tests that wait before all others, and lets no property be tried twice (`--reruns`).
+    """Lets some workers begin with the tests that wait, and lets no property be tried twice (`--reruns`).
 
     Some tests drive real processes by real clocks, which a machine may hold up for seconds. What
     Hypothesis finds is no matter of time, even where it is not found again.
@@ -133,7 +150,38 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if is_hypothesis_test(getattr(item, "function", None)):
             item.add_marker(pytest.mark.flaky(reruns=0))
-    items.sort(key=lambda item: str(item.path).removeprefix(f"{TESTS}/") not in WAITING)
+    rank = {name: number for number, name in enumerate(WAITING)}
+    waiting: dict[int, list[pytest.Item]] = {}
+    others: list[pytest.Item] = []
+    for item in items:
+        name = str(item.path).removeprefix(f"{TESTS}/")
+        if "chromium" in getattr(item, "fixturenames", ()):
+            waiting.setdefault(len(rank), []).append(item)  # one browser for all
+        elif name in rank:
+            waiting.setdefault(rank[name], []).append(item)
+        else:
+            others.append(item)
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    items[:] = dealt([waiting[number] for number in sorted(waiting)], others, workers)
+
+
+def dealt(waiting: list[list[T]], others: list[T], workers: int) -> list[T]:
+    """Returns all in the order in which `--dist=worksteal` gives every other worker a share of what waits first.
+
+    It begins with as many tests for each worker, one worker after the other.
+    """
+    first: list[list[T]] = [[] for _ in range(max(1, workers // 2))]
+    for number, together in enumerate(waiting):
+        first[number % len(first)].extend(together)
+    left = iter(others)
+    order: list[T] = []
+    count = sum(map(len, waiting)) + len(others)
+    for worker in range(workers):
+        share = first[worker // 2] if worker % 2 == 0 and worker // 2 < len(first) else []
+        end = len(order) + (count - len(order)) // (workers - worker)
+        order += share
+        order += islice(left, max(0, end - len(order)))
+    return order + list(left)
 
 
 @pytest.hookimpl(trylast=True)

@@ -1,9 +1,10 @@
 """Hypothesis profiles, and the folders of recorded traces and workflows.
 
-Drawing examples costs more than what is tested with them, so the default tries fifty, others each time.
+Drawing examples costs more than what is tested with them, so the default tries thirty, others each time.
 `HYPOTHESIS_PROFILE=ci pytest` tries as many, always the same; `checked` fewer, for kernels that are ten
-times as slow because every access is checked; `thorough` ten times as many, and whole logs and thousands
-of seeds where the others take a part (`tests/examples.py`).
+times as slow because every access is checked; `mutants` more, for each of which another change may be
+noticed; `thorough` many times as many, and whole logs and thousands of seeds where the others take a part
+(`tests/examples.py`).
 """
 
 import contextlib
@@ -74,19 +75,20 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Compiled code is loaded by the first example, so a deadline for each would fail by chance.
-settings.register_profile("dev", max_examples=50, deadline=None)
+settings.register_profile("dev", max_examples=30, deadline=None)
 settings.register_profile(
     "ci",
-    max_examples=50,
+    max_examples=30,
     deadline=None,
     derandomize=True,
     print_blob=True,
     # A slow shared runner is no reason to fail.
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("mutants", settings.get_profile("ci"), max_examples=50)
 settings.register_profile(
     "checked",
-    max_examples=20,
+    max_examples=10,
     deadline=None,
     derandomize=True,
     print_blob=True,

@@ -101,8 +101,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Two workers more than there are processors: many tests wait for daemons and clusters."""
-    return (os.cpu_count() or 1) + 2
+    """Three workers more than there are processors: many tests wait for daemons and clusters."""
+    return (os.cpu_count() or 1) + 3
 
 
 @pytest.hookimpl(trylast=True)
@@ -172,14 +172,14 @@ def dealt(waiting: list[list[T]], others: list[T], workers: int) -> list[T]:
 
     It begins with as many tests for each worker, one worker after the other.
     """
-    first: list[list[T]] = [[] for _ in range(max(1, workers // 2))]
+    first: list[list[T]] = [[] for _ in range((workers + 1) // 2)]
     for number, together in enumerate(waiting):
         first[number % len(first)].extend(together)
     left = iter(others)
     order: list[T] = []
     count = sum(map(len, waiting)) + len(others)
     for worker in range(workers):
-        share = first[worker // 2] if worker % 2 == 0 and worker // 2 < len(first) else []
+        share = [] if worker % 2 else first[worker // 2]
         end = len(order) + (count - len(order)) // (workers - worker)
         order += share
         order += islice(left, max(0, end - len(order)))

@@ -63,6 +63,8 @@ if __name__ == "__main__":
             extensions(),
             compiler_directives=DIRECTIVES,
             build_dir="build/cython-checked" if CHECKED else "build/cython",
+            # By contents and directives: `.ci/run` makes the same kernels for the checkout and two wheels.
+            cache="CYTHON_CACHE_DIR" in os.environ,
             force=False,
             nthreads=os.cpu_count() or 1,
             quiet=True,

@@ -85,7 +85,7 @@ system: test-thorough mutants  ## All that takes too long for .ci/run: hours, on
 coverage: setup  ## The tests, and which lines and branches of the Python code they miss
 	$(BIN)/pytest --numprocesses=auto --dist=worksteal --cov --cov-report=term:skip-covered $(PYTEST_ARGS)
 
-test-thorough: setup  ## The tests with ten times as many examples, whole logs, thousands of seeds
+test-thorough: setup  ## The tests with many times as many examples, whole logs, thousands of seeds
 	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest --numprocesses=auto --dist=worksteal --timeout=3600 $(PYTEST_ARGS)
 
 lint: setup  ## Lint and type-check, code and prose
@@ -136,7 +136,7 @@ debug: setup  ## Build with checks of bounds and memory, and run the tests again
 # MUTANTS='grms.site.scheduler.outgoing_offers.*' for a part. What was found stays in mutants/ until its source changes.
 MUTANTS ?=
 mutants: setup  ## Change the pure cores and the policy in small ways; at least 95 % of all have to be noticed by a test
-	HYPOTHESIS_PROFILE=ci $(BIN)/mutmut run $(if $(MUTANTS),'$(MUTANTS)')
+	HYPOTHESIS_PROFILE=mutants $(BIN)/mutmut run $(if $(MUTANTS),'$(MUTANTS)')
 	@$(BIN)/mutmut results | grep -v 'not checked' || true
 	@$(BIN)/mutmut export-cicd-stats >/dev/null
 	@$(BIN)/python -c "import json; found = json.load(open('mutants/mutmut-cicd-stats.json')); \

@@ -1,9 +1,10 @@
 """Hypothesis profiles, and the folders of recorded traces and workflows.
 
-Drawing examples costs more than what is tested with them, so the default tries fifty, others each time.
+Drawing examples costs more than what is tested with them, so the default tries thirty, others each time.
 `HYPOTHESIS_PROFILE=ci pytest` tries as many, always the same; `checked` fewer, for kernels that are ten
-times as slow because every access is checked; `thorough` ten times as many, and whole logs and thousands
-of seeds where the others take a part (`tests/examples.py`).
+times as slow because every access is checked; `mutants` more, for each of which another change may be
+noticed; `thorough` many times as many, and whole logs and thousands of seeds where the others take a part
+(`tests/examples.py`).
 """
 
 import contextlib
@@ -11,9 +12,11 @@ import gc
 import importlib
 import os
 import signal
+import socket
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
@@ -24,51 +27,74 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).parent
 
-WAITING = frozenset(
-    {
-        "broker/cli/test_daemon_cli.py",
-        "broker/cli/test_resources_cli.py",
-        "broker/gantt/test_service.py",
-        "broker/rpc/test_telemetry.py",
-        "broker/test_daemon.py",
-        "broker/test_two_sites.py",
-        "docs/test_readme.py",
-        "docs/test_tutorial.py",
-        "grms/lrms/test_conformance.py",
-        "grms/site/runtime/test_real_slurm.py",
-        "grms/site/test_daemon.py",
-        "grms/site/test_partner_maintenance.py",
-        "grms/site/test_real_batch.py",
-        "grms/site/test_real_returns.py",
-        "scenarios/live/test_coordinator.py",
-        "scenarios/live/test_live.py",
-        "scenarios/live/test_play.py",
-        "scenarios/test_real_faults.py",
-        str(TESTS.parent / "plugins/hanse-slurm/tests/test_slurm_real.py"),
-    }
+T = TypeVar("T")
+
+WAITING = (
+    str(TESTS.parent / "plugins/hanse-slurm/tests/test_slurm_real.py"),
+    "grms/site/test_batch_arrays.py",
+    "broker/test_real_programs.py",
+    "grms/lrms/batch/test_real_accounts.py",
+    "grms/lrms/test_conformance.py",
+    "grms/site/test_partner_maintenance.py",
+    "grms/cli/test_submit_like_sbatch.py",
+    "grms/site/test_real_requests.py",
+    "grms/lrms/slurm/test_real_preemption.py",
+    "grms/site/test_real_returns.py",
+    "broker/test_two_sites.py",
+    "scenarios/live/test_live.py",
+    "broker/test_daemon.py",
+    "grms/lrms/gridengine/test_gridengine_request.py",
+    "grms/site/runtime/test_usage_writer.py",
+    "grms/lrms/batch/test_adapter.py",
+    "grms/site/staging/test_live_output.py",
+    "grms/lrms/batch/test_real_doubts.py",
+    "grms/site/test_real_batch.py",
+    "grms/site/test_main.py",
+    "grms/site/pilots/test_real_pilots.py",
+    "docs/test_tutorial.py",
+    "grms/site/test_daemon.py",
+    "grms/lrms/test_own_users.py",
+    "grms/site/staging/test_resumed_transfers.py",
+    "docs/test_how_tos.py",
+    "docs/test_readme.py",
+    "grms/site/pilots/test_agent.py",
+    "grms/lrms/batch/test_real_nodes.py",
+    "grms/lrms/test_account_mapping.py",
+    "grms/site/test_deputies.py",
+    "scenarios/live/test_demo.py",
+    "scenarios/live/test_sites.py",
+    "grms/lrms/test_own_users_deputies.py",
+    "scenarios/test_real_faults.py",
+    "grms/site/test_batch_doubts.py",
+    "grms/site/runtime/test_real_slurm.py",
+    "broker/cli/test_daemon_cli.py",
+    "scenarios/live/test_coordinator.py",
+    "broker/cli/test_resources_cli.py",
+    "broker/rpc/test_telemetry.py",
 )
-"""Tests that mostly wait, for seconds each. One worker begins with all of them, while the others have
-the processors; workers that wait at the same time would leave those idle. Most processes that tests
-fork (`tests/forks.py`) are theirs, so one worker imports for all."""
+"""Tests that mostly wait, for seconds each, the longest first. Every other worker begins with its share of them,
+while the others have the processors; if all waited at the same time, those would be idle. Most processes
+that tests fork (`tests/forks.py`) are theirs, so few workers import for all."""
 
 # What a shell starts in the background ignores Ctrl-C, and so would every process of a test.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Compiled code is loaded by the first example, so a deadline for each would fail by chance.
-settings.register_profile("dev", max_examples=50, deadline=None)
+settings.register_profile("dev", max_examples=30, deadline=None)
 settings.register_profile(
     "ci",
-    max_examples=50,
+    max_examples=30,
     deadline=None,
     derandomize=True,
     print_blob=True,
     # A slow shared runner is no reason to fail.
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("mutants", settings.get_profile("ci"), max_examples=50)
 settings.register_profile(
     "checked",
-    max_examples=20,
+    max_examples=10,
     deadline=None,
     derandomize=True,
     print_blob=True,
@@ -81,8 +107,20 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One worker more than there are processors: many tests wait for daemons and clusters."""
-    return (os.cpu_count() or 1) + 1
+    """Three workers more than there are processors: many tests wait for daemons and clusters."""
+    return (os.cpu_count() or 1) + 3
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Lets what `--reruns` says to its counter go at once.
+
+    Before each test a worker sends two small messages and waits for what a third asks. Nagle's algorithm
+    and delayed acknowledgements together would hold each test up for 40 ms, eight minutes in all.
+    """
+    counter = getattr(getattr(config, "failures_db", None), "sock", None)
+    if counter is not None and hasattr(config, "workerinput"):
+        counter.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -112,7 +150,7 @@ def pytest_collection(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts the tests that wait before all others, and lets no property be tried twice (`--reruns`).
+    """Lets some workers begin with the tests that wait, and lets no property be tried twice (`--reruns`).
 
     Some tests drive real processes by real clocks, which a machine may hold up for seconds. What
     Hypothesis finds is no matter of time, even where it is not found again.
@@ -120,7 +158,38 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if is_hypothesis_test(getattr(item, "function", None)):
             item.add_marker(pytest.mark.flaky(reruns=0))
-    items.sort(key=lambda item: str(item.path).removeprefix(f"{TESTS}/") not in WAITING)
+    rank = {name: number for number, name in enumerate(WAITING)}
+    waiting: dict[int, list[pytest.Item]] = {}
+    others: list[pytest.Item] = []
+    for item in items:
+        name = str(item.path).removeprefix(f"{TESTS}/")
+        if "chromium" in getattr(item, "fixturenames", ()):
+            waiting.setdefault(len(rank), []).append(item)  # one browser for all
+        elif name in rank:
+            waiting.setdefault(rank[name], []).append(item)
+        else:
+            others.append(item)
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    items[:] = dealt([waiting[number] for number in sorted(waiting)], others, workers)
+
+
+def dealt(waiting: list[list[T]], others: list[T], workers: int) -> list[T]:
+    """Returns all in the order in which `--dist=worksteal` gives every other worker a share of what waits first.
+
+    It begins with as many tests for each worker, one worker after the other.
+    """
+    first: list[list[T]] = [[] for _ in range((workers + 1) // 2)]
+    for number, together in enumerate(waiting):
+        first[number % len(first)].extend(together)
+    left = iter(others)
+    order: list[T] = []
+    count = sum(map(len, waiting)) + len(others)
+    for worker in range(workers):
+        share = [] if worker % 2 else first[worker // 2]
+        end = len(order) + (count - len(order)) // (workers - worker)
+        order += share
+        order += islice(left, max(0, end - len(order)))
+    return order + list(left)
 
 
 @pytest.hookimpl(trylast=True)

@@ -30,14 +30,20 @@ from typing import Any, Final
 import pytest
 
 IMPORTS: Final = {
-    "grms.command": ("grms.cli.main",),
+    "grms.command": ("grms.cli.main", "grms.client.synchronous"),
+    "grms.command submit": (
+        "grms.cli.slurm_jobs",
+        "grms.cli.submit_cli",
+        "grms.lrms.home_run",
+        "grms.lrms.slurm.sbatch_text",
+    ),
     "grms.command serve": ("grms.cli.site_cli", "grms.site.main"),
     "grms.command train": (
         "grms.learning.transfer.command",
         "lrms_sim.report.svg",
         "scenarios.run.training_source",
     ),
-    "broker.command": ("broker.cli.main", "broker.cli.plan_command"),
+    "broker.command": ("broker.cli.main", "broker.cli.plan_command", "broker.client"),
     "broker.daemon": ("broker.daemon",),
     "lrms_sim.command": (
         "lrms_sim.cli.main",

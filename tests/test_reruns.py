@@ -1,11 +1,16 @@
 """Of a run, `make test` tries at most three tests that fail once more, and names them."""
 
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+
+from tests.conftest import pytest_configure
 
 ROOT = Path(__file__).resolve().parents[1]
 RETRIED_MAX = 3
@@ -85,3 +90,18 @@ def test_what_hypothesis_finds_is_no_matter_of_time(tmp_path: Path) -> None:
     assert status == pytest.ExitCode.TESTS_FAILED, output
     assert "1 failed" in output.splitlines()[-1]
     assert "rerun" not in output.splitlines()[-1]
+
+
+@pytest.mark.parametrize("worker", [True, False])
+def test_what_workers_ask_of_the_counter_of_reruns_goes_at_once(worker: bool) -> None:
+    """Each test asks: Nagle's algorithm would hold it up until the last question is acknowledged."""
+    with socket.socket() as counter:
+        config: Any = SimpleNamespace(failures_db=SimpleNamespace(sock=counter))
+        if worker:
+            config.workerinput = {}
+        pytest_configure(config)
+        assert bool(counter.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)) == worker
+
+
+def test_there_need_be_no_counter_of_reruns() -> None:
+    pytest_configure(SimpleNamespace(workerinput={}))  # type: ignore[arg-type]  # all that is asked

@@ -23,6 +23,7 @@ from tests.broker.brokers import configure, serving
 from tests.broker.site_processes import SiteProcess
 from tests.broker.site_processes import running as sites_running
 from tests.clusters.slurm import SlurmCluster, need_slurm, wait_for
+from tests.examples import THOROUGH
 from tests.grms.site.daemons import document
 
 pytestmark = pytest.mark.usefixtures("forks")
@@ -228,7 +229,7 @@ def test_two_diamonds_run_once_whatever_is_killed(way: str, tmp_path: Path) -> N
     )
 
 
-@pytest.mark.parametrize("way", ["jobs", "pilots"])
+@pytest.mark.parametrize("way", ["jobs", "pilots"] if THOROUGH else ["pilots"])
 def test_a_workflow_of_programs_grows_while_it_runs(way: str, tmp_path: Path) -> None:
     """Files of tasks that have ended long ago are given to what is added later, by a broker that was killed since.
 

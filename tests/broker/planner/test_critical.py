@@ -17,7 +17,7 @@ from broker.planner.goals import MAKESPAN_ONLY
 from broker.planner.memetic import Memetic, Searcher
 from broker.planner.search import Budget, Found, Search
 from tests.broker.random_problems import problems
-from tests.examples import FEW
+from tests.examples import FEW, runs
 from tests.oracles.plan_checker import plan_violations
 
 
@@ -134,7 +134,7 @@ def graph_problem(seed: int) -> Problem:
     return Problem(tuple(flows), tuple(Resource(f"m{i}") for i in range(4)))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(runs(3, 8)))
 def test_any_precedence_and_releases_will_do(seed: int) -> None:
     """Not only chains: plans are valid, and shorter than or as short as without tabu search."""
     problem = graph_problem(seed)

@@ -5,11 +5,13 @@ What a site cannot run so stays with sbatch, and what neither takes is refused i
 
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -18,12 +20,13 @@ import pytest
 
 from lrms_sim.util.files import to_toml
 from tests.clusters.slurm import PATH, SlurmCluster, need_slurm, wait_for
+from tests.forks import Nursery, forked
 from tests.grms.site.daemons import document
 
 GRMS: Final = (sys.executable, "-c", "from grms.command import main; main()")
 TIMEOUT_S: Final = 300.0
-LIMITED: Final = ("prlimit", "--nofile=4096:")
-"""Whoever submits has another limit than the daemons of Slurm and of the site."""
+FILES_MAX: Final = 4096
+"""Whoever submits may open so many: another limit than the daemons of Slurm and of the site have."""
 BASH: Final = "#!/bin/bash\n#SBATCH -t 5\n"
 SHOWS: Final = (
     "echo sub=$SLURM_SUBMIT_DIR name=$SLURM_JOB_NAME nt=$SLURM_NTASKS part=$SLURM_JOB_PARTITION "
@@ -246,8 +249,21 @@ def came(words: list[str], case: Case, folder: Path, environment: Mapping[str, s
     return Came(ended.returncode, ended.stderr.decode(), files)
 
 
+@contextmanager
+def limited() -> Iterator[None]:
+    """Lets what is started meanwhile open `FILES_MAX` files, unless it raises that itself."""
+    usual, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (FILES_MAX, most))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (usual, most))
+
+
 @pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, str], Came]]:
+def outcomes(
+    tmp_path_factory: pytest.TempPathFactory, nursery: Nursery
+) -> Iterator[dict[tuple[str, str], Came]]:
     """What came of all cases by both commands, which run side by side over one cluster."""
     need_slurm()
     folder = tmp_path_factory.mktemp("like")
@@ -261,6 +277,8 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[st
     environment = {
         **cluster.environment,
         "PATH": f"{Path(sys.executable).parent}:{PATH}",
+        # What decides how an interpreter begins is as here, so that a fork will do.
+        **{name: value for name, value in os.environ.items() if name.startswith("PYTHON")},
         "HOME": str(folder / "home"),
         "USER": "somebody",
         "LANG": "C.UTF-8",
@@ -291,11 +309,12 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[st
             if by == "grms":
                 words = [*GRMS, "submit", "--timeout", "200", "--wait", *case.own, *case.options]
             place = folder / by / re.sub(r"\W", "-", name)
-            found[work] = came([*LIMITED, *words], case, place, environment)
+            found[work] = came(words, case, place, environment)
 
         for by in ("sbatch", "grms"):
             (folder / by).mkdir()
-        with ThreadPoolExecutor(12) as threads:
+        # One by one, a hundred and fifty starts of Python would take longer than all else.
+        with limited(), forked(nursery), ThreadPoolExecutor(12) as threads:
             list(threads.map(hand_in, [(name, by) for name in CASES for by in ("sbatch", "grms")]))
         yield found
     finally:

@@ -299,7 +299,7 @@ def test_any_number_of_waits_is_one_call(tmp_path: Path) -> None:
             running(document(tmp_path, limits={"watchers": 2}), tmp_path),
             Client(tmp_path / "home.sock") as site,
         ):
-            jobs = await site.submit_many([wanted(run_time_s=0.2) for _ in range(300)])
+            jobs = await site.submit_many([wanted(run_time_s=0.02) for _ in range(200)])
             names = [job.job_id for job in jobs if isinstance(job, Job)]
             array = await site.submit(**wanted(array="1-3"))
             ended = await asyncio.gather(*map(site.wait, [*names, array.job_id]))

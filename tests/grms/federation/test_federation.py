@@ -22,6 +22,7 @@ from lrms_sim.machine.machine import simulate
 from lrms_sim.scheduling.disciplines import discipline_by_name
 from lrms_sim.workload.jobs import JobTable, concatenate
 from lrms_sim.workload.schedule import Schedule
+from tests.examples import runs
 from tests.kernel_sites import kernel_site
 from tests.oracles.checks import Replay
 from tests.oracles.federation import PlainFederation, PlainSite
@@ -72,7 +73,7 @@ def test_any_mixture_equals_oracle(sites: list[PlainSite]) -> None:
     compare(sites)
 
 
-@pytest.mark.parametrize("hundred", range(6))
+@pytest.mark.parametrize("hundred", range(runs(3, 6)))
 def test_hundreds_of_random_federations_equal_oracle(hundred: int) -> None:
     """Larger than what is drawn above, so that queues and histories grow."""
     compared = 0

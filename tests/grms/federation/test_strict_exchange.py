@@ -15,13 +15,14 @@ from grms.policy.constraints import STRICT_EXCHANGE, AccountRules, ExchangeConst
 from grms.policy.transfer import AcceptWhenFit, Constrained, TransferPolicy
 from lrms_sim.scheduling.disciplines import Conservative, Discipline, Easy, Fcfs, discipline_by_name
 from lrms_sim.workload.jobs import JobTable
+from tests.examples import runs
 from tests.grms.federation.plain_strict import PATH, plain
 from tests.grms.federation.strict_cases import POLICIES, drawn_case, outcome, sites_of
 
 STRICT = POLICIES["G"]
 
 
-@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize("block", range(runs(3, 8)))
 def test_the_kernel_is_the_plain_program_job_by_job(block: int) -> None:
     for seed in range(20 * block, 20 * block + 20):
         case = drawn_case(seed)

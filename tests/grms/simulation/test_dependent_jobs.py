@@ -21,7 +21,7 @@ def compacting(settings: SiteSettings, records: Any = ()) -> SiteState:
     return SiteState(settings, records if short is None else short)
 
 
-@pytest.mark.parametrize("chunk", range(runs(2, 10)))
+@pytest.mark.parametrize("chunk", range(runs(1, 20)))
 @pytest.mark.parametrize(
     "how",
     [{}, {"reoffers": True}, {"rails": True}, {"factory": compacting}],
@@ -30,17 +30,17 @@ def compacting(settings: SiteSettings, records: Any = ()) -> SiteState:
 def test_each_runs_once_and_in_order(chunk: int, how: dict[str, Any]) -> None:
     """Whatever dies, at home, at a partner or elsewhere; and much of it happens."""
     held = hopeless = delegated = crashes = 0
-    for seed in range(60 * chunk, 60 * (chunk + 1)):
+    for seed in range(30 * chunk, 30 * (chunk + 1)):
         verdict = run_trial(seed, arrays=True, **how)
         assert verdict.problems == (), f"--seed {seed} --arrays, {how}"
         held += verdict.held
         hopeless += verdict.hopeless
         delegated += verdict.delegated
         crashes += verdict.crashes
-    assert held > 1000
-    assert hopeless > 300
-    assert delegated > 150
-    assert crashes > 200
+    assert held > 400
+    assert hopeless > 120
+    assert delegated > 40
+    assert crashes > 100
 
 
 def _everything(*_: Any) -> bool:

@@ -44,7 +44,8 @@ MODES: dict[str, dict[str, Any]] = {
 def test_jobs_that_are_sent_home_run_to_their_end_once(mode: str) -> None:
     """Whoever dies when: no two runs at a time, none before the host's word, and what was lost is known."""
     seen: Counter[str] = Counter()
-    for seed in range(runs(40, 1000)):
+    # Without other ways out of a queue few jobs are at partners.
+    for seed in range(runs(20 if MODES[mode] else 40, 1000)):
         verdict = run_trial(seed, returns=True, **MODES[mode])
         more = "".join(f" --{word}" for word in MODES[mode])
         assert not verdict.problems, (
@@ -57,7 +58,7 @@ def test_jobs_that_are_sent_home_run_to_their_end_once(mode: str) -> None:
     assert seen["sent_home"] > 3
     assert seen["lost_s"] > 3
     assert seen["kept_s"] > 0.1
-    assert seen["crashes"] > 200
+    assert seen["crashes"] > 100
 
 
 @pytest.mark.parametrize(

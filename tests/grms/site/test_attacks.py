@@ -249,7 +249,7 @@ def test_questions_whose_answers_are_not_read_hold_up_those_of_nobody_else(tmp_p
     run(scene)
 
 
-@pytest.mark.parametrize(("count", "calls", "each"), [(1, 80, 200), (12, 2000, 180)])
+@pytest.mark.parametrize(("count", "calls", "each"), [(1, 80, 200), (12, 600, 60)])
 def test_partners_that_have_much_to_ask_are_no_attackers(
     tmp_path: Path, count: int, calls: int, each: int
 ) -> None:

@@ -20,6 +20,7 @@ from grms.client import SyncClient
 from grms.daemon.ports import free_port
 from lrms_sim.util.files import to_toml
 from tests.clusters.slurm import PATH, SlurmCluster, need_slurm, wait_for
+from tests.forks import Nursery, forked
 from tests.grms.site.daemons import document
 
 GRMS: Final = (sys.executable, "-c", "from grms.command import main; main()")
@@ -154,7 +155,7 @@ def handed_in(case: Case, folder: Path, environment: dict[str, str]) -> tuple[in
 
 
 @pytest.fixture(scope="module")
-def outcomes() -> Iterator[dict[str, Came]]:
+def outcomes(nursery: Nursery) -> Iterator[dict[str, Came]]:
     """What came of all cases, handed in one after the other as there is room."""
     need_slurm()
     with tempfile.TemporaryDirectory(prefix="hanse-", dir="/tmp") as name:  # its paths are short
@@ -178,7 +179,9 @@ def outcomes() -> Iterator[dict[str, Came]]:
                 daemons.append(served(folder, site, other, ports, clusters[site]))
             for site in clusters:
                 wait_for((folder / f"{site}.sock").exists() for _ in iter(int, 1))
-            yield dict(trials(folder, clusters["north"]))
+            with forked(nursery):
+                came = dict(trials(folder, clusters["north"]))
+            yield came
         finally:
             for daemon in daemons:
                 daemon.terminate()
@@ -219,6 +222,8 @@ def trials(folder: Path, home: SlurmCluster) -> Iterator[tuple[str, Came]]:
     )
     environment = {
         **home.environment,
+        # What decides how an interpreter begins is as here, so that a fork will do.
+        **{name: value for name, value in os.environ.items() if name.startswith("PYTHON")},
         "PATH": f"{Path(sys.executable).parent}:{PATH}",
         "HOME": str(folder),
         "HANSE_SOCKET": str(folder / "north.sock"),

@@ -12,6 +12,7 @@ from lrms_sim.machine.machine import simulate
 from lrms_sim.machine.stepped import Machine
 from lrms_sim.scheduling.disciplines import Conservative
 from lrms_sim.workload.jobs import JobTable
+from tests.examples import runs
 from tests.long_queues import NEVER, LongFrom, flood
 from tests.oracles.disciplines import simulate_plainly
 from tests.oracles.machine import plain_jobs
@@ -79,7 +80,7 @@ def test_the_plan_of_a_long_queue_is_the_same_plan(case: OneMachine, long_queue:
 
 def test_random_workloads_with_the_plan_of_a_long_queue_equal_oracle() -> None:
     """The same on somewhat larger workloads, from light to hopeless load."""
-    for seed in range(200):
+    for seed in range(runs(100, 400)):
         rng = np.random.default_rng(seed)
         processors = int(rng.integers(1, 40))
         jobs = random_jobs(rng, 60, processors)
@@ -92,7 +93,7 @@ def test_random_workloads_with_the_plan_of_a_long_queue_equal_oracle() -> None:
 def test_a_flood_has_the_same_schedule_with_either_plan(seed: int) -> None:
     """Hundreds of reservations in blocks that split and join start as in flat arrays."""
     processors = (128, 100, 7, 430)[seed % 4]
-    jobs = flood(seed, 700, processors, (1.0, 0.1, 1 / 3)[seed % 3])
+    jobs = flood(seed, runs(350, 700), processors, (1.0, 0.1, 1 / 3)[seed % 3])
     plain = starts(jobs, processors, NEVER)
     for long_queue in (1, 40, 256):
         assert starts(jobs, processors, long_queue) == plain, f"long from {long_queue}"

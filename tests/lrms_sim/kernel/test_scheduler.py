@@ -16,6 +16,7 @@ from lrms_sim.machine.machine import simulate
 from lrms_sim.machine.stepped import Machine
 from lrms_sim.scheduling.disciplines import discipline_by_name
 from lrms_sim.workload.jobs import JobTable
+from tests.examples import runs
 from tests.oracles.disciplines import simulate_plainly
 from tests.random_workloads import backlog, random_jobs
 from tests.strategies import DISCIPLINES, OneMachine, one_machine
@@ -34,7 +35,7 @@ def test_kernel_equals_oracle(name: str, case: OneMachine) -> None:
 @pytest.mark.parametrize("name", DISCIPLINES)
 def test_hundreds_of_random_workloads_equal_oracle(name: str) -> None:
     """Somewhat larger workloads, from light to hopeless load."""
-    for seed in range(300):
+    for seed in range(runs(120, 300)):
         rng = np.random.default_rng(seed)
         processors = int(rng.integers(1, 40))
         jobs = random_jobs(rng, 60, processors)

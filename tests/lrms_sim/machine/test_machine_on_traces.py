@@ -16,6 +16,7 @@ from lrms_sim.machine.machine import simulate
 from lrms_sim.scheduling.disciplines import EasyPlusPlus, discipline_by_name
 from lrms_sim.workload.preparation import PreparationOptions, prepare
 from lrms_sim.workload.swf import read_swf
+from tests.examples import THOROUGH
 from tests.long_queues import NEVER, LongFrom
 from tests.oracles.disciplines import simulate_plainly
 from tests.recorded import LOGS, PROCESSORS, recorded
@@ -153,8 +154,14 @@ CONSERVATIVE = [
 ]
 
 
-@pytest.mark.parametrize("long_queue", [1, 30, 256, NEVER])
-@pytest.mark.parametrize(("log", "processors", "digest"), CONSERVATIVE)
+@pytest.mark.parametrize(
+    ("log", "processors", "digest", "long_queue"),
+    [
+        (*each, long_queue)
+        for number, each in enumerate(CONSERVATIVE)
+        for long_queue in ([1, 30, 256, NEVER] if number == 0 or THOROUGH else [256])
+    ],
+)
 def test_conservative_starts_every_job_as_it_always_did(
     log: str, processors: int, digest: str, long_queue: int, traces_folder: Path
 ) -> None:

@@ -20,6 +20,7 @@ from lrms_sim.scheduling.disciplines import discipline_by_name
 from lrms_sim.scheduling.user_defined import MachineView
 from lrms_sim.workload.jobs import JobTable
 from lrms_sim.workload.requests import Gpus, Memory, Request
+from tests.examples import FEW, runs
 from tests.node_strategies import machines, requests
 from tests.oracles.nodes import simulate_plainly
 
@@ -58,6 +59,7 @@ def workloads(draw: st.DrawFn) -> tuple[NodeMachine, JobTable, list[Request]]:
 
 
 @pytest.mark.parametrize("discipline", NODE_DISCIPLINES)
+@FEW
 @given(workload=workloads())
 def test_starts_are_those_of_the_oracle(
     discipline: str, workload: tuple[NodeMachine, JobTable, list[Request]]
@@ -71,6 +73,7 @@ def test_starts_are_those_of_the_oracle(
 
 
 @pytest.mark.parametrize("discipline", NODE_DISCIPLINES)
+@FEW
 @given(workload=workloads(), nodes=st.integers(1, 5), cores=st.sampled_from([1, 2, 4]))
 def test_processors_alone_make_a_machine_of_processors(
     discipline: str,
@@ -138,10 +141,10 @@ def crowd(seed: int, count: int) -> tuple[NodeMachine, JobTable, list[Request]]:
 
 
 @pytest.mark.parametrize("discipline", ["list", "easy", "easy-per-event"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(runs(2, 6)))
 def test_long_queues_are_those_of_the_oracle(discipline: str, seed: int) -> None:
     """Nobody misses a start by being asked again too late, or by what is remembered of the head."""
-    machine, jobs, asked = crowd(seed, 300)
+    machine, jobs, asked = crowd(seed, runs(200, 300))
     schedule = simulate_on_nodes(jobs, machine, discipline, demands=Demands.of(asked), places=True)
     plain = simulate_plainly(jobs, asked, machine, discipline)
     starts = schedule.schedule.start_time
@@ -149,7 +152,7 @@ def test_long_queues_are_those_of_the_oracle(discipline: str, seed: int) -> None
     waiting = [
         np.count_nonzero((jobs.submit_time <= now) & (starts > now)) for now in jobs.submit_time
     ]
-    assert max(waiting) > 150
+    assert max(waiting) > 100
     assert schedule.places is not None
     assert [{node for node, _ in place} for place in schedule.places] == [
         set(job.place) for job in plain

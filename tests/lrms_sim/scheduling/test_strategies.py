@@ -32,6 +32,7 @@ from lrms_sim.scheduling.selection import (
 from lrms_sim.scheduling.situations import Calendar
 from lrms_sim.scheduling.strategies import ALGORITHMS, Strategy, paper_strategies
 from lrms_sim.workload.jobs import JobTable
+from tests.examples import runs
 from tests.oracles.disciplines import simulate_plainly
 from tests.oracles.machine import plain_jobs
 from tests.oracles.strategies import Chooser, class_of, pass_of
@@ -148,7 +149,7 @@ def test_a_random_strategy_equals_its_oracle(seed: int) -> None:
 
 
 @pytest.mark.parametrize("algorithm", ["fcfs", "list", "easy"])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(runs(4, 8)))
 def test_a_long_queue_equals_its_oracle(algorithm: Any, seed: int) -> None:
     """Hundreds of jobs wait, so that a search passes over whole blocks of them by their bounds."""
     rng = np.random.default_rng(seed)

@@ -12,11 +12,11 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from grms.daemon.fd_budget import PAGES_MAX
 from grms.daemon.web import visitors
 from grms.daemon.web.pages import PageServer
 from tests.grms.daemon.web.test_pages import ask, serving
 
+FEW = 12
 HALF = b"GET / HTTP/1.1\r\nHost: localhost\r\nX"
 
 
@@ -28,19 +28,25 @@ def connected(server: PageServer, stack: ExitStack, said: bytes = b"") -> socket
 
 
 @pytest.mark.parametrize("said", [b"", HALF])
-def test_connections_that_ask_for_nothing_do_not_add_up(tmp_path: Path, said: bytes) -> None:
+def test_connections_that_ask_for_nothing_do_not_add_up(
+    tmp_path: Path, said: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The one that has waited longest makes room, and who asks at once is answered."""
+    monkeypatch.setattr(visitors, "PAGES_MAX", FEW)
     with serving(tmp_path) as server, ExitStack() as stack:
-        idle = [connected(server, stack, said) for _ in range(3 * PAGES_MAX)]
+        idle = [connected(server, stack, said) for _ in range(3 * FEW)]
         for _ in range(3):
             assert ask(server, authorization=f"Bearer {server.token}")[0] == 200
-        for each in idle[:PAGES_MAX]:
+        for each in idle[:FEW]:
             with contextlib.suppress(ConnectionResetError):  # over, in either way
                 assert each.recv(1) == b""
 
 
-def test_who_is_being_answered_is_not_sent_away(tmp_path: Path) -> None:
+def test_who_is_being_answered_is_not_sent_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A browser that is kept informed stays, whoever comes."""
+    monkeypatch.setattr(visitors, "PAGES_MAX", FEW)
 
     async def events() -> AsyncIterator[str]:
         yield "first\n"
@@ -60,7 +66,7 @@ def test_who_is_being_answered_is_not_sent_away(tmp_path: Path) -> None:
         heard = b""
         while b"first" not in heard:
             heard += browser.recv(1000)
-        idle = [connected(server, stack) for _ in range(2 * PAGES_MAX)]
+        idle = [connected(server, stack) for _ in range(2 * FEW)]
         assert idle[0].recv(1) == b""
         browser.setblocking(False)
         with pytest.raises(BlockingIOError):

@@ -24,6 +24,7 @@ from grms.learning.queueing.workloads import WorkloadError
 from lrms_sim.scheduling.strategy_files import load_strategy
 from lrms_sim.util.trace_folders import LOG_FILES
 from lrms_sim.util.workers import Workers
+from tests.examples import runs
 from tests.tuning_cases import busy_log
 
 SYMBIOTIC = SymbioticSettings(
@@ -164,7 +165,7 @@ def test_situations_need_local_time(tmp_path: Path) -> None:
 @pytest.mark.traces
 @pytest.mark.parametrize(
     ("standard", "value", "evaluations"),
-    [("fcfs-arrival", 814017.0363, 673), ("fcfs-group", 799268.5071, 601)],
+    [("fcfs-arrival", 814017.0363, 673), ("fcfs-group", 799268.5071, 601)][: runs(1, 2)],
 )
 def test_the_iterative_method_finds_what_an_independent_program_found(
     tmp_path: Path, traces_folder: Path, standard: str, value: float, evaluations: int

@@ -41,6 +41,7 @@ from grms.site.model.records import (
 from grms.site.model.settings import Limits, PartnerSettings, SiteSettings
 from grms.site.model.state_tables import StateTables
 from grms.site.scheduler.state import SiteState
+from tests.examples import runs
 
 REQUEST = Request(1, 10.0)
 
@@ -107,13 +108,13 @@ def inside(memory: StateTables) -> object:
 
 
 @pytest.mark.parametrize("on_lost", ["wait", "resubmit"])
-@pytest.mark.parametrize(("kept", "least"), [(1, 100), (3, 30), (1000, 10)])
+@pytest.mark.parametrize(("kept", "least"), [(1, 30), (3, 10), (1000, 3)])
 def test_the_memory_is_the_same(
     kept: int, least: int, on_lost: Literal["wait", "resubmit"]
 ) -> None:
     """For journals of sites that crash, with partners that are lost, at many lengths of them."""
     lost = 0
-    for seed in range(40):
+    for seed in range(runs(12, 120)):
         trial = Trial(seed, SiteState, None, on_lost, arrays=seed % 2 == 1)
         trial.run()
         for site in trial.sites.values():
@@ -151,7 +152,7 @@ def compacting(settings: SiteSettings, records: Any = ()) -> SiteState:
 
 def test_every_job_still_runs_exactly_once() -> None:
     """The fault test passes with daemons that compact their journals at every start."""
-    for seed in range(1000, 1150):
+    for seed in range(1000, runs(1060, 2000)):
         assert Trial(seed, compacting, None, "wait").run().problems == ()
 
 

@@ -14,6 +14,7 @@ from grms.site.model.jobs import Request
 from grms.site.model.lifecycle import Outcome
 from grms.util.dependencies import Dependency
 from grms.util.job_arrays import ArraySpec
+from tests.examples import runs
 
 
 @dataclass
@@ -267,7 +268,9 @@ class HeldJobs(RuleBasedStateMachine):
 
 
 TestHeldJobs = HeldJobs.TestCase
-TestHeldJobs.settings = hypothesis_settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestHeldJobs.settings = hypothesis_settings(
+    max_examples=runs(40, 500), stateful_step_count=40, deadline=None
+)
 
 
 @pytest.mark.parametrize(

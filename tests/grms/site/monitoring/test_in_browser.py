@@ -229,8 +229,9 @@ def test_keys_are_enough(stage: Stage) -> None:
     until(driver, "return document.querySelectorAll('#story li').length > 0")
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1600])
+@pytest.mark.parametrize(
+    ("width", "dark"), [(390, False), (1600, True)], ids=["telephone, light", "wide, dark"]
+)
 def test_everybody_can_read_it(stage: Stage, width: int, *, dark: bool) -> None:
     """On a telephone and on a wide screen nothing sticks out, and axe-core has nothing to say."""
     driver = stage.driver

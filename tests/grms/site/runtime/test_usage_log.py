@@ -21,6 +21,7 @@ from grms.site.runtime.usage_log import (
     read_usage,
     usage_folder,
 )
+from tests.examples import runs
 
 NEW_YEAR = 1_767_225_600.0
 DAY = 86400.0
@@ -126,7 +127,7 @@ def test_a_guests_job_is_not_taken_for_an_own_one(tmp_path: Path) -> None:
     assert log.catch_up([record(1, home="near"), record(1, home="far")], NEW_YEAR, 24) == 1
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=runs(40, 500), deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 60), st.integers(0, 3)),

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -18,6 +18,8 @@ from grms.site.runtime.usage_log import months, read_usage, usage_folder
 from tests.grms.site.daemons import document, running, two_sites
 from tests.grms.site.peers.partner import full
 from tests.waiting import run, until
+
+GRMS: Final = (sys.executable, "-c", "from grms.command import main; main()")
 
 
 def log_of(folder: Path, site: str = "home") -> list[UsageRecord]:
@@ -129,7 +131,7 @@ def test_a_disk_that_fails_ends_the_daemon(tmp_path: Path, monkeypatch: pytest.M
 @contextmanager
 def serving(config: Path, end: signal.Signals) -> Iterator[SyncClient]:
     """Yields a client of a daemon in a process of its own, which gets a signal in the end."""
-    command = [sys.executable, "-m", "grms", "serve", str(config)]
+    command = [*GRMS, "serve", str(config)]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as daemon:  # noqa: S603  # it is ours
         try:
             with SyncClient(config.parent / "home.sock", timeout_s=60.0) as site:
@@ -139,6 +141,7 @@ def serving(config: Path, end: signal.Signals) -> Iterator[SyncClient]:
             daemon.wait(60)
 
 
+@pytest.mark.usefixtures("forks")
 def test_kills_at_any_moment_leave_each_job_one_record(tmp_path: Path) -> None:
     """A daemon is killed again and again, while jobs end; its journal has them all, and so has the log."""
     path = tmp_path / "home.toml"

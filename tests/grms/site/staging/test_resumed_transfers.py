@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from grms.client import Client
 from grms.daemon.ports import free_port
 from grms.site.staging.streams import PROGRESS_BYTES, Progress
@@ -85,6 +87,7 @@ async def killed_at(daemon: Process, file: Growing, size: int) -> None:
     await daemon.start()
 
 
+@pytest.mark.usefixtures("forks")
 async def test_files_go_on_after_a_kill_of_either_daemon(tmp_path: Path) -> None:
     """From the user to home, from home to the partner, back home, and to the user."""
     content = os.urandom(1 << 20) * (SIZE >> 20)

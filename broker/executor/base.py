@@ -141,6 +141,22 @@ class Reservation:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class GroupWish:
+    """Programs that are to share units of a resource.
+
+    Attributes:
+        begin, end: of the window in which they begin, seconds.
+        orders: each for one program; its units are those that it holds.
+    """
+
+    resource: str
+    units: int
+    begin: float
+    end: float
+    orders: tuple[Order, ...]
+
+
 class Site(Protocol):
     """One site. Every method may raise `SiteUnavailable`."""
 
@@ -157,6 +173,13 @@ class Site(Protocol):
             ReservationRefused: not in this reservation; it has not run.
             ReservationUnknown: the site does not know it; nobody knows whether an earlier call has had it run.
             ProgramRefused: nowhere here; it has not run.
+        """
+
+    async def launch_group(self, wish: GroupWish) -> tuple[Reservation | ProgramRefused, ...]:
+        """Runs programs that share units, all of them but those that can never run there.
+
+        Raises:
+            ReservationRefused: the site takes none of them; what it does not know by the key has not run.
         """
 
     async def move(self, reservation_id: str, old: Window, new: Window) -> Reservation:

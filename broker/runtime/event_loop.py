@@ -18,6 +18,7 @@ from broker.scheduler.commands import (
     Book,
     Command,
     Launch,
+    LaunchGroup,
     Move,
     PublishPlan,
     PublishWorkflow,
@@ -31,7 +32,7 @@ from broker.scheduler.state import BrokerState
 from grms.daemon.clock import RealClock
 from grms.daemon.loop import EngineFailedError, Loop
 
-SiteCommand = Book | Launch | Move | Release
+SiteCommand = Book | Launch | LaunchGroup | Move | Release
 Log = structlog.typing.FilteringBoundLogger
 
 

@@ -10,7 +10,7 @@ from enum import Enum
 
 from broker.model.program import Input, Program
 from broker.scheduler.planning_input import PlanningInput
-from broker.scheduler.records import Record
+from broker.scheduler.records import Group, Record
 from broker.scheduler.state_tables import Booking
 
 
@@ -142,6 +142,18 @@ class Launch(Command):
     inputs: tuple[Input, ...] = ()
     needed: frozenset[str] = frozenset()
     again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchGroup(Command):
+    """Runs programs in one go that share units of a resource.
+
+    Leads for each to `Booked`, `Started` and `Ended`, or to `BookingLost` or `Refused`. What is not begun within the
+    group's window is given back.
+    """
+
+    group: Group
+    launches: tuple[Launch, ...]
 
 
 @dataclass(frozen=True, slots=True)

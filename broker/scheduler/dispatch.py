@@ -13,6 +13,7 @@ from typing import Final
 from broker.model.plan import Placement
 from broker.model.workflow import Alternative
 from broker.scheduler.free_time import TOLERANCE, FreeTime, Need, View
+from broker.scheduler.groups import Groups
 from broker.scheduler.records import Place
 from broker.scheduler.settings import BrokerSettings
 from broker.scheduler.state_tables import LiveTask, LiveWorkflow, StateTables
@@ -34,10 +35,13 @@ _Best = tuple[bool, bool, float, float, Placement]
 class Dispatch:
     """Chooses where tasks begin now."""
 
-    def __init__(self, memory: StateTables, settings: BrokerSettings, free_time: FreeTime) -> None:
+    def __init__(
+        self, memory: StateTables, settings: BrokerSettings, free_time: FreeTime, groups: Groups
+    ) -> None:
         self._memory = memory
         self._settings = settings
         self._free_time = free_time
+        self._groups = groups
 
     def choose(
         self,
@@ -49,7 +53,8 @@ class Dispatch:
     ) -> Placement | None:
         """Returns where a task begins now, or `None` if it has to wait.
 
-        With `places` only alternatives that need one of them are looked at. With `sooner_than` its
+        Where it would be launched in a group is not looked at. With `places` only alternatives that need one of them
+        are. With `sooner_than` its
         run has to be over before that moment, in seconds, within the budget.
         """
         latest = sooner_than
@@ -60,7 +65,7 @@ class Dispatch:
         best: _Best | None = None
         for alternative in task.task.alternatives:
             needs = self._needs_at(places, alternative, down)
-            if needs is None:
+            if needs is None or self._groups.grouped(task, alternative):
                 continue
             run_time = needs[0].supply.resource.duration(task.task.work)
             end = now + run_time + self._settings.margin
@@ -114,7 +119,7 @@ class Dispatch:
         behind = CAUTION * task.behind / fastest
         for alternative in task.task.alternatives:
             needs = self._free_time.needs(alternative.demands, down)
-            if needs is None:
+            if needs is None or self._groups.grouped(task, alternative):
                 continue
             run_time = needs[0].supply.resource.duration(task.task.work)
             length = run_time + self._settings.margin

@@ -23,6 +23,7 @@ from broker.scheduler.records import (
     BookingRecord,
     BookingReleased,
     Counted,
+    Group,
     Hold,
     Place,
     PlanAdopted,
@@ -64,6 +65,7 @@ class Booking:
         moving: begin and end of the window to which its reservations are being moved, seconds;
             `None` where they are not.
         job: what its site calls its run; empty while that is not known.
+        group: that it was launched in; `None` for none.
         units: how many units it holds at each place.
     """
 
@@ -75,6 +77,7 @@ class Booking:
     extended: float = 0.0
     moving: tuple[float, float] | None = None
     job: str = ""
+    group: Group | None = None
     units: dict[Place, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -371,6 +374,7 @@ class StateTables:
         by_key: all of them by the submitter's key.
         booked: tasks by the name of their present attempt.
         holding: attempts that may hold something, by site and resource and then by name.
+        groups: those of them that share units, by the names of their groups and then by their own.
         releasing: attempts that are given up and may still hold something, by name.
         plan: the last plan adopted; `None` before the first.
         latest: time of the last record, seconds.
@@ -388,6 +392,7 @@ class StateTables:
         self.booked: dict[str, LiveTask] = {}
         self.releasing: dict[str, Booking] = {}
         self.holding: dict[Place, dict[str, Booking]] = {}
+        self.groups: dict[str, dict[str, Booking]] = {}
         self.plan: PlanAdopted | None = None
         self.workflows_count = 0
         self.bookings_count = 0
@@ -411,6 +416,11 @@ class StateTables:
             if each.sha256
         }
         return frozenset(given.union(file.sha256 for task in self.tasks() for file in task.outputs))
+
+    def shared_units(self, group: Group) -> int:
+        """Returns how many units the attempts of a group hold together."""
+        held = sum(booking.holds[0].units for booking in self.groups.get(group.name, {}).values())
+        return min(group.units, held)
 
     @property
     def tasks_open(self) -> int:
@@ -521,18 +531,22 @@ class StateTables:
         task.move(TaskState.BOOKING)
         task.placement = record.placement
         task.reason = ""
-        task.booking = Booking(record.booking, record.placement, record.holds, record.run_time)
+        booking = task.booking = Booking(
+            record.booking, record.placement, record.holds, record.run_time, group=record.group
+        )
         self.booked[record.booking] = task
         for hold in record.holds:
-            self.holding.setdefault(hold.place, {})[record.booking] = task.booking
+            self.holding.setdefault(hold.place, {})[record.booking] = booking
+        if record.group is not None:
+            self.groups.setdefault(record.group.name, {})[record.booking] = booking
+            task.move(TaskState.BOOKED)
+            self._launched(task)
         self._changed(workflow, record.time)
 
     def _booking(self, record: BookingRecord, task: LiveTask) -> None:  # noqa: C901  # as `apply`
         match record:
             case TaskBooked():
-                assert task.booking is not None
-                task.booking.reservations = record.reservations
-                task.move(TaskState.BOOKED)
+                self._reserved(task, record.reservations)
             case TaskLaunched():
                 self._launched(task)
             case TaskHandedOver():
@@ -552,14 +566,22 @@ class StateTables:
                 task.move(TaskState.ENDING)
                 task.reason = record.reason
             case TaskFreed():
-                self._give_up(task, record.booking, keep=True)
-                task.reason = record.reason
-                self._freed(task)
+                self._freed(task, record)
             case TaskEnded():
                 self._ended(record, task)
             case _:
                 raise AssertionError(record)
         self._changed(task.owner, record.time)
+
+    @staticmethod
+    def _reserved(task: LiveTask, reservations: tuple[str, ...]) -> None:
+        booking = task.booking
+        assert booking is not None
+        booking.reservations = reservations
+        if booking.group is None:
+            task.move(TaskState.BOOKED)
+        else:
+            task.run = Run(booking.holds[0].site, reservations[0])
 
     @staticmethod
     def _launched(task: LiveTask) -> None:
@@ -568,7 +590,9 @@ class StateTables:
         task.move(TaskState.LAUNCHED)
         task.runs += 1
         task.owner.launched = True
-        if task.program is not None:
+        if booking.group is not None:
+            task.run = None  # its site has not named the reservation yet
+        elif task.program is not None:
             task.run = Run(booking.holds[0].site, booking.reservations[0])
         task.outcome = task.exit_code = task.signal = None
 
@@ -617,6 +641,11 @@ class StateTables:
             held.pop(booking.booking, None)
             if not held:
                 self.holding.pop(hold.place, None)
+        if booking.group is not None:
+            group = self.groups.get(booking.group.name, {})
+            group.pop(booking.booking, None)
+            if not group:
+                self.groups.pop(booking.group.name, None)
 
     def _ended(self, record: TaskEnded, task: LiveTask) -> None:
         placement = task.placement if task.booking is None else task.booking.placement
@@ -644,7 +673,11 @@ class StateTables:
             else:
                 task.owner.stopped = True
 
-    @staticmethod
-    def _freed(task: LiveTask) -> None:
+    def _freed(self, task: LiveTask, record: TaskFreed) -> None:
+        grouped = task.booking is not None and task.booking.group is not None
+        if grouped and task.start_time is None:
+            task.runs -= 1  # its site has given it back, and has not begun it
+        self._give_up(task, record.booking, keep=True)
+        task.reason = record.reason
         over = task.owner.closing or task.failed_before is not None
         task.move(TaskState.CANCELLED if over else TaskState.WAITING)

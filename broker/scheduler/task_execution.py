@@ -3,8 +3,8 @@
 A task is fixed, and its resources are booked, when its start comes to lie within the planning slot
 and all its predecessors are fixed or have ended. It is launched at its start, after its
 predecessors have ended; before, where they have ended and its units are free from now on. A task
-that can begin, and is not booked, begins where units are free (`dispatch`). What is late is moved
-(`moves`). What else goes wrong before its launch (a refusal, a broken resource, a site that does not
+that can begin, and is not booked, begins where units are free (`dispatch`), and short programs in groups
+(`groups`). What is late is moved (`moves`). What else goes wrong before its launch (a refusal, a broken resource, a site that does not
 answer) frees it: the booking is released in the background and the task is planned again. After its
 launch it counts as running until its site says what became of it.
 """
@@ -18,7 +18,8 @@ from typing import Final
 
 from broker.model.plan import Placement
 from broker.model.program import Input, Program, ending_words, needed_outputs
-from broker.scheduler.commands import Book, Launch, Move, Release
+from broker.model.workflow import Alternative
+from broker.scheduler.commands import Book, Launch, LaunchGroup, Move, Release
 from broker.scheduler.dispatch import Dispatch
 from broker.scheduler.events import (
     Booked,
@@ -36,12 +37,14 @@ from broker.scheduler.events import (
     Started,
 )
 from broker.scheduler.free_time import TOLERANCE, FreeTime, View
+from broker.scheduler.groups import Gathered, Groups
 from broker.scheduler.lifecycle import AT_SITE, DONE, HELD, TaskState
 from broker.scheduler.moves import Moves
 from broker.scheduler.planning_cycle import PlanningCycle
 from broker.scheduler.planning_input import Taken
 from broker.scheduler.records import (
     BookingReleased,
+    Group,
     Hold,
     Place,
     TaskBooked,
@@ -65,10 +68,18 @@ SOONER = 2.0
 SLOT_TOLERANCE = 1e-6
 """Seconds beyond the planning slot that still belong to it, for rounding."""
 
+_NEVER: Final = 1e300
+"""The beginning of what has no place: it comes last, and in its order."""
+
 _DONE: Final = {
     Outcome.COMPLETED: TaskState.COMPLETED,
     Outcome.NOT_RUN: TaskState.SIMULATED,
 }
+
+
+def _inputs_there(task: LiveTask) -> bool:
+    # A program that is given files of a task that was simulated is simulated, too, and not run in a group.
+    return task.program is not None and _inputs(task.program, task.owner) is not None
 
 
 def _planned_start(task: LiveTask) -> float:
@@ -108,12 +119,18 @@ class TaskExecution:
         self._epoch = epoch
         self.down: set[str] = set()
         self._free_time = FreeTime(memory, cycle, settings.margin)
-        self._dispatch = Dispatch(memory, settings, self._free_time)
+        self._groups = Groups(memory, settings, self._free_time)
+        self._dispatch = Dispatch(memory, settings, self._free_time, self._groups)
         self.moves = Moves(memory, settings, cycle, self._free_time, self.free)
         self._all = True
         self._ready: dict[tuple[str, str], LiveTask] = {}
+        self._short: dict[tuple[str, str], LiveTask] = {}  # of those, what is launched in groups
         self._fresh: set[tuple[str, str]] = set()
+        self._fresh_short = False
         self._freed: set[Place] = set()
+        self._begun: set[str] = (
+            set()
+        )  # groups of which one has begun, or that are known to be refused
         self._orphaned: list[tuple[LiveTask, str]] = []
         self._due: list[tuple[float, int, LiveTask]] = []
         self._entries = itertools.count()
@@ -134,6 +151,7 @@ class TaskExecution:
             self._all = False
             self._due.clear()
             self._ready.clear()
+            self._short.clear()
             transaction.touched = sorted(self._memory.tasks(), key=_planned_start)
             self._free_time.planned(transaction.touched)
         while self._due and self._due[0][0] <= transaction.now:
@@ -162,7 +180,8 @@ class TaskExecution:
             self._advance_held(task, task.booking, transaction)
         elif task.state in {TaskState.LAUNCHED, TaskState.RUNNING}:
             assert task.booking is not None
-            self._wake(task, self.moves.advance(task.booking, transaction))
+            if task.booking.group is None:
+                self._wake(task, self.moves.advance(task.booking, transaction))
 
     def _look(self, task: LiveTask, transaction: Transaction) -> None:
         # Notes a task that can begin before its time.
@@ -173,6 +192,12 @@ class TaskExecution:
             self._wake(task, soonest)
             return
         key = task.owner.workflow_id, task.task.name
+        in_groups = task.state is TaskState.WAITING and self._groups.may_take(task)
+        if in_groups and _inputs_there(task):
+            self._short[key] = task
+            self._fresh_short = True
+            if self._groups.takes(task):
+                return
         self._ready[key] = task
         self._fresh.add(key)
 
@@ -198,10 +223,10 @@ class TaskExecution:
     def _begin(self, transaction: Transaction) -> None:
         # Lets what can begin now begin, where time has become free or for what has come to be ready.
         fresh, freed = self._fresh, self._freed
-        if not (self._ready and (fresh or freed)):
-            freed.clear()
-            return
         self._fresh, self._freed = set(), set()
+        self._begin_groups(transaction, freed)
+        if not (self._ready and (fresh or freed)):
+            return
         # A booked task gains nothing by time that has become free where all of it is taken again.
         room, known_at = self._free_time.any_room(freed), self._memory.changes
         order = sorted(
@@ -221,6 +246,46 @@ class TaskExecution:
                 self._earlier(task, transaction, None if key in fresh else freed)
             if known_at != self._memory.changes:
                 room, known_at = self._free_time.any_room(freed), self._memory.changes
+
+    def _begin_groups(self, transaction: Transaction, freed: Collection[Place]) -> None:
+        # The same for short programs, many in one go.
+        places = None if self._fresh_short else freed
+        self._fresh_short = False
+        if not self._short or (places is not None and not self._free_time.any_room(places)):
+            return
+        for key, task in list(self._short.items()):
+            if task.owner.closing or task.state is not TaskState.WAITING:
+                del self._short[key]
+        order = sorted(self._short.values(), key=lambda one: min(_planned_start(one), _NEVER))
+        while (found := self._groups.gather(order, transaction.now, self.down, places)) is not None:
+            self._launch_group(found, transaction)
+            order = [task for task in order if task.state is TaskState.WAITING]
+
+    def _launch_group(self, found: Gathered, transaction: Transaction) -> None:
+        now, site, resource = transaction.now, *found.supply.place
+        count = self._memory.bookings_count
+        group = Group(f"{self._epoch}-{count + 1}", found.units, now, found.end)
+        launches = []
+        for member in found.members:
+            task = member.task
+            holds = (Hold(site, resource, member.placement.demands[0].units),)
+            count += 1
+            fixed = TaskFixed(
+                now,
+                task.owner.workflow_id,
+                task.task.name,
+                f"{self._epoch}-{count}",
+                member.placement,
+                holds,
+                member.run_time,
+                group,
+            )
+            transaction.note(fixed)
+            transaction.changed(task.owner)
+            assert task.booking is not None
+            launches.append(self._launching(task, task.booking))
+            del self._short[task.owner.workflow_id, task.task.name]
+        transaction.do(LaunchGroup(group, tuple(launches)))
 
     def _earlier(
         self, task: LiveTask, transaction: Transaction, freed: Collection[Place] | None
@@ -268,7 +333,7 @@ class TaskExecution:
 
     def _fix(self, task: LiveTask, transaction: Transaction) -> bool:
         placement = task.placement
-        if placement is None or self._cycle.running:
+        if placement is None or self._cycle.running or self._waits_for_group(task, placement):
             return False
         if placement.start > transaction.now + self._settings.slot + SLOT_TOLERANCE:
             self._wake(task, placement.start - self._settings.slot)
@@ -292,6 +357,11 @@ class TaskExecution:
             return False
         self._fix_at(task, replace(placement, start=start, end=start + length), transaction)
         return True
+
+    def _waits_for_group(self, task: LiveTask, placement: Placement) -> bool:
+        # Whether it has no reservation of its own there: it is launched with others when it can begin.
+        simulated = any(before.state is TaskState.SIMULATED for before in task.predecessors)
+        return not simulated and self._groups.grouped(task, Alternative(placement.demands))
 
     def _fix_at(self, task: LiveTask, placement: Placement, transaction: Transaction) -> None:
         supplies = [self._memory.supplies[name] for name in placement.resources]
@@ -393,8 +463,15 @@ class TaskExecution:
 
     def take_up(self, _event: Restarted, transaction: Transaction) -> None:
         """Asks again for everything that was open when the daemon ended."""
+        groups: dict[Group, list[Launch]] = {}
         for task in list(self._memory.tasks()):
             if task.booking is None:
+                continue
+            group = task.booking.group
+            if group is not None and not task.booking.reservations:
+                # Its site may have launched it, and finds it by its name.
+                again = replace(self._launching(task, task.booking), again=True)
+                groups.setdefault(group, []).append(again)
                 continue
             transaction.do(Book(task.booking))
             if task.booking.moving is not None:
@@ -403,9 +480,17 @@ class TaskExecution:
                 transaction.do(replace(self._launching(task, task.booking), again=True))
             if task.state is TaskState.ENDING:
                 transaction.do(Release(task.booking))
+        self._take_up_groups(groups, transaction)
         for booking in self._memory.releasing.values():
             transaction.do(Release(booking))
         self._cycle.want_now("the broker has begun to work")
+
+    def _take_up_groups(self, groups: dict[Group, list[Launch]], transaction: Transaction) -> None:
+        for group, launches in groups.items():
+            transaction.do(LaunchGroup(group, tuple(launches)))
+            for launch in launches:
+                if self._memory.booked[launch.booking.booking].state is TaskState.ENDING:
+                    transaction.do(Release(launch.booking))
 
     def moved(self, event: Moved, transaction: Transaction) -> None:
         """The reservations are in another window."""
@@ -417,7 +502,10 @@ class TaskExecution:
     def booked(self, event: Booked, transaction: Transaction) -> None:
         """The resources are reserved."""
         task = self._memory.booked.get(event.booking)
-        if task is not None and task.state is TaskState.BOOKING:
+        if task is None or task.booking is None:
+            return
+        unnamed = task.booking.group is not None and not task.booking.reservations
+        if task.state is TaskState.BOOKING or unnamed:
             transaction.note(TaskBooked(transaction.now, event.booking, event.reservations))
             transaction.touched.append(task)
             transaction.changed(task.owner)
@@ -427,9 +515,13 @@ class TaskExecution:
         task = self._memory.booked.get(event.booking)
         if task is None or task.booking is None:
             return
-        for index in event.taken:
-            placement = task.booking.placement
+        placement, group = task.booking.placement, task.booking.group
+        for index in event.taken if group is None else ():
             self._cycle.avoid(Taken(placement.resources[index], placement.start, placement.end))
+        if group is not None and group.name not in self._begun:
+            # Refused as a whole, or given back before any has begun: the next one would be, too.
+            self._begun.add(group.name)
+            self._cycle.avoid(Taken(placement.resources[0], group.begin, group.end))
         if task.state is TaskState.ENDING:
             self._over(event, transaction, event.reason)
         else:
@@ -465,6 +557,8 @@ class TaskExecution:
         """A run has begun."""
         task = self._memory.booked.get(event.booking)
         if task is not None and task.state in AT_SITE and task.start_time is None:
+            if task.booking is not None and task.booking.group is not None:
+                self._begun.add(task.booking.group.name)
             transaction.note(TaskStarted(transaction.now, event.booking, event.start_time))
             transaction.changed(task.owner)
 
@@ -481,7 +575,9 @@ class TaskExecution:
             start = min(transaction.now, event.end_time)
         cost = self._cost(booking, start, event.end_time)
         self.moves.over(booking.booking)
-        self._freed.update(hold.place for hold in booking.holds)
+        if booking.group is not None and start is not None and event.outcome is Outcome.COMPLETED:
+            resource = booking.placement.resources[0]
+            self._groups.learn(resource, booking.run_time, event.end_time - start)
         reason = event.reason or self._why(task, booking, event)
         transaction.note(
             TaskEnded(
@@ -499,6 +595,7 @@ class TaskExecution:
                 event.outputs,
             )
         )
+        self._free_places(booking)
         if booking.booking in self._memory.releasing:
             transaction.do(Release(booking))
         transaction.changed(task.owner)
@@ -511,6 +608,14 @@ class TaskExecution:
         else:
             transaction.touched.append(task)  # a plan may have given it its next place already
             self._again(task, transaction, f"{task.name}: {reason or event.outcome.value}")
+
+    def _free_places(self, booking: Booking) -> None:
+        # One of a group frees units only where the others need no more than are left.
+        group = booking.group
+        if group is not None and group.name not in self._memory.groups:
+            self._begun.discard(group.name)
+        if group is None or self._memory.shared_units(group) < group.units:
+            self._freed.update(hold.place for hold in booking.holds)
 
     def _failed(self, task: LiveTask, transaction: Transaction, reason: str) -> None:
         if task.on_failure != "continue":
@@ -563,8 +668,8 @@ class TaskExecution:
         """The booking holds nothing now."""
         held = self._memory.releasing.get(event.booking)
         if held is not None:
-            self._freed.update(hold.place for hold in held.holds)
             transaction.note(BookingReleased(transaction.now, event.booking))
+            self._free_places(held)
             self.moves.wanted = True
             return
         self._over(event, transaction, "")

@@ -350,7 +350,9 @@ def read_supply(message: resource_pb2.Resource) -> Supply:
     if len({message.name, *names}) <= len(names):
         reason = f"resource {message.name!r} requires itself, or another twice: {', '.join(names)}"
         raise WireError("resource.requires", reason)
-    return Supply(resource, message.site, message.site_resource, message.broken, requires)
+    return Supply(
+        resource, message.site, message.site_resource, message.broken, requires, message.groups
+    )
 
 
 def _read_window(message: resource_pb2.WeeklyWindow) -> WeeklyWindow:
@@ -378,6 +380,7 @@ def write_supply(supply: Supply) -> resource_pb2.Resource:
         broken=supply.broken,
         opening=[_write_window(each) for each in resource.calendar.opening],
         requires=write_demands(supply.requires),
+        groups=supply.groups,
     )
     for rule in resource.price_rules:
         message.price_rules.add(price=rule.price, window=_write_window(rule.window))

@@ -88,6 +88,13 @@ class ReplyReservation(Answer):
 
 
 @dataclass(frozen=True, slots=True)
+class ReplyGroup(Answer):
+    """Answers `LaunchGroup`: for each program its reservation, or why it can never run here."""
+
+    programs: tuple[Reservation | str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ReplyPardon(Answer):
     """Answers a pardon; `breaches` are the forgotten ones."""
 

@@ -191,6 +191,9 @@ class Site(Protocol):
     async def release(self, reservation_id: str) -> Reservation | None:
         """Releases a reservation and ends its run; `None` if the site does not know it."""
 
+    async def withdraw(self, reservation_id: str) -> Reservation | None:
+        """Has a program of a group not begin, unless it has; `None` if the site does not know it."""
+
     async def offer(self, begin: float, end: float) -> tuple[ResourceOffer, ...] | None:
         """Returns what can be reserved in a time window; `None` if the site does not say.
 

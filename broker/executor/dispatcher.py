@@ -29,7 +29,7 @@ from broker.executor.base import (
 from broker.executor.contents import Contents
 from broker.executor.site_monitor import PAUSES, Patience, SiteMonitor
 from broker.model.program import Input, Output
-from broker.scheduler.commands import Book, Launch, LaunchGroup, Move, Release
+from broker.scheduler.commands import Book, Launch, LaunchGroup, Move, Release, Withdraw
 from broker.scheduler.events import (
     Booked,
     BookingLost,
@@ -50,7 +50,7 @@ from grms.daemon.uploads import NoRoomError
 from grms.util.outcomes import Outcome
 
 Log = structlog.typing.FilteringBoundLogger
-Command = Book | Launch | Move | Release
+Command = Book | Launch | Move | Release | Withdraw
 _T = TypeVar("_T")
 
 
@@ -131,6 +131,7 @@ class Dispatcher:
             if isinstance(command, Move):
                 # Its run has ended meanwhile, which has been reported.
                 self._tell(MoveRefused(0, name, "it is over"))
+            if isinstance(command, Move | Withdraw):
                 return
             entry = _Entry(command.booking, reservations=command.booking.reservations)
             self._entries[name] = entry
@@ -177,7 +178,9 @@ class Dispatcher:
         finally:
             self._forget(entry)
 
-    async def _carry_out(self, entry: _Entry, command: Book | Launch | Move | Reservation) -> None:
+    async def _carry_out(
+        self, entry: _Entry, command: Book | Launch | Move | Withdraw | Reservation
+    ) -> None:
         match command:
             case Book():
                 await self._book(entry)
@@ -185,6 +188,8 @@ class Dispatcher:
                 await self._move(entry, command)
             case Launch():
                 await self._launch(entry, command)
+            case Withdraw():
+                await self._withdraw(entry)
             case Reservation():
                 await self._end_with_outputs(entry, command, entry)
                 self._forget(entry)
@@ -380,6 +385,12 @@ class Dispatcher:
             except ReservationRefused as error:
                 if new[0] > old[0] or new[1] < old[1]:
                     self._lost(entry, f"part of it was moved, and cannot be moved back: {error}")
+
+    async def _withdraw(self, entry: _Entry) -> None:
+        # Its site tells what becomes of it.
+        if not entry.over:
+            site, known = entry.booking.holds[0].site, entry.reservations[0]
+            await self._until_answered(site, entry, lambda port: port.withdraw(known))
 
     async def _release(self, entry: _Entry) -> None:
         booking = entry.booking

@@ -44,6 +44,10 @@ class NoGroups:
         """Raises `ReservationRefused`: only pilots take groups."""
         raise ReservationRefused(f"{wish.resource} takes no programs in groups")
 
+    async def withdraw(self, reservation_id: str) -> Reservation | None:  # noqa: ARG002  # the port's
+        """Returns `None`: it has launched none."""
+        return None
+
 
 class NoPrograms:
     """What a site says of files that runs no programs."""

@@ -220,7 +220,15 @@ class RemoteSite:
 
     async def release(self, reservation_id: str) -> Reservation | None:
         """Releases a reservation."""
-        request = reservation_pb2.ReleaseRequest(reservation_id=reservation_id)
+        return await self._release(reservation_pb2.ReleaseRequest(reservation_id=reservation_id))
+
+    async def withdraw(self, reservation_id: str) -> Reservation | None:
+        """Releases a reservation unless its program has begun."""
+        return await self._release(
+            reservation_pb2.ReleaseRequest(reservation_id=reservation_id, unless_begun=True)
+        )
+
+    async def _release(self, request: reservation_pb2.ReleaseRequest) -> Reservation | None:
         try:
             return _read(await self._ask(self._stub.Release(request, timeout=self._call_s)))
         except ReservationRefused:

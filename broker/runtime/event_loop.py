@@ -25,6 +25,7 @@ from broker.scheduler.commands import (
     Release,
     StartPlanning,
     StopPlanning,
+    Withdraw,
 )
 from broker.scheduler.events import Event, Restarted, Tick
 from broker.scheduler.invariants import check
@@ -32,7 +33,7 @@ from broker.scheduler.state import BrokerState
 from grms.daemon.clock import RealClock
 from grms.daemon.loop import EngineFailedError, Loop
 
-SiteCommand = Book | Launch | LaunchGroup | Move | Release
+SiteCommand = Book | Launch | LaunchGroup | Move | Release | Withdraw
 Log = structlog.typing.FilteringBoundLogger
 
 

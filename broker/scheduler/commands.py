@@ -178,6 +178,13 @@ class Release(Command):
     booking: Booking
 
 
+@dataclass(frozen=True, slots=True)
+class Withdraw(Command):
+    """Gives up an attempt in a group unless it has begun; leads to `BookingLost` if it has not."""
+
+    booking: Booking
+
+
 # --- those who watch -----------------------------------------------------------------------------
 
 

@@ -19,7 +19,7 @@ from typing import Final
 from broker.model.plan import Placement
 from broker.model.program import Input, Program, ending_words, needed_outputs
 from broker.model.workflow import Alternative
-from broker.scheduler.commands import Book, Launch, LaunchGroup, Move, Release
+from broker.scheduler.commands import Book, Launch, LaunchGroup, Move, Release, Withdraw
 from broker.scheduler.dispatch import Dispatch
 from broker.scheduler.events import (
     Booked,
@@ -446,7 +446,16 @@ class TaskExecution:
                 self.free(task, transaction, reason)
             elif running and task.state in AT_SITE:
                 self.end(task, transaction, reason)
+            else:
+                self._withdraw(task, transaction)
         transaction.changed(workflow)
+
+    @staticmethod
+    def _withdraw(task: LiveTask, transaction: Transaction) -> None:
+        # What waits at its site behind others of its group does not begin; its site knows whether it has.
+        booking = task.booking
+        if task.state is TaskState.LAUNCHED and booking is not None and booking.group is not None:
+            transaction.do(Withdraw(booking))
 
     def resource_gone(self, name: str, transaction: Transaction, reason: str) -> None:
         """Gives up the bookings on a resource, and ends its runs."""
@@ -480,6 +489,8 @@ class TaskExecution:
                 transaction.do(replace(self._launching(task, task.booking), again=True))
             if task.state is TaskState.ENDING:
                 transaction.do(Release(task.booking))
+            elif task.owner.closing:
+                self._withdraw(task, transaction)
         self._take_up_groups(groups, transaction)
         for booking in self._memory.releasing.values():
             transaction.do(Release(booking))
@@ -489,8 +500,11 @@ class TaskExecution:
         for group, launches in groups.items():
             transaction.do(LaunchGroup(group, tuple(launches)))
             for launch in launches:
-                if self._memory.booked[launch.booking.booking].state is TaskState.ENDING:
+                task = self._memory.booked[launch.booking.booking]
+                if task.state is TaskState.ENDING:
                     transaction.do(Release(launch.booking))
+                elif task.owner.closing:
+                    self._withdraw(task, transaction)
 
     def moved(self, event: Moved, transaction: Transaction) -> None:
         """The reservations are in another window."""

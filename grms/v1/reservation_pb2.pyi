@@ -140,10 +140,12 @@ class BookRequest(_message.Message):
     def __init__(self, idempotency_key: _Optional[str] = ..., resource_id: _Optional[str] = ..., window: _Optional[_Union[Window, _Mapping]] = ..., processors: _Optional[int] = ...) -> None: ...
 
 class ReleaseRequest(_message.Message):
-    __slots__ = ("reservation_id",)
+    __slots__ = ("reservation_id", "unless_begun")
     RESERVATION_ID_FIELD_NUMBER: _ClassVar[int]
+    UNLESS_BEGUN_FIELD_NUMBER: _ClassVar[int]
     reservation_id: str
-    def __init__(self, reservation_id: _Optional[str] = ...) -> None: ...
+    unless_begun: bool
+    def __init__(self, reservation_id: _Optional[str] = ..., unless_begun: bool = ...) -> None: ...
 
 class LaunchRequest(_message.Message):
     __slots__ = ("idempotency_key", "reservation_id", "job", "to_the_end", "estimate_s")

@@ -304,6 +304,13 @@ class PilotKill(PilotCommand):
 
 
 @dataclass(frozen=True, slots=True)
+class PilotWithdraw(PilotCommand):
+    """Has a program in a pilot not begin, unless it has."""
+
+    reservation: int
+
+
+@dataclass(frozen=True, slots=True)
 class PilotKnows(PilotCommand):
     """Tells a pilot which ends are in the journal."""
 

@@ -311,10 +311,14 @@ class MoveReservation(Event):
 
 @dataclass(frozen=True, slots=True)
 class ReleaseReservation(Event):
-    """The owner of a reservation releases it. Answered as `BookReservation`."""
+    """The owner of a reservation releases it. Answered as `BookReservation`.
+
+    `unless_begun`: a program in a pilot goes on if it has begun.
+    """
 
     owner: str
     reservation: int
+    unless_begun: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -424,10 +424,10 @@ class Agent:
             self._move(run, begin, until)
         for name in said.get("kills", ()):
             self._cancel(name)
+        for name in said.get("withdraws", ()):
+            self._withdraw(name)
         for name in said.get("known", ()):
-            known = self.runs.get(name)
-            if known is not None and known.state == ENDED:
-                del self.runs[name]
+            self._forget(name)
         if "drain" in said:
             self.drain(said["drain"])
         if "end" in said:
@@ -539,11 +539,20 @@ class Agent:
             run.arrival = self._arrivals
             heapq.heappush(self._due, (begin, run.arrival, run))
 
-    def _cancel(self, name: str) -> None:
+    def _forget(self, name: str) -> None:
+        known = self.runs.get(name)
+        if known is not None and known.state == ENDED:
+            del self.runs[name]
+
+    def _withdraw(self, name: str) -> None:
         run = self.runs.get(name)
         if run is not None and run.state == WAITING:
             self._not_started(run, "killed", "")
-        elif run is not None and run.pid in self._pids:
+
+    def _cancel(self, name: str) -> None:
+        self._withdraw(name)
+        run = self.runs.get(name)
+        if run is not None and run.pid in self._pids:
             self._kill(run, "killed")
 
     def _not_started(self, run: Run, why: str, problem: str) -> None:

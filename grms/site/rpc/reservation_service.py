@@ -178,7 +178,7 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
         """Gives a reservation back."""
         owner = await self._owner(context)
         number = _number(request.reservation_id)
-        event = ReleaseReservation(self._engine.new_id(), owner, number)
+        event = ReleaseReservation(self._engine.new_id(), owner, number, request.unless_begun)
         return self._answer(await self._admission.ask(context, event, _reservation))
 
     async def Launch(  # noqa: N802  # gRPC's name

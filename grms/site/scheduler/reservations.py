@@ -11,6 +11,7 @@ from grms.site.model.commands import (
     PilotKill,
     PilotMove,
     PilotRun,
+    PilotWithdraw,
     PublishReservation,
     Refusal,
     Refuse,
@@ -432,7 +433,9 @@ class ReservationHandler:
         found = self._found(event, transaction)
         if found is None:
             return
-        if found.is_open:
+        if found.is_open and found.pilot and event.unless_begun:
+            transaction.do(PilotWithdraw(transaction.cause, found.pilot, found.number))
+        elif found.is_open:
             self._change(
                 found.number, ReservationReleased(transaction.now, found.number), transaction
             )

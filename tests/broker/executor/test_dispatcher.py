@@ -736,7 +736,8 @@ def group_of(*scripts: str, again: bool = False) -> LaunchGroup:
     launches = []
     for number, script in enumerate(scripts, start=1):
         one = replace(booking("a", name=f"e-{number}"), group=group)
-        program = Program("t", f"#!/bin/sh\n{script}\n")
+        asked = Request.of_processors(1, 60.0)
+        program = Program("t", f"#!/bin/sh\n{script}\n", request=asked)
         launches.append(Launch(one, program, 1.0, "flow/t", again=again))
     return LaunchGroup(group, tuple(launches))
 

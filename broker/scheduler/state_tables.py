@@ -649,6 +649,8 @@ class StateTables:
 
     def _ended(self, record: TaskEnded, task: LiveTask) -> None:
         placement = task.placement if task.booking is None else task.booking.placement
+        if record.start_time is None and record.outcome is Outcome.CANCELLED:
+            self._uncount(task)
         self._give_up(task, record.booking, keep=False)
         task.reason = record.reason
         task.failures += record.counted
@@ -673,10 +675,14 @@ class StateTables:
             else:
                 task.owner.stopped = True
 
+    @staticmethod
+    def _uncount(task: LiveTask) -> None:
+        # What its site has given back of a group has not begun.
+        if task.booking is not None and task.booking.group is not None and task.start_time is None:
+            task.runs -= 1
+
     def _freed(self, task: LiveTask, record: TaskFreed) -> None:
-        grouped = task.booking is not None and task.booking.group is not None
-        if grouped and task.start_time is None:
-            task.runs -= 1  # its site has given it back, and has not begun it
+        self._uncount(task)
         self._give_up(task, record.booking, keep=True)
         task.reason = record.reason
         over = task.owner.closing or task.failed_before is not None

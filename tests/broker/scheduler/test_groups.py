@@ -1,7 +1,15 @@
 """Short programs that are launched in groups."""
 
+import heapq
+import itertools
+import math
+import random
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from broker.model.program import Input, Program, Rerun
 from broker.model.resources import Resource
@@ -13,6 +21,7 @@ from broker.scheduler.commands import (
     Launch,
     LaunchGroup,
     Release,
+    StartPlanning,
     Withdraw,
 )
 from broker.scheduler.events import (
@@ -25,6 +34,7 @@ from broker.scheduler.events import (
     Released,
     Restarted,
     Started,
+    Tick,
 )
 from broker.scheduler.groups import MEMBERS_MAX
 from broker.scheduler.invariants import check
@@ -35,6 +45,7 @@ from broker.scheduler.state import BrokerState
 from broker.scheduler.state_tables import LiveTask, LiveWorkflow
 from grms.util.outcomes import Outcome
 from lrms_sim.workload.requests import Request
+from tests.broker.plain_planner import plan_plainly
 
 SETTINGS = BrokerSettings(cycle=1000, slot=1, pause=500, gather=500, margin=2)
 POOL = Supply(Resource("pool", capacity=4), "riga", "p", groups=True)
@@ -54,16 +65,16 @@ class World:
         *tasks: Task,
         on_failure: OnFailure = "finish",
         budget: float = float("inf"),
-        settings: BrokerSettings = SETTINGS,
+        given: BrokerSettings = SETTINGS,
         supplies: Sequence[Supply] = (POOL, OWN),
         programs: Sequence[Program] | None = None,
     ) -> None:
         workflow = Workflow("flow", tasks, budget=budget, on_failure=on_failure)
         made = [Program(each.name, "#!/bin/sh\n") for each in tasks]
         asked = Request.of_processors(1, 60.0)
-        given = made if programs is None else programs
-        some = tuple(replace(each, request=asked) for each in given)
-        self.settings = settings
+        which = made if programs is None else programs
+        some = tuple(replace(each, request=asked) for each in which)
+        self.settings = given
         self.journal: list[Record] = [
             *(ResourceSet(0.0, supply) for supply in supplies),
             WorkflowSubmitted(0.0, "w1", "k", workflow, some),
@@ -265,8 +276,8 @@ def test_who_is_not_launched_in_a_group() -> None:
     """Without a program, with another resource, with a bound of 0, where plans are kept, and what is dear where it is."""
     assert World(task("a"), programs=[]).groups() == []
     assert World(task("a", on="own")).groups() == []
-    assert World(task("a"), settings=replace(SETTINGS, grouped=0.0)).groups() == []
-    assert World(task("a"), settings=replace(SETTINGS, early=False)).groups() == []
+    assert World(task("a"), given=replace(SETTINGS, grouped=0.0)).groups() == []
+    assert World(task("a"), given=replace(SETTINGS, early=False)).groups() == []
     both = replace(task("a"), alternatives=(Alternative.of("pool"), Alternative.of("cheap")))
     dear = replace(POOL, resource=Resource("pool", price=2.0, capacity=4))
     cheap = replace(POOL, resource=Resource("cheap", price=1.0), site_resource="c")
@@ -304,11 +315,179 @@ def test_what_runs_take_is_learned() -> None:
 
 def test_what_is_given_files_of_a_simulated_task_waits_for_no_group() -> None:
     """It is simulated, too, where its plan has it."""
-    given = Program("b", "#!/bin/sh\n", inputs=(Input("x", task="a", output="x"),))
+    second = Program("b", "#!/bin/sh\n", inputs=(Input("x", task="a", output="x"),))
     first = Program("a", "#!/bin/sh\n", outputs=("x",))
-    world = World(task("a"), task("b", 0.5, "a"), programs=[first, given])
+    world = World(task("a"), task("b", 0.5, "a"), programs=[first, second])
     booking = world.of("a").booking
     assert booking is not None
     world.tell(Ended(0, booking.booking, Outcome.NOT_RUN, 10.0, 10.5))
     assert world.of("a").state is TaskState.SIMULATED
     assert world.groups() == []
+
+
+class Pilot:
+    """A world with a pilot that starts what waits in groups, loses words, and gives things back, on one seed.
+
+    Whatever happens to the broker, what the pilot has goes on; what is on its way to the broker is lost with it.
+    """
+
+    def __init__(self, seed: int, *tasks: Task, on_failure: OnFailure) -> None:
+        self.random = random.Random(seed)  # noqa: S311  # a test's own chance
+        self.queue: list[tuple[float, int, Event | str]] = []
+        self.count = itertools.count()
+        self.states: dict[str, str] = {}
+        self.groups: dict[str, LaunchGroup] = {}
+        self.starts: dict[str, float] = {}
+        self.begun: list[str] = []
+        self.completed: list[str] = []
+        self.world = World(*tasks, on_failure=on_failure)
+        self.carry_out()
+
+    def later(self, what: Event | str, delay: float = 0.1) -> None:
+        """Has something happen; a booking's name stands for the end of its run."""
+        moment = self.world.now + self.random.uniform(0.0, delay)
+        heapq.heappush(self.queue, (moment, next(self.count), what))
+
+    def step(self) -> bool:
+        """Lets the next thing happen; returns whether there was any."""
+        due = self.world.state.next_time
+        happens = self.queue[0][0] if self.queue else math.inf
+        if min(due, happens) == math.inf:
+            return False
+        if happens > due:
+            self.world.now = max(self.world.now, due)
+            self.world.tell(Tick(0))
+        else:
+            moment, _, what = heapq.heappop(self.queue)
+            self.world.now = max(self.world.now, moment)
+            if isinstance(what, str):
+                self.end(what)
+                return True
+            self.world.tell(what)
+        self.carry_out()
+        if self.random.random() < 0.02:
+            self.queue = [one for one in self.queue if isinstance(one[2], str)]
+            heapq.heapify(self.queue)
+            self.world.restart()
+            self.carry_out()
+            for name in self.states:
+                self.tell(name)  # as a site does that is watched anew
+        return True
+
+    def carry_out(self) -> None:
+        """Does what the broker wants done."""
+        for command in self.world.commands:
+            if isinstance(command, LaunchGroup):
+                self.launch(command)
+            elif isinstance(command, StartPlanning):
+                self.later(plan_plainly(command.number, command.planning_input), 3.0)
+            elif isinstance(command, Book | Launch):
+                assert command.booking.reservations, "it is booked by itself"
+                self.tell(command.booking.booking)
+            elif isinstance(command, Withdraw | Release):
+                self.give_up(command)
+        self.world.commands = []
+
+    def launch(self, command: LaunchGroup) -> None:
+        """Takes a group, or refuses all of it."""
+        names = [each.booking.booking for each in command.launches]
+        if not any(name in self.states for name in names) and self.random.random() < 0.1:
+            for name in names:
+                self.later(BookingLost(0, name, "not free", (0,)))
+            return
+        for launch in command.launches:
+            name = launch.booking.booking
+            if name not in self.states:
+                self.states[name] = "waiting"
+                self.groups[name] = command
+            self.later(Booked(0, name, (f"r-{name}",)))
+            self.tell(name)
+        self.begin()
+
+    def begin(self) -> None:
+        """Starts what has room in its group, in order, or gives it back where it has no time."""
+        for name, command in self.groups.items():
+            members = [each.booking.booking for each in command.launches]
+            running = sum(self.states.get(each) == "running" for each in members)
+            if self.states[name] != "waiting" or running >= command.group.units:
+                continue
+            task = next(
+                "/".join(each.booking.placement.key)
+                for each in command.launches
+                if each.booking.booking == name
+            )
+            if self.world.now > command.group.end or self.random.random() < 0.05:
+                self.states[name] = "returned"
+                self.tell(name)
+                continue
+            self.states[name] = "running"
+            self.starts[name] = self.world.now
+            self.begun.append(task)
+            self.later(name, 1.0)
+        assert list(self.states.values()).count("running") <= POOL.resource.capacity
+        for name in self.states:
+            if self.states[name] == "running":
+                self.tell(name)
+
+    def end(self, name: str) -> None:
+        """Ends a run."""
+        if self.states[name] == "running":
+            self.states[name] = "failed" if self.random.random() < 0.02 else "completed"
+            self.tell(name)
+        self.begin()
+
+    def give_up(self, command: Withdraw | Release) -> None:
+        """Withdraws or releases."""
+        name = command.booking.booking
+        there = self.states.get(name)
+        if there == "waiting" or (there == "running" and isinstance(command, Release)):
+            self.states[name] = "returned"
+        if isinstance(command, Withdraw) or there in {"completed", "failed"}:
+            self.tell(name)
+        if isinstance(command, Release):
+            if name in self.starts:
+                self.later(Started(0, name, self.starts[name]), 0.0)
+            self.later(Released(0, name), 0.5)
+
+    def tell(self, name: str) -> None:
+        """Tells how a run stands, as a site does that is asked or watched."""
+        state = self.states.get(name)
+        start = self.starts.get(name)
+        if state == "running" and start is not None:
+            self.later(Started(0, name, start))
+        elif state in {"completed", "failed"}:
+            good = state == "completed"
+            outcome = Outcome.COMPLETED if good else Outcome.FAILED
+            self.later(
+                Ended(0, name, outcome, start, self.world.now, exit_code=0 if good else 1), 0.5
+            )
+        elif state == "returned" and start is None:
+            self.later(BookingLost(0, name, "given back"), 0.5)
+
+
+@settings(max_examples=12, deadline=None)
+@given(seed=st.integers(0, 2**32), on_failure=st.sampled_from(["finish", "terminate", "continue"]))
+def test_each_program_of_groups_runs_once_whatever_breaks(seed: int, on_failure: OnFailure) -> None:
+    """The broker is killed again and again, words are lost, groups are refused and programs given back."""
+    chance = random.Random(seed)  # noqa: S311  # a test's own chance
+    tasks = []
+    for number in range(30):
+        before = chance.sample(range(number), min(number, chance.choice([0, 0, 1, 2])))
+        tasks.append(task(f"t{number}", 0.5, *(f"t{each}" for each in sorted(before))))
+    pilot = Pilot(seed, *tasks, on_failure=on_failure)
+    for _ in range(20_000):
+        if pilot.world.flow.has_ended and not pilot.world.state.memory.releasing:
+            break
+        assert pilot.step(), "nothing happens any more, and not everything has ended"
+    else:
+        raise AssertionError("no end")
+    flow = pilot.world.flow
+    counts = Counter(pilot.begun)
+    for name, each in flow.tasks.items():
+        begun = counts[f"flow/{name}"]
+        assert begun == each.runs, name
+        assert begun == 1 if each.state in {TaskState.COMPLETED, TaskState.FAILED} else begun <= 1
+        if begun:
+            assert all(before.state is TaskState.COMPLETED for before in each.predecessors)
+    assert not pilot.world.state.memory.groups
+    assert not pilot.world.state.memory.holding

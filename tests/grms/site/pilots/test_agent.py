@@ -457,21 +457,27 @@ def test_runs_of_a_group_share_its_processors_in_their_order(tmp_path: Path) -> 
         async with pilot(site):
             await site.until(lambda heard: heard.hellos)
             group = {"group": "7", "share": 1, "length": 1.0}
-            names = [f"g{number}" for number in range(5)]
+            names = [f"g{number}" for number in range(6)]
+            line = "while [ ! -e ../gate ]; do sleep 0.05; done; echo {} >>../order"
             site.run(
-                *(site.order(name, f"echo {name} >>../order", **group) for name in names),
+                *(site.order(name, line.format(name), **group) for name in names),
                 site.order("beside", "true"),
             )
-            site.hub.send(PILOT, kills=["g3"])
-            await site.until(ended(*names, "beside"))
+            await site.until(lambda heard: "g0" in heard.runs)
+            site.hub.send(PILOT, kills=["g3"], withdraws=["g4", "g0"])
+            await site.until(ended("g3", "g4", "beside"))
+            (tmp_path / "gate").touch()
+            await site.until(ended(*names))
             # Nothing is left of a group whose runs are over: a later one of that name is as new.
             site.run(site.order("late", "true", **group))
             await site.until(ended("late"))
         runs = site.heard.runs
-        spans = [(runs[name].start or 0.0, runs[name].end or 0.0) for name in names if name != "g3"]
+        spans = [
+            (runs[name].start or 0.0, runs[name].end or 0.0) for name in ("g0", "g1", "g2", "g5")
+        ]
         assert all(before[1] <= after[0] for before, after in pairwise(spans))
-        assert (tmp_path / "order").read_text().split() == ["g0", "g1", "g2", "g4"]
-        assert (runs["g3"].start, runs["g3"].why) == (None, "killed")
+        assert (tmp_path / "order").read_text().split() == ["g0", "g1", "g2", "g5"]
+        assert {(runs[name].start, runs[name].why) for name in ("g3", "g4")} == {(None, "killed")}
         assert runs["late"].code == runs["beside"].code == 0
 
     play(tmp_path, scene)

@@ -401,3 +401,23 @@ def test_a_group_is_launched_as_a_whole_or_not() -> None:
     small.pilot()
     assert "at most 2" in refusal(small.tell(events.LaunchGroup, *order, 2, grouped(*"abc")))
     assert small.state.memory.reservations.reservations == {}
+
+
+def test_what_waits_in_a_pilot_can_be_had_not_begin() -> None:
+    """The reservation stays as it is until the pilot has said whether it has begun; others are released at once."""
+    world = World()
+    world.pilot()
+    world.tell(events.LaunchGroup, OWNER, "pool", 100.0, 200.0, 1, grouped("a", "b"))
+    done = world.tell(events.ReleaseReservation, OWNER, 1, unless_begun=True)
+    assert isinstance(done[0], commands.PilotWithdraw)
+    assert done[0].reservation == 1
+    assert world.one(1).state is ReservationState.LAUNCHED
+    world.tell(events.PilotTold, 1, (ended(1, None, start_time=None),))
+    assert world.one(1).state is ReservationState.RELEASED
+    world.tell(events.PilotTold, 1, (RunNews(2, RunState.RUNNING, 101.0),))
+    world.tell(events.ReleaseReservation, OWNER, 2, unless_begun=True)
+    world.tell(events.PilotTold, 1, (ended(2),))
+    assert world.one(2).outcome is Outcome.COMPLETED
+    world.book("c", 100.0, 200.0, "plain")
+    world.tell(events.ReleaseReservation, OWNER, 3, unless_begun=True)
+    assert world.one(3).state is ReservationState.RELEASED

@@ -12,13 +12,15 @@ its own, one after the other, as plans and charts show it.
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from broker.model.plan import Placement
+from broker.model.program import Program
 from broker.model.workflow import Alternative
 from broker.scheduler.free_time import FreeTime, Need, View
+from broker.scheduler.lifecycle import TaskState
 from broker.scheduler.records import Place, Supply
 from broker.scheduler.settings import BrokerSettings
 from broker.scheduler.state_tables import LiveTask, StateTables
@@ -111,14 +113,14 @@ class Groups:
 
     def gather(
         self,
-        ready: Sequence[LiveTask],
+        ready: "dict[tuple[str, str], LiveTask]",
         now: float,
         down: Collection[str],
         places: Collection[Place] | None,
     ) -> Gathered | None:
         """Returns the next group of tasks that can begin, which come in their order; `None` for none.
 
-        With `places` only resources there are looked at.
+        With `places` only resources there are looked at. What cannot begin any more is taken out of `ready`.
         """
         for supply in self._open(down, places):
             found = self._gather_at(supply, ready, now)
@@ -138,23 +140,22 @@ class Groups:
         ]
         return sorted(found, key=lambda supply: -supply.resource.performance)
 
-    def _gather_at(self, supply: Supply, ready: Sequence[LiveTask], now: float) -> Gathered | None:
+    def _gather_at(
+        self, supply: Supply, ready: "dict[tuple[str, str], LiveTask]", now: float
+    ) -> Gathered | None:
         ratio = self._ratios.get(supply.name, 1.0)
         some: list[tuple[LiveTask, Alternative, float]] = []
         width, size, bound, work = 0, 0, math.inf, 0.0
         units = 0
-        for task in ready:
-            alternative = self._at(task, supply)
-            program = task.program
-            if alternative is None or program is None:
-                continue
+        gone: list[tuple[str, str]] = []
+        for task, program, alternative in self._candidates(supply, ready, gone):
             demand = alternative.demands[0].units
             run_time = supply.resource.duration(task.task.work)
             if not some:
                 width = demand
                 units = self._units(supply, width, now, run_time)
                 if not units:
-                    return None
+                    break
                 bound = self._most(supply, width, units, len(ready))
             if demand != width:
                 continue  # with another group
@@ -165,9 +166,26 @@ class Groups:
             work += run_time
             if work * ratio > LANE_S * (units // width):
                 break
+        for key in gone:
+            del ready[key]
         if not some:
             return None
         return self._gathered(supply, units, width, some, now=now, ratio=max(1.0, ratio))
+
+    def _candidates(
+        self,
+        supply: Supply,
+        ready: "dict[tuple[str, str], LiveTask]",
+        gone: list[tuple[str, str]],
+    ) -> Iterator[tuple[LiveTask, Program, Alternative]]:
+        # What can begin there in a group; notes what cannot begin any more.
+        for key, task in ready.items():
+            if task.owner.closing or task.state is not TaskState.WAITING:
+                gone.append(key)
+                continue
+            alternative, program = self._at(task, supply), task.program
+            if alternative is not None and program is not None:
+                yield task, program, alternative
 
     def _at(self, task: LiveTask, supply: Supply) -> Alternative | None:
         for alternative in task.task.alternatives:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from broker.model.additions import Addition
 from broker.model.plan import Placement
-from broker.model.program import Output, Program
+from broker.model.program import Output, Program, needed_outputs
 from broker.model.workflow import OnFailure, Task, Workflow
 from broker.scheduler.lifecycle import (
     DONE,
@@ -262,6 +262,7 @@ class LiveWorkflow:
     revision: int = 1
     earliest_start: float = field(init=False)
     _planned: Workflow | None = field(init=False, default=None)
+    _needed: dict[str, frozenset[str]] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         said = self.workflow.earliest_start
@@ -274,6 +275,13 @@ class LiveWorkflow:
             tasks = tuple(task.task for task in self.tasks.values())
             self._planned = replace(self.workflow, tasks=tasks, earliest_start=self.earliest_start)
         return self._planned
+
+    @property
+    def needed(self) -> dict[str, frozenset[str]]:
+        """The outputs of its tasks that others are given; of one that was handed in whole."""
+        if self._needed is None:
+            self._needed = needed_outputs(self.programs.values())
+        return self._needed
 
     def changed_tasks(self) -> None:
         """Lets planners see other tasks from now on."""

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Final
 
 from broker.model.plan import Placement
-from broker.model.program import Input, Program, ending_words, needed_outputs
+from broker.model.program import Input, Program, ending_words
 from broker.model.workflow import Alternative
 from broker.scheduler.commands import Book, Launch, LaunchGroup, Move, Release, Withdraw
 from broker.scheduler.dispatch import Dispatch
@@ -68,9 +68,6 @@ SOONER = 2.0
 SLOT_TOLERANCE = 1e-6
 """Seconds beyond the planning slot that still belong to it, for rounding."""
 
-_NEVER: Final = 1e300
-"""The beginning of what has no place: it comes last, and in its order."""
-
 _DONE: Final = {
     Outcome.COMPLETED: TaskState.COMPLETED,
     Outcome.NOT_RUN: TaskState.SIMULATED,
@@ -104,7 +101,7 @@ def _needed(task: LiveTask) -> frozenset[str]:
     # What is added later may be given any output of an open workflow's tasks.
     if task.owner.growing:
         return frozenset(() if task.program is None else task.program.outputs)
-    return needed_outputs(task.owner.programs.values(), task.task.name)
+    return task.owner.needed.get(task.task.name, frozenset())
 
 
 class TaskExecution:
@@ -127,6 +124,7 @@ class TaskExecution:
         self._short: dict[tuple[str, str], LiveTask] = {}  # of those, what is launched in groups
         self._fresh: set[tuple[str, str]] = set()
         self._fresh_short = False
+        self._short_in_order = True
         self._freed: set[Place] = set()
         self._begun: set[str] = (
             set()
@@ -195,7 +193,7 @@ class TaskExecution:
         in_groups = task.state is TaskState.WAITING and self._groups.may_take(task)
         if in_groups and _inputs_there(task):
             self._short[key] = task
-            self._fresh_short = True
+            self._fresh_short, self._short_in_order = True, False
             if self._groups.takes(task):
                 return
         self._ready[key] = task
@@ -253,13 +251,14 @@ class TaskExecution:
         self._fresh_short = False
         if not self._short or (places is not None and not self._free_time.any_room(places)):
             return
-        for key, task in list(self._short.items()):
-            if task.owner.closing or task.state is not TaskState.WAITING:
-                del self._short[key]
-        order = sorted(self._short.values(), key=lambda one: min(_planned_start(one), _NEVER))
-        while (found := self._groups.gather(order, transaction.now, self.down, places)) is not None:
+        if not self._short_in_order:
+            # What has no place in the plan comes last. Places change with the plan alone, which has all looked at anew.
+            self._short_in_order = True
+            self._short = dict(sorted(self._short.items(), key=lambda one: _planned_start(one[1])))
+        while (
+            found := self._groups.gather(self._short, transaction.now, self.down, places)
+        ) is not None:
             self._launch_group(found, transaction)
-            order = [task for task in order if task.state is TaskState.WAITING]
 
     def _launch_group(self, found: Gathered, transaction: Transaction) -> None:
         now, site, resource = transaction.now, *found.supply.place

@@ -82,7 +82,7 @@ class Dispatch:
             dear = not self._affordable(task, cost)
             if dear and sooner_than is not None:
                 continue
-            late = unplanned and now + run_time + CAUTION * task.behind / fastest > due
+            late = unplanned and due < math.inf and now + run_time + _behind(task, fastest) > due
             key = (late, dear, cost if dear else now + run_time, cost)
             if best is None or key < best[:4]:
                 best = (*key, self._placement(task, alternative, now, end, cost))
@@ -116,7 +116,7 @@ class Dispatch:
         best: tuple[bool, float, float, Placement] | None = None
         view = View(task=task)
         latest_start = now + AHEAD_SLOTS * self._settings.slot
-        behind = CAUTION * task.behind / fastest
+        behind = _behind(task, fastest) if due < math.inf else 0.0
         for alternative in task.task.alternatives:
             needs = self._free_time.needs(alternative.demands, down)
             if needs is None or self._groups.grouped(task, alternative):
@@ -167,6 +167,11 @@ class Dispatch:
             return True
         share = cost / task.task.work
         return _spent(workflow, task, share) + cost <= budget
+
+
+def _behind(task: LiveTask, fastest: float) -> float:
+    # What the chain behind a task is thought to take, in seconds; only one that has a due date is asked for it.
+    return CAUTION * task.behind / fastest
 
 
 def _latest_useful(latest: float | None, best: _Best | None) -> float:

@@ -1,5 +1,6 @@
 """What the broker knows and must not forget, changed by journal records alone."""
 
+import heapq
 import math
 from collections import Counter
 from collections.abc import Iterable
@@ -134,7 +135,8 @@ class LiveTask:
         runs: launches so far.
         failures: those among them that count.
         reason: why it stands where it stands; may be empty.
-        behind: seconds of work of the longest chain of tasks that wait for it.
+        number: of it in its workflow; what it waits for has a smaller one, where it was added.
+        known_behind: `behind`, as far as it has been worked out.
         run: where its present or last run is; `None` before.
         outcome: how its last run came to its end; `None` before.
         exit_code: of its program in that; `None` for none or unknown.
@@ -153,7 +155,8 @@ class LiveTask:
     runs: int = 0
     failures: int = 0
     reason: str = ""
-    behind: float = 0.0
+    number: int = 0
+    known_behind: float = 0.0
     run: Run | None = None
     outcome: Outcome | None = None
     exit_code: int | None = None
@@ -170,6 +173,12 @@ class LiveTask:
     def program(self) -> Program | None:
         """What it runs; `None` for nothing."""
         return self.owner.programs.get(self.task.name)
+
+    @property
+    def behind(self) -> float:
+        """Seconds of work of the longest chain of tasks that wait for it."""
+        self.owner.find_behind()
+        return self.known_behind
 
     @property
     def name(self) -> str:
@@ -263,6 +272,7 @@ class LiveWorkflow:
     earliest_start: float = field(init=False)
     _planned: Workflow | None = field(init=False, default=None)
     _needed: dict[str, frozenset[str]] | None = field(init=False, default=None)
+    _new: list[LiveTask] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         said = self.workflow.earliest_start
@@ -305,7 +315,8 @@ class LiveWorkflow:
 
     def add(self, task: Task, program: Program | None) -> "LiveTask":
         """Adds a task after those that it waits for."""
-        made = self.tasks[task.name] = LiveTask(self, task)
+        made = self.tasks[task.name] = LiveTask(self, task, number=len(self.tasks))
+        self._new.append(made)
         if program is not None:
             self.programs[task.name] = program
         for name in task.predecessors:
@@ -315,6 +326,28 @@ class LiveWorkflow:
             if made.state is TaskState.WAITING:
                 made.give_up(before if before.state is TaskState.FAILED else before.failed_before)
         return made
+
+    def find_behind(self) -> None:
+        """Works out what waits behind each task, as far as tasks have been added since.
+
+        That is done when it is asked for: a chain to which task after task is added changes each time for all of its tasks.
+        """
+        if not self._new:
+            return
+        # From the last to the first, so that each is looked at once.
+        changed = [(-task.number, task.task.name) for task in self._new]
+        heapq.heapify(changed)
+        self._new = []
+        there = {name for _, name in changed}
+        while changed:
+            after = self.tasks[heapq.heappop(changed)[1]]
+            behind = after.task.work + after.known_behind
+            for before in after.predecessors:
+                if behind > before.known_behind and not before.has_ended:
+                    before.known_behind = behind
+                    if before.task.name not in there:
+                        there.add(before.task.name)
+                        heapq.heappush(changed, (-before.number, before.task.name))
 
     @property
     def has_ended(self) -> bool:
@@ -348,18 +381,6 @@ class LiveWorkflow:
         return WorkflowState.RUNNING if self.launched else WorkflowState.ACCEPTED
 
 
-def _add_behind(task: LiveTask) -> None:
-    # As `_find_behind`, for a task that nothing waits for yet.
-    changed = [task]
-    while changed:
-        after = changed.pop()
-        for before in after.predecessors:
-            behind = after.task.work + after.behind
-            if behind > before.behind and not before.has_ended:
-                before.behind = behind
-                changed.append(before)
-
-
 def _find_behind(tasks: list[LiveTask]) -> None:
     # From the last tasks to the first.
     waited = {id(task): len(task.successors) for task in tasks}
@@ -367,7 +388,7 @@ def _find_behind(tasks: list[LiveTask]) -> None:
     while ready:
         task = ready.pop()
         for before in task.predecessors:
-            before.behind = max(before.behind, task.task.work + task.behind)
+            before.known_behind = max(before.known_behind, task.task.work + task.known_behind)
             waited[id(before)] -= 1
             if not waited[id(before)]:
                 ready.append(before)
@@ -488,7 +509,7 @@ class StateTables:
         workflow = self.workflows[record.workflow_id]
         for addition in record.additions:
             for task, program in addition.tasks(workflow.arrays):
-                _add_behind(workflow.add(task, program))
+                workflow.add(task, program)
             if addition.elements:
                 workflow.arrays[addition.task.name] = addition.names
             workflow.additions[addition.task.name] = addition

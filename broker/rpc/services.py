@@ -121,7 +121,7 @@ class WorkflowService(workflow_pb2_grpc.WorkflowServiceServicer):
     ) -> workflow_pb2.AddResponse:
         """Adds tasks to an open workflow."""
         try:
-            additions = read_additions(request.tasks)
+            additions = read_additions(request)
         except WireError as error:
             await self._frontend.invalid(context, error)
         programs = (each.program for each in additions if each.program is not None)

@@ -27,65 +27,67 @@ from grms.v1 import request_pb2 as grms_dot_v1_dot_request__pb2
 from grms.v1 import results_pb2 as grms_dot_v1_dot_results__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x62roker/v1/workflow.proto\x12\tbroker.v1\x1a\x11grms/v1/job.proto\x1a\x15grms/v1/request.proto\x1a\x15grms/v1/results.proto\")\n\x06\x44\x65mand\x12\x10\n\x08resource\x18\x01 \x01(\t\x12\r\n\x05units\x18\x02 \x01(\x05\"1\n\x0b\x41lternative\x12\"\n\x07\x64\x65mands\x18\x01 \x03(\x0b\x32\x11.broker.v1.Demand\"\xdf\x02\n\x08TaskSpec\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06work_s\x18\x02 \x01(\x01\x12,\n\x0c\x61lternatives\x18\x03 \x03(\x0b\x32\x16.broker.v1.Alternative\x12\x14\n\x0cpredecessors\x18\x04 \x03(\t\x12!\n\x07program\x18\x05 \x01(\x0b\x32\x10.grms.v1.Program\x12\x1d\n\x05needs\x18\x06 \x01(\x0b\x32\x0e.grms.v1.Needs\x12\x0f\n\x07limit_s\x18\x07 \x01(\x01\x12+\n\x0ctask_outputs\x18\x08 \x03(\x0b\x32\x15.broker.v1.TaskOutput\x12\x1f\n\x05rerun\x18\t \x01(\x0b\x32\x10.broker.v1.Rerun\x12(\n\non_failure\x18\n \x01(\x0e\x32\x14.broker.v1.OnFailure\x12&\n\x08\x65lements\x18\x0b \x03(\x0b\x32\x14.broker.v1.Arguments\"\x1e\n\tArguments\x12\x11\n\targuments\x18\x01 \x03(\t\"8\n\nTaskOutput\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04task\x18\x02 \x01(\t\x12\x0e\n\x06output\x18\x03 \x01(\t\"M\n\x05Rerun\x12\x0c\n\x04runs\x18\x01 \x01(\x05\x12\x12\n\nexit_codes\x18\x02 \x03(\x05\x12\"\n\x08outcomes\x18\x03 \x03(\x0e\x32\x10.grms.v1.Outcome\"\x8e\x02\n\x0cWorkflowSpec\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\"\n\x05tasks\x18\x02 \x03(\x0b\x32\x13.broker.v1.TaskSpec\x12\x1d\n\x10\x65\x61rliest_start_s\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\x17\n\ndue_date_s\x18\x04 \x01(\x01H\x01\x88\x01\x01\x12\x13\n\x06\x62udget\x18\x05 \x01(\x01H\x02\x88\x01\x01\x12\x17\n\npreference\x18\x06 \x01(\x01H\x03\x88\x01\x01\x12(\n\non_failure\x18\x07 \x01(\x0e\x32\x14.broker.v1.OnFailureB\x13\n\x11_earliest_start_sB\r\n\x0b_due_date_sB\t\n\x07_budgetB\r\n\x0b_preference\"\x9f\x03\n\x04Task\x12\x0c\n\x04name\x18\x01 \x01(\t\x12#\n\x05state\x18\x02 \x01(\x0e\x32\x14.broker.v1.TaskState\x12\"\n\x07\x64\x65mands\x18\x03 \x03(\x0b\x32\x11.broker.v1.Demand\x12\x19\n\x0cstart_time_s\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x17\n\nend_time_s\x18\x05 \x01(\x01H\x01\x88\x01\x01\x12\x0c\n\x04\x63ost\x18\x06 \x01(\x01\x12\x0c\n\x04runs\x18\x07 \x01(\x05\x12\x0e\n\x06reason\x18\x08 \x01(\t\x12&\n\x07outcome\x18\t \x01(\x0e\x32\x10.grms.v1.OutcomeH\x02\x88\x01\x01\x12\x16\n\texit_code\x18\n \x01(\x05H\x03\x88\x01\x01\x12\x13\n\x06signal\x18\x0b \x01(\x05H\x04\x88\x01\x01\x12\x0b\n\x03job\x18\x0c \x01(\t\x12$\n\x07outputs\x18\r \x03(\x0b\x32\x13.broker.v1.TaskFile\x12\x13\n\x0bhas_program\x18\x0e \x01(\x08\x42\x0f\n\r_start_time_sB\r\n\x0b_end_time_sB\n\n\x08_outcomeB\x0c\n\n_exit_codeB\t\n\x07_signal\"<\n\x08TaskFile\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nsize_bytes\x18\x02 \x01(\x04\x12\x0e\n\x06sha256\x18\x03 \x01(\x0c\"\xae\x03\n\x08Workflow\x12\x13\n\x0bworkflow_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\'\n\x05state\x18\x03 \x01(\x0e\x32\x18.broker.v1.WorkflowState\x12\x15\n\rsubmit_time_s\x18\x04 \x01(\x01\x12\x17\n\nend_time_s\x18\x05 \x01(\x01H\x00\x88\x01\x01\x12\x17\n\ndue_date_s\x18\x06 \x01(\x01H\x01\x88\x01\x01\x12\x13\n\x06\x62udget\x18\x07 \x01(\x01H\x02\x88\x01\x01\x12\x19\n\x0c\x63ompletion_s\x18\x08 \x01(\x01H\x03\x88\x01\x01\x12\x0c\n\x04\x63ost\x18\t \x01(\x01\x12\x13\n\x0btasks_total\x18\n \x01(\x05\x12\x17\n\x0ftasks_completed\x18\x0b \x01(\x05\x12\x1e\n\x05tasks\x18\x0c \x03(\x0b\x32\x0f.broker.v1.Task\x12\x0e\n\x06reason\x18\r \x01(\t\x12\x10\n\x08revision\x18\x0e \x01(\x04\x12\x17\n\x0ftasks_simulated\x18\x0f \x01(\x05\x12\x0c\n\x04open\x18\x10 \x01(\x08\x42\r\n\x0b_end_time_sB\r\n\x0b_due_date_sB\t\n\x07_budgetB\x0f\n\r_completion_s\"S\n\rSubmitRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12)\n\x08workflow\x18\x02 \x01(\x0b\x32\x17.broker.v1.WorkflowSpec\"Q\n\x0bOpenRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12)\n\x08workflow\x18\x02 \x01(\x0b\x32\x17.broker.v1.WorkflowSpec\"E\n\nAddRequest\x12\x13\n\x0bworkflow_id\x18\x01 \x01(\t\x12\"\n\x05tasks\x18\x02 \x03(\x0b\x32\x13.broker.v1.TaskSpec\"J\n\x0b\x41\x64\x64Response\x12\x13\n\x0bworkflow_id\x18\x01 \x01(\t\x12\x11\n\ttasks_new\x18\x02 \x01(\x05\x12\x13\n\x0btasks_total\x18\x03 \x01(\x05\"#\n\x0c\x43loseRequest\x12\x13\n\x0bworkflow_id\x18\x01 \x01(\t\"&\n\x0f\x44\x65scribeRequest\x12\x13\n\x0bworkflow_id\x18\x01 \x01(\t\"!\n\nGetRequest\x12\x13\n\x0bworkflow_id\x18\x01 \x01(\t\"7\n\x0bListRequest\x12(\n\x06states\x18\x01 \x03(\x0e\x32\x18.broker.v1.WorkflowState\"6\n\x0cListResponse\x12&\n\tworkflows\x18\x01 \x03(\x0b\x32\x13.broker.v1.Workflow\"$\n\rCancelRequest\x12\x13\n\x0bworkflow_id\x18\x01 \x01(\t\"#\n\x0cWatchRequest\x12\x13\n\x0bworkflow_id\x18\x01 \x01(\t\"7\n\x12TaskResultsRequest\x12\x13\n\x0bworkflow_id\x18\x01 \x01(\t\x12\x0c\n\x04task\x18\x02 \x01(\t\"_\n\x16\x46\x65tchTaskResultRequest\x12\x13\n\x0bworkflow_id\x18\x01 \x01(\t\x12\x0c\n\x04task\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x14\n\x0coffset_bytes\x18\x04 \x01(\x04*q\n\tOnFailure\x12\x1a\n\x16ON_FAILURE_UNSPECIFIED\x10\x00\x12\x15\n\x11ON_FAILURE_FINISH\x10\x01\x12\x18\n\x14ON_FAILURE_TERMINATE\x10\x02\x12\x17\n\x13ON_FAILURE_CONTINUE\x10\x03*\x98\x02\n\rWorkflowState\x12\x1e\n\x1aWORKFLOW_STATE_UNSPECIFIED\x10\x00\x12\x1b\n\x17WORKFLOW_STATE_ACCEPTED\x10\x01\x12\x1a\n\x16WORKFLOW_STATE_RUNNING\x10\x02\x12\x1a\n\x16WORKFLOW_STATE_FAILING\x10\x03\x12\x1d\n\x19WORKFLOW_STATE_CANCELLING\x10\x04\x12\x1c\n\x18WORKFLOW_STATE_COMPLETED\x10\x05\x12\x19\n\x15WORKFLOW_STATE_FAILED\x10\x06\x12\x1c\n\x18WORKFLOW_STATE_CANCELLED\x10\x07\x12\x1c\n\x18WORKFLOW_STATE_SIMULATED\x10\x08*\x9b\x02\n\tTaskState\x12\x1a\n\x16TASK_STATE_UNSPECIFIED\x10\x00\x12\x16\n\x12TASK_STATE_WAITING\x10\x01\x12\x16\n\x12TASK_STATE_BOOKING\x10\x02\x12\x15\n\x11TASK_STATE_BOOKED\x10\x03\x12\x17\n\x13TASK_STATE_LAUNCHED\x10\x04\x12\x16\n\x12TASK_STATE_RUNNING\x10\x05\x12\x15\n\x11TASK_STATE_ENDING\x10\x06\x12\x18\n\x14TASK_STATE_COMPLETED\x10\x07\x12\x15\n\x11TASK_STATE_FAILED\x10\x08\x12\x18\n\x14TASK_STATE_CANCELLED\x10\t\x12\x18\n\x14TASK_STATE_SIMULATED\x10\n2\xd5\x05\n\x0fWorkflowService\x12?\n\x08PutInput\x12\x18.grms.v1.PutInputRequest\x1a\x19.grms.v1.PutInputResponse\x12\x37\n\x06Submit\x12\x18.broker.v1.SubmitRequest\x1a\x13.broker.v1.Workflow\x12\x33\n\x04Open\x12\x16.broker.v1.OpenRequest\x1a\x13.broker.v1.Workflow\x12\x34\n\x03\x41\x64\x64\x12\x15.broker.v1.AddRequest\x1a\x16.broker.v1.AddResponse\x12\x35\n\x05\x43lose\x12\x17.broker.v1.CloseRequest\x1a\x13.broker.v1.Workflow\x12?\n\x08\x44\x65scribe\x12\x1a.broker.v1.DescribeRequest\x1a\x17.broker.v1.WorkflowSpec\x12\x31\n\x03Get\x12\x15.broker.v1.GetRequest\x1a\x13.broker.v1.Workflow\x12\x37\n\x04List\x12\x16.broker.v1.ListRequest\x1a\x17.broker.v1.ListResponse\x12\x37\n\x06\x43\x61ncel\x12\x18.broker.v1.CancelRequest\x1a\x13.broker.v1.Workflow\x12\x37\n\x05Watch\x12\x17.broker.v1.WatchRequest\x1a\x13.broker.v1.Workflow0\x01\x12=\n\x07Results\x12\x1d.broker.v1.TaskResultsRequest\x1a\x13.grms.v1.ResultList\x12H\n\x0b\x46\x65tchResult\x12!.broker.v1.FetchTaskResultRequest\x1a\x14.grms.v1.ResultChunk0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x62roker/v1/workflow.proto\x12\tbroker.v1\x1a\x11grms/v1/job.proto\x1a\x15grms/v1/request.proto\x1a\x15grms/v1/results.proto\")\n\x06\x44\x65mand\x12\x10\n\x08resource\x18\x01 \x01(\t\x12\r\n\x05units\x18\x02 \x01(\x05\"1\n\x0b\x41lternative\x12\"\n\x07\x64\x65mands\x18\x01 \x03(\x0b\x32\x11.broker.v1.Demand\"\xf9\x02\n\x08TaskSpec\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06work_s\x18\x02 \x01(\x01\x12,\n\x0c\x61lternatives\x18\x03 \x03(\x0b\x32\x16.broker.v1.Alternative\x12\x14\n\x0cpredecessors\x18\x04 \x03(\t\x12!\n\x07program\x18\x05 \x01(\x0b\x32\x10.grms.v1.Program\x12\x1d\n\x05needs\x18\x06 \x01(\x0b\x32\x0e.grms.v1.Needs\x12\x0f\n\x07limit_s\x18\x07 \x01(\x01\x12+\n\x0ctask_outputs\x18\x08 \x03(\x0b\x32\x15.broker.v1.TaskOutput\x12\x1f\n\x05rerun\x18\t \x01(\x0b\x32\x10.broker.v1.Rerun\x12(\n\non_failure\x18\n \x01(\x0e\x32\x14.broker.v1.OnFailure\x12&\n\x08\x65lements\x18\x0b \x03(\x0b\x32\x14.broker.v1.Arguments\x12\x18\n\x10\x61lternative_list\x18\x0c \x01(\x05\"?\n\x0f\x41lternativeList\x12,\n\x0c\x61lternatives\x18\x01 \x03(\x0b\x32\x16.broker.v1.Alternative\"\x1e\n\tArguments\x12\x11\n\targuments\x18\x01 \x03(\t\"8\n\nTaskOutput\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04task\x18\x02 \x01(\t\x12\x0e\n\x06output\x18\x03 \x01(\t\"M\n\x05Rerun\x12\x0c\n\x04runs\x18\x01 \x01(\x05\x12\x12\n\nexit_codes\x18\x02 \x03(\x05\x12\"\n\x08outcomes\x18\x03 \x03(\x0e\x32\x10.grms.v1.Outcome\"\xc5\x02\n\x0cWorkflowSpec\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\"\n\x05tasks\x18\x02 \x03(\x0b\x32\x13.broker.v1.TaskSpec\x12\x1d\n\x10\x65\x61rliest_start_s\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\x17\n\ndue_date_s\x18\x04 \x01(\x01H\x01\x88\x01\x01\x12\x13\n\x06\x62udget\x18\x05 \x01(\x01H\x02\x88\x01\x01\x12\x17\n\npreference\x18\x06 \x01(\x01H\x03\x88\x01\x01\x12(\n\non_failure\x18\x07 \x01(\x0e\x32\x14.broker.v1.OnFailure\x12\x35\n\x11\x61lternative_lists\x18\x08 \x03(\x0b\x32\x1a.broker.v1.AlternativeListB\x13\n\x11_earliest_start_sB\r\n\x0b_due_date_sB\t\n\x07_budgetB\r\n\x0b_preference\"\x9f\x03\n\x04Task\x12\x0c\n\x04name\x18\x01 \x01(\t\x12#\n\x05state\x18\x02 \x01(\x0e\x32\x14.broker.v1.TaskState\x12\"\n\x07\x64\x65mands\x18\x03 \x03(\x0b\x32\x11.broker.v1.Demand\x12\x19\n\x0cstart_time_s\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x17\n\nend_time_s\x18\x05 \x01(\x01H\x01\x88\x01\x01\x12\x0c\n\x04\x63ost\x18\x06 \x01(\x01\x12\x0c\n\x04runs\x18\x07 \x01(\x05\x12\x0e\n\x06reason\x18\x08 \x01(\t\x12&\n\x07outcome\x18\t \x01(\x0e\x32\x10.grms.v1.OutcomeH\x02\x88\x01\x01\x12\x16\n\texit_code\x18\n \x01(\x05H\x03\x88\x01\x01\x12\x13\n\x06signal\x18\x0b \x01(\x05H\x04\x88\x01\x01\x12\x0b\n\x03job\x18\x0c \x01(\t\x12$\n\x07outputs\x18\r \x03(\x0b\x32\x13.broker.v1.TaskFile\x12\x13\n\x0bhas_program\x18\x0e \x01(\x08\x42\x0f\n\r_start_time_sB\r\n\x0b_end_time_sB\n\n\x08_outcomeB\x0c\n\n_exit_codeB\t\n\x07_signal\"<\n\x08TaskFile\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nsize_bytes\x18\x02 \x01(\x04\x12\x0e\n\x06sha256\x18\x03 \x01(\x0c\"\xae\x03\n\x08Workflow\x12\x13\n\x0bworkflow_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\'\n\x05state\x18\x03 \x01(\x0e\x32\x18.broker.v1.WorkflowState\x12\x15\n\rsubmit_time_s\x18\x04 \x01(\x01\x12\x17\n\nend_time_s\x18\x05 \x01(\x01H\x00\x88\x01\x01\x12\x17\n\ndue_date_s\x18\x06 \x01(\x01H\x01\x88\x01\x01\x12\x13\n\x06\x62udget\x18\x07 \x01(\x01H\x02\x88\x01\x01\x12\x19\n\x0c\x63ompletion_s\x18\x08 \x01(\x01H\x03\x88\x01\x01\x12\x0c\n\x04\x63ost\x18\t \x01(\x01\x12\x13\n\x0btasks_total\x18\n \x01(\x05\x12\x17\n\x0ftasks_completed\x18\x0b \x01(\x05\x12\x1e\n\x05tasks\x18\x0c \x03(\x0b\x32\x0f.broker.v1.Task\x12\x0e\n\x06reason\x18\r \x01(\t\x12\x10\n\x08revision\x18\x0e \x01(\x04\x12\x17\n\x0ftasks_simulated\x18\x0f \x01(\x05\x12\x0c\n\x04open\x18\x10 \x01(\x08\x42\r\n\x0b_end_time_sB\r\n\x0b_due_date_sB\t\n\x07_budgetB\x0f\n\r_completion_s\"S\n\rSubmitRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12)\n\x08workflow\x18\x02 \x01(\x0b\x32\x17.broker.v1.WorkflowSpec\"Q\n\x0bOpenRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12)\n\x08workflow\x18\x02 \x01(\x0b\x32\x17.broker.v1.WorkflowSpec\"|\n\nAddRequest\x12\x13\n\x0bworkflow_id\x18\x01 \x01(\t\x12\"\n\x05tasks\x18\x02 \x03(\x0b\x32\x13.broker.v1.TaskSpec\x12\x35\n\x11\x61lternative_lists\x18\x03 \x03(\x0b\x32\x1a.broker.v1.AlternativeList\"J\n\x0b\x41\x64\x64Response\x12\x13\n\x0bworkflow_id\x18\x01 \x01(\t\x12\x11\n\ttasks_new\x18\x02 \x01(\x05\x12\x13\n\x0btasks_total\x18\x03 \x01(\x05\"#\n\x0c\x43loseRequest\x12\x13\n\x0bworkflow_id\x18\x01 \x01(\t\"&\n\x0f\x44\x65scribeRequest\x12\x13\n\x0bworkflow_id\x18\x01 \x01(\t\"!\n\nGetRequest\x12\x13\n\x0bworkflow_id\x18\x01 \x01(\t\"7\n\x0bListRequest\x12(\n\x06states\x18\x01 \x03(\x0e\x32\x18.broker.v1.WorkflowState\"6\n\x0cListResponse\x12&\n\tworkflows\x18\x01 \x03(\x0b\x32\x13.broker.v1.Workflow\"$\n\rCancelRequest\x12\x13\n\x0bworkflow_id\x18\x01 \x01(\t\"#\n\x0cWatchRequest\x12\x13\n\x0bworkflow_id\x18\x01 \x01(\t\"7\n\x12TaskResultsRequest\x12\x13\n\x0bworkflow_id\x18\x01 \x01(\t\x12\x0c\n\x04task\x18\x02 \x01(\t\"_\n\x16\x46\x65tchTaskResultRequest\x12\x13\n\x0bworkflow_id\x18\x01 \x01(\t\x12\x0c\n\x04task\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x14\n\x0coffset_bytes\x18\x04 \x01(\x04*q\n\tOnFailure\x12\x1a\n\x16ON_FAILURE_UNSPECIFIED\x10\x00\x12\x15\n\x11ON_FAILURE_FINISH\x10\x01\x12\x18\n\x14ON_FAILURE_TERMINATE\x10\x02\x12\x17\n\x13ON_FAILURE_CONTINUE\x10\x03*\x98\x02\n\rWorkflowState\x12\x1e\n\x1aWORKFLOW_STATE_UNSPECIFIED\x10\x00\x12\x1b\n\x17WORKFLOW_STATE_ACCEPTED\x10\x01\x12\x1a\n\x16WORKFLOW_STATE_RUNNING\x10\x02\x12\x1a\n\x16WORKFLOW_STATE_FAILING\x10\x03\x12\x1d\n\x19WORKFLOW_STATE_CANCELLING\x10\x04\x12\x1c\n\x18WORKFLOW_STATE_COMPLETED\x10\x05\x12\x19\n\x15WORKFLOW_STATE_FAILED\x10\x06\x12\x1c\n\x18WORKFLOW_STATE_CANCELLED\x10\x07\x12\x1c\n\x18WORKFLOW_STATE_SIMULATED\x10\x08*\x9b\x02\n\tTaskState\x12\x1a\n\x16TASK_STATE_UNSPECIFIED\x10\x00\x12\x16\n\x12TASK_STATE_WAITING\x10\x01\x12\x16\n\x12TASK_STATE_BOOKING\x10\x02\x12\x15\n\x11TASK_STATE_BOOKED\x10\x03\x12\x17\n\x13TASK_STATE_LAUNCHED\x10\x04\x12\x16\n\x12TASK_STATE_RUNNING\x10\x05\x12\x15\n\x11TASK_STATE_ENDING\x10\x06\x12\x18\n\x14TASK_STATE_COMPLETED\x10\x07\x12\x15\n\x11TASK_STATE_FAILED\x10\x08\x12\x18\n\x14TASK_STATE_CANCELLED\x10\t\x12\x18\n\x14TASK_STATE_SIMULATED\x10\n2\xd5\x05\n\x0fWorkflowService\x12?\n\x08PutInput\x12\x18.grms.v1.PutInputRequest\x1a\x19.grms.v1.PutInputResponse\x12\x37\n\x06Submit\x12\x18.broker.v1.SubmitRequest\x1a\x13.broker.v1.Workflow\x12\x33\n\x04Open\x12\x16.broker.v1.OpenRequest\x1a\x13.broker.v1.Workflow\x12\x34\n\x03\x41\x64\x64\x12\x15.broker.v1.AddRequest\x1a\x16.broker.v1.AddResponse\x12\x35\n\x05\x43lose\x12\x17.broker.v1.CloseRequest\x1a\x13.broker.v1.Workflow\x12?\n\x08\x44\x65scribe\x12\x1a.broker.v1.DescribeRequest\x1a\x17.broker.v1.WorkflowSpec\x12\x31\n\x03Get\x12\x15.broker.v1.GetRequest\x1a\x13.broker.v1.Workflow\x12\x37\n\x04List\x12\x16.broker.v1.ListRequest\x1a\x17.broker.v1.ListResponse\x12\x37\n\x06\x43\x61ncel\x12\x18.broker.v1.CancelRequest\x1a\x13.broker.v1.Workflow\x12\x37\n\x05Watch\x12\x17.broker.v1.WatchRequest\x1a\x13.broker.v1.Workflow0\x01\x12=\n\x07Results\x12\x1d.broker.v1.TaskResultsRequest\x1a\x13.grms.v1.ResultList\x12H\n\x0b\x46\x65tchResult\x12!.broker.v1.FetchTaskResultRequest\x1a\x14.grms.v1.ResultChunk0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'broker.v1.workflow_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ONFAILURE']._serialized_start=2676
-  _globals['_ONFAILURE']._serialized_end=2789
-  _globals['_WORKFLOWSTATE']._serialized_start=2792
-  _globals['_WORKFLOWSTATE']._serialized_end=3072
-  _globals['_TASKSTATE']._serialized_start=3075
-  _globals['_TASKSTATE']._serialized_end=3358
+  _globals['_ONFAILURE']._serialized_start=2877
+  _globals['_ONFAILURE']._serialized_end=2990
+  _globals['_WORKFLOWSTATE']._serialized_start=2993
+  _globals['_WORKFLOWSTATE']._serialized_end=3273
+  _globals['_TASKSTATE']._serialized_start=3276
+  _globals['_TASKSTATE']._serialized_end=3559
   _globals['_DEMAND']._serialized_start=104
   _globals['_DEMAND']._serialized_end=145
   _globals['_ALTERNATIVE']._serialized_start=147
   _globals['_ALTERNATIVE']._serialized_end=196
   _globals['_TASKSPEC']._serialized_start=199
-  _globals['_TASKSPEC']._serialized_end=550
-  _globals['_ARGUMENTS']._serialized_start=552
-  _globals['_ARGUMENTS']._serialized_end=582
-  _globals['_TASKOUTPUT']._serialized_start=584
-  _globals['_TASKOUTPUT']._serialized_end=640
-  _globals['_RERUN']._serialized_start=642
-  _globals['_RERUN']._serialized_end=719
-  _globals['_WORKFLOWSPEC']._serialized_start=722
-  _globals['_WORKFLOWSPEC']._serialized_end=992
-  _globals['_TASK']._serialized_start=995
-  _globals['_TASK']._serialized_end=1410
-  _globals['_TASKFILE']._serialized_start=1412
-  _globals['_TASKFILE']._serialized_end=1472
-  _globals['_WORKFLOW']._serialized_start=1475
-  _globals['_WORKFLOW']._serialized_end=1905
-  _globals['_SUBMITREQUEST']._serialized_start=1907
-  _globals['_SUBMITREQUEST']._serialized_end=1990
-  _globals['_OPENREQUEST']._serialized_start=1992
-  _globals['_OPENREQUEST']._serialized_end=2073
-  _globals['_ADDREQUEST']._serialized_start=2075
-  _globals['_ADDREQUEST']._serialized_end=2144
-  _globals['_ADDRESPONSE']._serialized_start=2146
-  _globals['_ADDRESPONSE']._serialized_end=2220
-  _globals['_CLOSEREQUEST']._serialized_start=2222
-  _globals['_CLOSEREQUEST']._serialized_end=2257
-  _globals['_DESCRIBEREQUEST']._serialized_start=2259
-  _globals['_DESCRIBEREQUEST']._serialized_end=2297
-  _globals['_GETREQUEST']._serialized_start=2299
-  _globals['_GETREQUEST']._serialized_end=2332
-  _globals['_LISTREQUEST']._serialized_start=2334
-  _globals['_LISTREQUEST']._serialized_end=2389
-  _globals['_LISTRESPONSE']._serialized_start=2391
-  _globals['_LISTRESPONSE']._serialized_end=2445
-  _globals['_CANCELREQUEST']._serialized_start=2447
-  _globals['_CANCELREQUEST']._serialized_end=2483
-  _globals['_WATCHREQUEST']._serialized_start=2485
-  _globals['_WATCHREQUEST']._serialized_end=2520
-  _globals['_TASKRESULTSREQUEST']._serialized_start=2522
-  _globals['_TASKRESULTSREQUEST']._serialized_end=2577
-  _globals['_FETCHTASKRESULTREQUEST']._serialized_start=2579
-  _globals['_FETCHTASKRESULTREQUEST']._serialized_end=2674
-  _globals['_WORKFLOWSERVICE']._serialized_start=3361
-  _globals['_WORKFLOWSERVICE']._serialized_end=4086
+  _globals['_TASKSPEC']._serialized_end=576
+  _globals['_ALTERNATIVELIST']._serialized_start=578
+  _globals['_ALTERNATIVELIST']._serialized_end=641
+  _globals['_ARGUMENTS']._serialized_start=643
+  _globals['_ARGUMENTS']._serialized_end=673
+  _globals['_TASKOUTPUT']._serialized_start=675
+  _globals['_TASKOUTPUT']._serialized_end=731
+  _globals['_RERUN']._serialized_start=733
+  _globals['_RERUN']._serialized_end=810
+  _globals['_WORKFLOWSPEC']._serialized_start=813
+  _globals['_WORKFLOWSPEC']._serialized_end=1138
+  _globals['_TASK']._serialized_start=1141
+  _globals['_TASK']._serialized_end=1556
+  _globals['_TASKFILE']._serialized_start=1558
+  _globals['_TASKFILE']._serialized_end=1618
+  _globals['_WORKFLOW']._serialized_start=1621
+  _globals['_WORKFLOW']._serialized_end=2051
+  _globals['_SUBMITREQUEST']._serialized_start=2053
+  _globals['_SUBMITREQUEST']._serialized_end=2136
+  _globals['_OPENREQUEST']._serialized_start=2138
+  _globals['_OPENREQUEST']._serialized_end=2219
+  _globals['_ADDREQUEST']._serialized_start=2221
+  _globals['_ADDREQUEST']._serialized_end=2345
+  _globals['_ADDRESPONSE']._serialized_start=2347
+  _globals['_ADDRESPONSE']._serialized_end=2421
+  _globals['_CLOSEREQUEST']._serialized_start=2423
+  _globals['_CLOSEREQUEST']._serialized_end=2458
+  _globals['_DESCRIBEREQUEST']._serialized_start=2460
+  _globals['_DESCRIBEREQUEST']._serialized_end=2498
+  _globals['_GETREQUEST']._serialized_start=2500
+  _globals['_GETREQUEST']._serialized_end=2533
+  _globals['_LISTREQUEST']._serialized_start=2535
+  _globals['_LISTREQUEST']._serialized_end=2590
+  _globals['_LISTRESPONSE']._serialized_start=2592
+  _globals['_LISTRESPONSE']._serialized_end=2646
+  _globals['_CANCELREQUEST']._serialized_start=2648
+  _globals['_CANCELREQUEST']._serialized_end=2684
+  _globals['_WATCHREQUEST']._serialized_start=2686
+  _globals['_WATCHREQUEST']._serialized_end=2721
+  _globals['_TASKRESULTSREQUEST']._serialized_start=2723
+  _globals['_TASKRESULTSREQUEST']._serialized_end=2778
+  _globals['_FETCHTASKRESULTREQUEST']._serialized_start=2780
+  _globals['_FETCHTASKRESULTREQUEST']._serialized_end=2875
+  _globals['_WORKFLOWSERVICE']._serialized_start=3562
+  _globals['_WORKFLOWSERVICE']._serialized_end=4287
 # @@protoc_insertion_point(module_scope)

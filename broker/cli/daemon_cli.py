@@ -326,7 +326,7 @@ def watch(workflow: str | None, *, broker: "BrokerClient", chart: bool, as_json:
     if chart and workflow is not None:
         from broker.cli.watch_chart import watch_chart  # noqa: PLC0415  # see the module's docstring
 
-        watch_chart(broker, workflow)
+        watch_chart(broker, workflow, workflow_line)
         return
     if as_json:
         from broker.cli.output_models import news as news_of  # noqa: PLC0415  # see the module's docstring

@@ -7,6 +7,8 @@ from broker.gantt.live_chart import screen
 from lrms_sim.cli.running import open_console
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import Console, RenderableType
 
     from broker.client import BrokerClient
@@ -39,34 +41,40 @@ class _BrokersClock:
         return self._read + self._speed * passed
 
 
-def watch_chart(broker: "BrokerClient", workflow_id: str) -> None:
+def watch_chart(
+    broker: "BrokerClient",
+    workflow_id: str,
+    headline: "Callable[[workflow_pb2.Workflow], str]",
+) -> None:
     """Shows the chart of a workflow until its end, and leaves the last one on the screen.
 
-    Where the output is no terminal only that one is printed.
+    Where the output is no terminal only that one is printed. `headline` says of a workflow how it is as a whole.
     """
     from rich.live import Live  # noqa: PLC0415  # help comes at once
 
     console = open_console(pipe_width=PIPE_WIDTH)
     if not console.is_terminal:
         message = broker.wait(workflow_id)
-        console.print(_chart(console, message, broker.plan().now_s))
+        console.print(_chart(console, message, headline(message), broker.plan().now_s))
         return
     clock = _BrokersClock(broker)
     message = broker.get(workflow_id)
-    with Live(
-        _chart(console, message, clock.now()), console=console, screen=True, auto_refresh=False
-    ) as live:
+
+    def look() -> "RenderableType":
+        return _chart(console, message, headline(message), clock.now())
+
+    with Live(look(), console=console, screen=True, auto_refresh=False) as live:
         while not message.HasField("end_time_s"):
             time.sleep(EVERY_S)
             message = broker.get(workflow_id)
-            live.update(_chart(console, message, clock.now()), refresh=True)
-    console.print(_chart(console, message, clock.now()))
+            live.update(look(), refresh=True)
+    console.print(look())
 
 
-def _chart(console: "Console", message: "workflow_pb2.Workflow", now: float) -> "RenderableType":
-    from broker.cli.daemon_cli import workflow_line  # noqa: PLC0415  # which imports this module's commands
-
+def _chart(
+    console: "Console", message: "workflow_pb2.Workflow", headline: str, now: float
+) -> "RenderableType":
     height = console.height if console.is_terminal else len(message.tasks) + PIPE_WIDTH
     if message.HasField("end_time_s"):
         now = min(now, message.end_time_s)  # it is over, and time goes on
-    return screen(message, workflow_line(message), now, width=console.width, height=height)
+    return screen(message, headline, now, width=console.width, height=height)

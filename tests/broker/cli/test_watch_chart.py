@@ -48,7 +48,7 @@ def shown(monkeypatch: pytest.MonkeyPatch, *, terminal: bool) -> tuple[Told, str
     monkeypatch.setattr(watch_chart, "open_console", lambda pipe_width: console)  # noqa: ARG005  # the real one's
     monkeypatch.setattr(watch_chart, "EVERY_S", 0.02)
     monkeypatch.setattr(watch_chart, "CLOCK_EVERY_S", 0.01)
-    watch_chart.watch_chart(cast(BrokerClient, broker), "w1")
+    watch_chart.watch_chart(cast(BrokerClient, broker), "w1", lambda message: message.name)
     return broker, file.getvalue()
 
 
@@ -74,7 +74,7 @@ def test_the_terminal_is_given_back_at_an_interrupt(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(watch_chart, "open_console", lambda pipe_width: console)  # noqa: ARG005  # the real one's
     monkeypatch.setattr(time, "sleep", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        watch_chart.watch_chart(cast(BrokerClient, Told()), "w1")
+        watch_chart.watch_chart(cast(BrokerClient, Told()), "w1", lambda message: message.name)
     assert file.getvalue().rstrip().endswith(("\x1b[?25h", "\x1b[?1049l"))
 
 

@@ -78,7 +78,7 @@ class BrokerCodec:
 
 def _stored(record: Record) -> Record:
     if isinstance(record, WorkflowSubmitted):
-        spec = write_workflow(record.workflow, record.programs)
+        spec = write_workflow(record.workflow, record.programs, repeated=0)
         workflow = spec.SerializeToString(deterministic=True)
         return _Submitted(record.time, record.workflow_id, record.key, workflow)
     if isinstance(record, ResourceSet):
@@ -89,7 +89,7 @@ def _stored(record: Record) -> Record:
         return _Opened(record.time, record.workflow_id, record.key, opened)
     if isinstance(record, TasksAdded):
         request = workflow_pb2.AddRequest()
-        write_additions(request, record.additions)
+        write_additions(request, record.additions, repeated=0)
         tasks = request.SerializeToString(deterministic=True)
         return _Added(record.time, record.workflow_id, tasks)
     return record

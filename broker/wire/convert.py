@@ -175,9 +175,12 @@ def _read_alternative(content: bytes) -> Alternative:
 
 
 def write_workflow(
-    workflow: Workflow, programs: Iterable[Program] = ()
+    workflow: Workflow,
+    programs: Iterable[Program] = (),
+    *,
+    repeated: int = REPEATED_BYTES_MAX,
 ) -> workflow_pb2.WorkflowSpec:
-    """Returns a workflow as it is handed in.
+    """Returns a workflow as it is handed in; `repeated` as for `write_additions`.
 
     Raises:
         WireError: an alternative has a duration or a set-up of its own, which a broker does not take.
@@ -185,7 +188,7 @@ def write_workflow(
     by_task = {program.task: program for program in programs}
     spec = _write_limits(workflow)
     additions = [Addition(task, by_task.get(task.name)) for task in workflow.tasks]
-    write_additions(spec, additions, of=f" of {workflow.name!r}")
+    write_additions(spec, additions, of=f" of {workflow.name!r}", repeated=repeated)
     return spec
 
 
@@ -193,15 +196,18 @@ def write_additions(
     message: workflow_pb2.WorkflowSpec | workflow_pb2.AddRequest,
     additions: Sequence[Addition],
     of: str = "",
+    *,
+    repeated: int = REPEATED_BYTES_MAX,
 ) -> None:
     """Writes tasks into a message as they are handed in; `of` says in errors of what.
 
-    Alternatives that tasks share are written once where that spares much. What is small is written as every version reads it.
+    Alternatives that tasks share are written once where that spares more than `repeated` bytes. What is small is so written as
+    every version reads it.
 
     Raises:
         WireError: an alternative has a duration or a set-up of its own, which a broker does not take.
     """
-    shared = _Shared(message, [each.task for each in additions])
+    shared = _Shared(message, [each.task for each in additions], repeated)
     for addition in additions:
         task = addition.task
         if task.timed:
@@ -223,7 +229,10 @@ class _Shared:
     # Alternatives of tasks, each different list written once.
 
     def __init__(
-        self, message: workflow_pb2.WorkflowSpec | workflow_pb2.AddRequest, tasks: Sequence[Task]
+        self,
+        message: workflow_pb2.WorkflowSpec | workflow_pb2.AddRequest,
+        tasks: Sequence[Task],
+        repeated: int,
     ) -> None:
         # Mostly they are one object, which is seen sooner than that they are equal.
         self._contents: dict[int, bytes] = {}
@@ -236,7 +245,7 @@ class _Shared:
                 self._contents[which] = known.setdefault(content, content)
             uses[self._contents[which]] += 1
         self._numbers: dict[bytes, int] = {}
-        if sum((count - 1) * len(content) for content, count in uses.items()) > REPEATED_BYTES_MAX:
+        if sum((count - 1) * len(content) for content, count in uses.items()) > repeated:
             for content, count in uses.items():
                 if count > 1:
                     message.alternative_lists.add().MergeFromString(content)

@@ -15,7 +15,6 @@ from broker.model.workflow import Alternative, Demand, OpenWorkflow, Task, Workf
 from broker.scheduler.lifecycle import TaskState
 from broker.scheduler.records import Supply
 from broker.v1 import plan_pb2, resource_pb2, workflow_pb2
-from broker.wire import convert
 from broker.wire.convert import (
     read_additions,
     read_open_workflow,
@@ -113,12 +112,9 @@ def many(count: int, resources: int) -> Workflow:
     return Workflow("many", (*tasks, Task("alone", 1.0, (Alternative.of("alone"),))))
 
 
-def test_alternatives_that_many_tasks_share_are_written_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_alternatives_that_many_tasks_share_are_written_once() -> None:
     """Where that spares much; what is small is as every broker reads it. Additions are written so, too."""
-    monkeypatch.setattr(convert, "REPEATED_BYTES_MAX", 1000)
-    small, large = write_workflow(many(3, 5)), write_workflow(many(10, 30))
+    small, large = (write_workflow(each, repeated=1000) for each in (many(3, 5), many(10, 30)))
     assert not small.alternative_lists
     assert [task.alternative_list for task in small.tasks] == [0] * 4
     assert read_workflow(small)[0] == many(3, 5)
@@ -128,15 +124,14 @@ def test_alternatives_that_many_tasks_share_are_written_once(
     assert read_workflow(large)[0] == many(10, 30)
     request = workflow_pb2.AddRequest()
     additions = [Addition(task) for task in many(10, 30).tasks]
-    write_additions(request, additions)
+    write_additions(request, additions, repeated=1000)
     assert len(request.alternative_lists) == 1
     assert read_additions(request) == tuple(additions)
 
 
-def test_a_task_refers_to_a_list_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_refers_to_a_list_that_is_there() -> None:
     """And has no alternatives of its own besides; the error names the field."""
-    monkeypatch.setattr(convert, "REPEATED_BYTES_MAX", 1000)
-    spec = write_workflow(many(10, 30))
+    spec = write_workflow(many(10, 30), repeated=0)
     for change, field, word in (
         (workflow_pb2.TaskSpec(alternative_list=2), "workflow.tasks[1]", "there are 1"),
         (workflow_pb2.TaskSpec(alternative_list=-1), "workflow.tasks[1]", "there are 1"),

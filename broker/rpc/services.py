@@ -61,6 +61,9 @@ REST_SHARE: Final = 10.0
 """So many times as long as it takes to write a workflow for one who watches, its next changes are gathered: a workflow
 of thousands of tasks changes hundreds of times a second."""
 
+REST_MOST_S: Final = 2.0
+"""And no longer than this, real seconds."""
+
 NO_PAGE: Final = (
     "this broker serves no page: its configuration has no [dashboard], or the log says why not"
 )
@@ -200,7 +203,8 @@ class WorkflowService(workflow_pb2_grpc.WorkflowServiceServicer):
                     return
                 if self._frontend.stopping:
                     await self._frontend.check_stopping(context)
-                await self._until_changed(message.workflow_id, changed, REST_SHARE * took_s)
+                rest_s = min(REST_SHARE * took_s, REST_MOST_S)
+                await self._until_changed(message.workflow_id, changed, rest_s)
         finally:
             self._frontend.unwatch(changed)
 
@@ -211,7 +215,10 @@ class WorkflowService(workflow_pb2_grpc.WorkflowServiceServicer):
         await changed.wait()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout_at(rested):
-                while not (self._frontend.stopping or memory.workflows[workflow_id].has_ended):
+                while not self._frontend.stopping:
+                    live = memory.workflows.get(workflow_id)
+                    if live is None or live.has_ended:
+                        break
                     changed.clear()
                     await changed.wait()
         changed.clear()

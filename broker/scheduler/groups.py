@@ -147,17 +147,20 @@ class Groups:
         some: list[tuple[LiveTask, Alternative, float]] = []
         width, size, bound, work = 0, 0, math.inf, 0.0
         units = 0
+        too_wide: set[int] = set()
         gone: list[tuple[str, str]] = []
         for task, program, alternative in self._candidates(supply, ready, gone):
             demand = alternative.demands[0].units
             run_time = supply.resource.duration(task.task.work)
-            if not some:
+            if not some and demand not in too_wide:
                 width = demand
                 units = self._units(supply, width, now, run_time)
-                if not units:
+                if not units and self._waits_for_groups(supply, width, now, run_time):
                     break
                 bound = self._most(supply, width, units, len(ready))
-            if demand != width:
+                if not units:
+                    too_wide.add(width)
+            if demand != width or demand in too_wide:
                 continue  # with another group
             size += len(program.script)
             if len(some) >= bound or (some and size > BYTES_MAX):
@@ -201,8 +204,21 @@ class Groups:
                 return lanes * width
         return 0
 
-    def _fits(self, supply: Supply, units: int, now: float, end: float) -> bool:
-        view = View(planned_but=self.may_take)
+    def _waits_for_groups(self, supply: Supply, width: int, now: float, run_time: float) -> bool:
+        # Whether only groups are in its way, which are over in a moment: then narrower ones do not go before it.
+        end = now + run_time + self._settings.margin
+        return self._fits(supply, width, now, end, but=frozenset(self._memory.groups))
+
+    def _fits(
+        self,
+        supply: Supply,
+        units: int,
+        now: float,
+        end: float,
+        *,
+        but: Collection[str] = (),
+    ) -> bool:
+        view = View(but, planned_but=self.may_take)
         return self._free_time.fits([Need(supply, units)], now, end, view)
 
     def _most(self, supply: Supply, width: int, units: int, ready: int) -> float:

@@ -535,6 +535,7 @@ class TaskExecution:
             # Refused as a whole, or given back before any has begun: the next one would be, too.
             self._begun.add(group.name)
             self._cycle.avoid(Taken(placement.resources[0], group.begin, group.end))
+            self._wake(task, group.end)
         if task.state is TaskState.ENDING:
             self._over(event, transaction, event.reason)
         else:

@@ -197,10 +197,7 @@ def test_what_a_site_gives_back_is_launched_again_and_is_no_run() -> None:
     world.tell(*done)
     assert world.groups() == []
     world.now = group.group.end
-    world.state.cycle.want_now(
-        "a test"
-    )  # a plan, and whatever else has all looked at, is such a moment
-    world.restart()
+    world.tell(Tick(0))
     (second,) = world.groups()
     assert names_of(second) == ["a", "b"]
     world.taken(second)
@@ -297,6 +294,21 @@ def test_wide_programs_have_groups_of_their_own_and_no_group_is_too_large() -> N
     assert group.group.units == 3
     (second,) = World(task("wide", units=3), task("narrow")).groups()[1:]
     assert (names_of(second), second.group.units) == (["narrow"], 1)
+
+
+def test_a_wide_program_waits_for_groups_and_not_for_long_runs() -> None:
+    """Narrower ones do not go before it where its processors are free in a moment, and do where they are not."""
+    some = (task("n0"), task("n1"), task("wide", 0.5, "n0", units=4), task("n2", 0.5, "n0"))
+    world = World(*some)
+    world.ends("n0")
+    assert world.groups() == []
+    world.ends("n1")
+    assert [names_of(each) for each in world.groups()] == [["wide"]]
+    other = World(task("long", 60.0), *some)
+    other.ends("n0")
+    assert other.of("long").state is TaskState.BOOKING
+    assert [names_of(each) for each in other.groups()] == [["n2"]]
+    assert other.of("wide").state is TaskState.WAITING
 
 
 def test_what_runs_take_is_learned() -> None:

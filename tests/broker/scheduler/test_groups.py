@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from broker.model.program import Input, Program, Rerun
 from broker.model.resources import Resource
 from broker.model.workflow import Alternative, Demand, OnFailure, Task, Workflow
+from broker.runtime.codec import BrokerCodec
 from broker.scheduler.commands import (
     Append,
     Book,
@@ -47,6 +48,7 @@ from grms.util.outcomes import Outcome
 from lrms_sim.workload.requests import Request
 from tests.broker.plain_planner import plan_plainly
 
+CODEC = BrokerCodec()
 SETTINGS = BrokerSettings(cycle=1000, slot=1, pause=500, gather=500, margin=2)
 POOL = Supply(Resource("pool", capacity=4), "riga", "p", groups=True)
 OWN = Supply(Resource("own", capacity=1), "riga", "o")
@@ -176,6 +178,7 @@ def test_a_group_that_is_not_answered_is_launched_again_after_a_restart() -> Non
     world.taken(group)
     assert world.of("a").run is not None
     world.ends("a")
+    assert CODEC.decode(CODEC.encode(world.journal)) == world.journal
     world.restart()
     assert world.groups() == []
     assert [type(each) for each in world.commands if not isinstance(each, Append)][:4] == [

@@ -73,7 +73,8 @@ def test_resources_come_back_as_they_were(data: st.DataObject) -> None:
     """Prices, opening hours, closures and what they require too."""
     resource = data.draw(drawn.resources("alpha"))
     requires = data.draw(st.sampled_from(((), (Demand("os", 3), Demand("licence")))))
-    supply = Supply(resource, "riga", "a1", data.draw(st.booleans()), requires)
+    broken, groups = data.draw(st.booleans()), data.draw(st.booleans())
+    supply = Supply(resource, "riga", "a1", broken, requires, groups)
     assert read_supply(write_supply(supply)) == supply
 
 

@@ -153,7 +153,8 @@ class BrokerClient:
             for each in in_order(additions)
         ]
         try:
-            request = workflow_pb2.AddRequest(workflow_id=workflow_id, tasks=write_additions(given))
+            request = workflow_pb2.AddRequest(workflow_id=workflow_id)
+            write_additions(request, given)
         except WireError as error:
             raise InputError(str(error)) from None
         added: workflow_pb2.AddResponse = self._call(self._workflows.Add, request)

@@ -34,7 +34,13 @@ from broker.rpc.telemetry import PlanTelemetry
 from broker.runtime.event_loop import Engine, SiteCommand
 from broker.runtime.journal import Journal, JournalError
 from broker.runtime.replanner import Replanner, Searching
-from broker.scheduler.commands import PublishPlan, PublishWorkflow, StartPlanning, StopPlanning
+from broker.scheduler.commands import (
+    LaunchGroup,
+    PublishPlan,
+    PublishWorkflow,
+    StartPlanning,
+    StopPlanning,
+)
 from broker.scheduler.lifecycle import TaskState
 from broker.scheduler.state import BrokerState
 from broker.util.errors import BrokerError, FileError
@@ -134,6 +140,11 @@ class Daemon:
     def site(self, command: SiteCommand) -> None:
         """Has something done at a site."""
         assert self._dispatcher is not None
+        if isinstance(command, LaunchGroup):
+            group = command.group
+            self._log.info("launchgroup", group=group.name, programs=len(command.launches))
+            self._dispatcher.do(command)
+            return
         booking = command.booking
         self._log.info(
             type(command).__name__.lower(),

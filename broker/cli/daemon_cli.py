@@ -301,20 +301,33 @@ def cancel(workflows: tuple[str, ...], *, broker: "BrokerClient") -> None:
 @click.command(short_help="Follow a workflow to its end, or the searches for plans.")
 @click.argument("workflow", required=False)
 @with_broker
+@click.option(
+    "--chart",
+    is_flag=True,
+    help="Show WORKFLOW as a Gantt chart that moves, until its end or Ctrl-C.",
+)
 @json_option("gorba-watch", "broker.cli.output_models:WatchedOutput", lines=True)
-def watch(workflow: str | None, *, broker: "BrokerClient", as_json: bool) -> None:
+def watch(workflow: str | None, *, broker: "BrokerClient", chart: bool, as_json: bool) -> None:
     """Show a workflow and every change, until its end; without one, the searches for plans.
 
     It goes on over a restart of the broker. WORKFLOW is an id or a name, as for `gorba cancel`.
 
     \b
       gorba watch montage
+      gorba watch montage --chart
       gorba watch
     """  # noqa: D301  # see `serve`
+    if chart and (workflow is None or as_json):
+        raise click.UsageError("--chart shows one workflow: name it, and leave out --json.")
     if workflow is not None:
         from broker.cli.workflow_wording import id_of  # noqa: PLC0415  # see the module's docstring
 
         workflow = id_of(workflow, broker.workflows())
+    if chart and workflow is not None:
+        from broker.cli.watch_chart import watch_chart  # noqa: PLC0415  # see the module's docstring
+
+        watch_chart(broker, workflow, workflow_line)
+        return
     if as_json:
         from broker.cli.output_models import news as news_of  # noqa: PLC0415  # see the module's docstring
         from grms.daemon.messages import of_message  # noqa: PLC0415  # same

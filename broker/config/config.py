@@ -48,6 +48,8 @@ class CycleConfig(Model):
         extension_max: share of its time that it gets in all; then it is cut off.
         early: a task that can begin does so where units are free; else each waits for its time in
             the plan.
+        grouped_s: programs that are thought to run no longer are launched in groups where pilots are, if
+            `early`; 0 books each by itself.
     """
 
     every_s: Seconds = 180.0
@@ -58,6 +60,7 @@ class CycleConfig(Model):
     extension: Annotated[float, Field(ge=0, le=1000)] = 0.25
     extension_max: Annotated[float, Field(ge=0, le=1000)] = 1.0
     early: bool = True
+    grouped_s: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] = 5.0
 
 
 class SearchConfig(Model):
@@ -209,6 +212,7 @@ class BrokerConfig(Model):
             extension=self.cycle.extension,
             extension_max=self.cycle.extension_max,
             early=self.cycle.early,
+            grouped=self.cycle.grouped_s,
             runs_max=self.limits.runs,
             tasks_max=self.limits.open_tasks,
             ended_max=self.limits.ended_workflows,

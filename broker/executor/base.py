@@ -141,6 +141,22 @@ class Reservation:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class GroupWish:
+    """Programs that are to share units of a resource.
+
+    Attributes:
+        begin, end: of the window in which they begin, seconds.
+        orders: each for one program; its units are those that it holds.
+    """
+
+    resource: str
+    units: int
+    begin: float
+    end: float
+    orders: tuple[Order, ...]
+
+
 class Site(Protocol):
     """One site. Every method may raise `SiteUnavailable`."""
 
@@ -159,6 +175,13 @@ class Site(Protocol):
             ProgramRefused: nowhere here; it has not run.
         """
 
+    async def launch_group(self, wish: GroupWish) -> tuple[Reservation | ProgramRefused, ...]:
+        """Runs programs that share units, all of them but those that can never run there.
+
+        Raises:
+            ReservationRefused: the site takes none of them; what it does not know by the key has not run.
+        """
+
     async def move(self, reservation_id: str, old: Window, new: Window) -> Reservation:
         """Moves a reservation from a window to another, or raises `ReservationRefused`.
 
@@ -167,6 +190,9 @@ class Site(Protocol):
 
     async def release(self, reservation_id: str) -> Reservation | None:
         """Releases a reservation and ends its run; `None` if the site does not know it."""
+
+    async def withdraw(self, reservation_id: str) -> Reservation | None:
+        """Has a program of a group not begin, unless it has; `None` if the site does not know it."""
 
     async def offer(self, begin: float, end: float) -> tuple[ResourceOffer, ...] | None:
         """Returns what can be reserved in a time window; `None` if the site does not say.

@@ -1,7 +1,7 @@
 """Carries out the state's commands at the sites, and reports their answers.
 
 Each booking has a task of its own that runs its commands in order and repeats each until the site
-has answered; each site has one that watches (`monitor`). A release ends the repetition of earlier
+has answered; programs of a group have one together until they are launched. Each site has one that watches (`monitor`). A release ends the repetition of earlier
 commands.
 """
 
@@ -14,6 +14,7 @@ import structlog
 
 from broker.executor.base import (
     GivenFile,
+    GroupWish,
     Order,
     ProgramRefused,
     Reservation,
@@ -28,7 +29,7 @@ from broker.executor.base import (
 from broker.executor.contents import Contents
 from broker.executor.site_monitor import PAUSES, Patience, SiteMonitor
 from broker.model.program import Input, Output
-from broker.scheduler.commands import Book, Launch, Move, Release
+from broker.scheduler.commands import Book, Launch, LaunchGroup, Move, Release, Withdraw
 from broker.scheduler.events import (
     Booked,
     BookingLost,
@@ -49,7 +50,7 @@ from grms.daemon.uploads import NoRoomError
 from grms.util.outcomes import Outcome
 
 Log = structlog.typing.FilteringBoundLogger
-Command = Book | Launch | Move | Release
+Command = Book | Launch | Move | Release | Withdraw
 _T = TypeVar("_T")
 
 
@@ -65,6 +66,9 @@ class _Entry:
     over: bool = False
     launch: Launch | None = None
     ended: bool = False
+    served: bool = False
+    in_group: "asyncio.Event | None" = None
+    gone: bool = False
 
 
 class _GivenUpError(Exception):
@@ -115,25 +119,37 @@ class Dispatcher:
                     group.create_task(monitor.learn(), name=f"offers of {name}")
             await asyncio.Event().wait()
 
-    def do(self, command: Command) -> None:
+    def do(self, command: Command | LaunchGroup) -> None:
         """Begins to carry out a command."""
         assert self._group is not None
+        if isinstance(command, LaunchGroup):
+            self._do_group(command)
+            return
         name = command.booking.booking
         entry = self._entries.get(name)
         if entry is None:
             if isinstance(command, Move):
                 # Its run has ended meanwhile, which has been reported.
                 self._tell(MoveRefused(0, name, "it is over"))
+            if isinstance(command, Move | Withdraw):
                 return
             entry = _Entry(command.booking, reservations=command.booking.reservations)
             self._entries[name] = entry
             self._index(entry)
-            self._group.create_task(self._serve(entry), name=f"booking {name}")
         if isinstance(command, Launch):
             entry.launch = command
         elif isinstance(command, Release):
             entry.given_up.set()
+        self._put(entry, command)
+
+    def _put(self, entry: _Entry, command: Command | Reservation) -> None:
+        # A program of a group mostly needs nothing more than to be launched with it.
+        assert self._group is not None
         entry.commands.put_nowait(command)
+        if not entry.served:
+            entry.served = True
+            name = f"booking {entry.booking.booking}"
+            self._group.create_task(self._serve(entry), name=name)
 
     def _heard(self, site: str, known: Reservation) -> None:
         entry = self._by_reservation.get((site, known.reservation_id))
@@ -149,6 +165,8 @@ class Dispatcher:
 
     async def _serve(self, entry: _Entry) -> None:
         try:
+            if entry.in_group is not None:
+                await entry.in_group.wait()
             while (command := await entry.commands.get()) is not None:
                 if isinstance(command, Release):
                     await self._release(entry)
@@ -160,7 +178,9 @@ class Dispatcher:
         finally:
             self._forget(entry)
 
-    async def _carry_out(self, entry: _Entry, command: Book | Launch | Move | Reservation) -> None:
+    async def _carry_out(
+        self, entry: _Entry, command: Book | Launch | Move | Withdraw | Reservation
+    ) -> None:
         match command:
             case Book():
                 await self._book(entry)
@@ -168,6 +188,8 @@ class Dispatcher:
                 await self._move(entry, command)
             case Launch():
                 await self._launch(entry, command)
+            case Withdraw():
+                await self._withdraw(entry)
             case Reservation():
                 await self._end_with_outputs(entry, command, entry)
                 self._forget(entry)
@@ -182,6 +204,52 @@ class Dispatcher:
             key = entry.booking.holds[0].site, entry.reservations[0]
             if self._by_reservation.get(key) is entry:
                 del self._by_reservation[key]
+
+    # --- groups --------------------------------------------------------------------------------
+
+    def _do_group(self, command: LaunchGroup) -> None:
+        assert self._group is not None
+        answered, entries = asyncio.Event(), []
+        for launch in command.launches:
+            entry = _Entry(launch.booking, launch=launch, in_group=answered)
+            self._entries[launch.booking.booking] = entry
+            entries.append(entry)
+        work = self._launch_group(command, entries)
+        self._group.create_task(work, name=f"group {command.group.name}")
+
+    async def _launch_group(self, command: LaunchGroup, entries: list[_Entry]) -> None:
+        # It is repeated until it is answered, whatever is given up: only then it is known what runs.
+        group, again = command.group, command.launches[0].again
+        hold = entries[0].booking.holds[0]
+        orders = tuple(self._order(entry.booking, entry.launch) for entry in entries)
+        wish = GroupWish(hold.resource, group.units, group.begin, group.end, orders)
+        answered = entries[0].in_group
+        assert answered is not None
+        try:
+            lead = _Entry(entries[0].booking)  # which nobody gives up
+            found = await self._until_answered(
+                hold.site, lead, lambda port: port.launch_group(wish), waits=again
+            )
+        except ReservationRefused as error:
+            for entry in entries:
+                entry.unsure, entry.gone = False, True
+                self._lost(entry, str(error), (0,))
+        else:
+            for entry, one in zip(entries, found, strict=True):
+                self._launched(entry, one)
+        answered.set()
+
+    def _launched(self, entry: _Entry, found: Reservation | ProgramRefused) -> None:
+        name = entry.booking.booking
+        entry.unsure = False
+        if isinstance(found, ProgramRefused):
+            entry.over = entry.gone = True
+            self._tell(Refused(0, name, str(found)))
+            return
+        entry.reservations = (found.reservation_id,)
+        self._index(entry)
+        self._tell(Booked(0, name, entry.reservations))
+        self._update(entry, found)
 
     def _wishes(self, entry: _Entry) -> list[Wish]:
         booking = entry.booking
@@ -229,18 +297,7 @@ class Dispatcher:
         self._update(entry, made[0])
 
     async def _launch(self, entry: _Entry, command: Launch) -> None:
-        booking = entry.booking
-        order = Order(
-            key=f"{booking.booking}.launch",
-            units=booking.holds[0].units,
-            work=command.work,
-            run_time=booking.run_time,
-            name=command.name,
-            program=command.program,
-            inputs=tuple(map(self._given, command.inputs)),
-            started=command.started,
-            job=booking.job,
-        )
+        booking, order = entry.booking, self._order(entry.booking, command)
         site = booking.holds[0].site
         again = command.again
 
@@ -279,6 +336,20 @@ class Dispatcher:
             self._tell(HandedOver(0, booking.booking, now.job))
         self._update(entry, now)
 
+    def _order(self, booking: Booking, command: Launch | None) -> Order:
+        assert command is not None
+        return Order(
+            key=f"{booking.booking}.launch",
+            units=booking.holds[0].units,
+            work=command.work,
+            run_time=booking.run_time,
+            name=command.name,
+            program=command.program,
+            inputs=tuple(map(self._given, command.inputs)),
+            started=command.started,
+            job=booking.job,
+        )
+
     def _given(self, file: Input) -> GivenFile:
         assert self._contents is not None, "programs with inputs need a store"
         return GivenFile(file.name, file.size, file.sha256, self._contents.path(file))
@@ -315,13 +386,19 @@ class Dispatcher:
                 if new[0] > old[0] or new[1] < old[1]:
                     self._lost(entry, f"part of it was moved, and cannot be moved back: {error}")
 
+    async def _withdraw(self, entry: _Entry) -> None:
+        # Its site tells what becomes of it.
+        if not entry.over:
+            site, known = entry.booking.holds[0].site, entry.reservations[0]
+            await self._until_answered(site, entry, lambda port: port.withdraw(known))
+
     async def _release(self, entry: _Entry) -> None:
         booking = entry.booking
         if entry.unsure and len(entry.reservations) < len(booking.holds):
             # It is unknown whether anything was reserved; asking again tells.
             entry.reservations = await self._find(entry)
         for hold, reservation_id in zip(booking.holds, entry.reservations, strict=False):
-            if reservation_id:
+            if reservation_id and not entry.gone:
                 known = await self._until_answered(
                     hold.site,
                     None,
@@ -411,22 +488,28 @@ class Dispatcher:
             case ReservationState.ENDED:
                 if not released and not entry.ended:
                     entry.ended = True
-                    entry.commands.put_nowait(known)
+                    self._put(entry, known)
             case ReservationState.RELEASED if released or entry.given_up.is_set():
                 entry.over = True
             case ReservationState.RELEASED | ReservationState.EXPIRED:
-                if known.start_time is None:
-                    self._lost(entry, f"its reservation is {known.state.value}")
-                else:
-                    entry.over = True
-                    now = self._clock.now()
-                    reason = "its site has ended it"
-                    self._tell(Ended(0, name, Outcome.CANCELLED, known.start_time, now, reason))
+                self._given_back(entry, known)
             case _:
                 pass
-        if entry.over and not entry.given_up.is_set():
+        if entry.over and not (entry.given_up.is_set() or entry.gone):
             self._forget(entry)
-            entry.commands.put_nowait(None)
+            if entry.served:
+                entry.commands.put_nowait(None)
+
+    def _given_back(self, entry: _Entry, known: Reservation) -> None:
+        # Its site has ended it, or has not begun it and never will.
+        if known.start_time is None:
+            self._lost(entry, known.reason or f"its reservation is {known.state.value}")
+            entry.gone = entry.booking.group is not None
+            return
+        entry.over = True
+        now, name = self._clock.now(), entry.booking.booking
+        reason = "its site has ended it"
+        self._tell(Ended(0, name, Outcome.CANCELLED, known.start_time, now, reason))
 
     # --- what a run has left -------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from broker.executor.base import (
     Window,
     Wish,
 )
+from broker.executor.programs import NoGroups
 from broker.model.resources import Resource
 from broker.scheduler.offers import ResourceOffer
 from grms.client import Client, Job, JobState, Results, SiteError
@@ -53,7 +54,7 @@ class _Run:
     is_program: bool
 
 
-class JobSite:
+class JobSite(NoGroups):
     """A site's daemon at its users' socket; a context.
 
     `resource` is what is planned with, its capacity the processors that jobs of the broker have at a time. `call_s`

@@ -2,7 +2,13 @@
 
 from collections.abc import AsyncIterator
 
-from broker.executor.base import Order, ReservationRefused
+from broker.executor.base import (
+    GroupWish,
+    Order,
+    ProgramRefused,
+    Reservation,
+    ReservationRefused,
+)
 from grms.client import Results
 from grms.daemon.job_needs import write_needs
 from grms.v1 import request_pb2
@@ -29,6 +35,18 @@ def write_job(request: request_pb2.JobRequest, order: Order) -> None:
             ],
         )
     )
+
+
+class NoGroups:
+    """What a site says of groups that takes none."""
+
+    async def launch_group(self, wish: GroupWish) -> tuple[Reservation | ProgramRefused, ...]:
+        """Raises `ReservationRefused`: only pilots take groups."""
+        raise ReservationRefused(f"{wish.resource} takes no programs in groups")
+
+    async def withdraw(self, reservation_id: str) -> Reservation | None:  # noqa: ARG002  # the port's
+        """Returns `None`: it has launched none."""
+        return None
 
 
 class NoPrograms:

@@ -9,6 +9,7 @@ from grpc import aio
 
 from broker.executor.base import (
     GivenFile,
+    GroupWish,
     Order,
     ProgramRefused,
     Reservation,
@@ -44,6 +45,9 @@ _REFUSALS: Final = frozenset(
     }
 )
 """Final answers of a site, which repetition would not change."""
+
+_NO_GROUPS: Final = frozenset({grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNIMPLEMENTED})
+"""The same of a group: there are too many reservations, or the site is of a version without groups."""
 
 _STATES: Final[dict[int, ReservationState]] = {
     reservation_pb2.ReservationState.Value(f"RESERVATION_STATE_{state.name}"): state
@@ -130,6 +134,42 @@ class RemoteSite:
             _check_cancelled()
             raise
 
+    async def launch_group(self, wish: GroupWish) -> tuple[Reservation | ProgramRefused, ...]:
+        """Launches programs that share units."""
+        request = reservation_pb2.LaunchGroupRequest(
+            resource_id=wish.resource,
+            window=reservation_pb2.Window(begin_s=wish.begin, end_s=wish.end),
+            processors=wish.units,
+        )
+        given = [await self._group(request, order) for order in wish.orders]
+        try:
+            answer = await self._stub.LaunchGroup(request, timeout=self._call_s)
+        except aio.AioRpcError as error:
+            field, _ = error_details(error)
+            reason = error.details() or error.code().name
+            if field != "inputs" and error.code() in _REFUSALS | _NO_GROUPS:
+                raise ReservationRefused(reason, taken=True) from error
+            raise SiteUnavailable(f"{reason} ({error.code().name})") from error
+        except asyncio.CancelledError:
+            _check_cancelled()
+            raise
+        told = iter(answer.programs)
+        return tuple(problem or _read_answer(next(told)) for problem in given)
+
+    async def _group(
+        self, request: reservation_pb2.LaunchGroupRequest, order: Order
+    ) -> ProgramRefused | None:
+        # Writes a program into the request, its files handed over; returns why that cannot be.
+        message = reservation_pb2.GroupedProgram(idempotency_key=order.key, estimate_s=order.work)
+        write_job(message.job, order)
+        try:
+            for file, given in zip(message.job.program.inputs, order.inputs, strict=True):
+                await self._hand_over(file, given)
+        except ProgramRefused as error:
+            return error
+        request.programs.append(message)
+        return None
+
     async def _hand_over(self, file: request_pb2.InputFile, given: GivenFile) -> None:
         async def put(request: job_pb2.PutInputRequest) -> job_pb2.PutInputResponse:
             answer: job_pb2.PutInputResponse = await self._ask(
@@ -180,7 +220,15 @@ class RemoteSite:
 
     async def release(self, reservation_id: str) -> Reservation | None:
         """Releases a reservation."""
-        request = reservation_pb2.ReleaseRequest(reservation_id=reservation_id)
+        return await self._release(reservation_pb2.ReleaseRequest(reservation_id=reservation_id))
+
+    async def withdraw(self, reservation_id: str) -> Reservation | None:
+        """Releases a reservation unless its program has begun."""
+        return await self._release(
+            reservation_pb2.ReleaseRequest(reservation_id=reservation_id, unless_begun=True)
+        )
+
+    async def _release(self, request: reservation_pb2.ReleaseRequest) -> Reservation | None:
         try:
             return _read(await self._ask(self._stub.Release(request, timeout=self._call_s)))
         except ReservationRefused:
@@ -257,6 +305,12 @@ def _read(message: reservation_pb2.Reservation) -> Reservation:
     )
 
 
+def _read_answer(message: reservation_pb2.GroupedAnswer) -> Reservation | ProgramRefused:
+    if message.HasField("reservation"):
+        return _read(message.reservation)
+    return ProgramRefused(f"its site refuses it: {message.refused}")
+
+
 def _read_offer(message: reservation_pb2.ResourceOffer) -> ResourceOffer:
     resource = message.resource
     kind = resource.labels.get("kind", "")
@@ -272,4 +326,5 @@ def _read_offer(message: reservation_pb2.ResourceOffer) -> ResourceOffer:
         free=tuple(
             (each.window.begin_s, each.window.end_s, each.processors) for each in message.free
         ),
+        groups=message.groups,
     )

@@ -21,7 +21,7 @@ from broker.executor.base import (
     Window,
     Wish,
 )
-from broker.executor.programs import NoPrograms
+from broker.executor.programs import NoGroups, NoPrograms
 from grms.daemon.clock import RealClock
 from grms.util.outcomes import Outcome
 
@@ -47,7 +47,7 @@ class Chance:
     longest: float = 1.0
 
 
-class SimulatedSite(NoPrograms):
+class SimulatedSite(NoGroups, NoPrograms):
     """A simulated site; `capacity` returns the units of a resource, 0 if there is none."""
 
     def __init__(

@@ -314,11 +314,14 @@ def ending_words(outcome: Outcome, exit_code: int | None, signal: int | None, li
     return "it has failed" if exit_code is None else f"it has ended with exit code {exit_code}"
 
 
-def needed_outputs(programs: Iterable[Program], task: str) -> frozenset[str]:
-    """Returns those outputs of a task that others of its workflow are given."""
-    return frozenset(
-        each.output for program in programs for each in program.inputs if each.task == task
-    )
+def needed_outputs(programs: Iterable[Program]) -> dict[str, frozenset[str]]:
+    """Returns those outputs of tasks, by their names, that others of their workflow are given."""
+    found: dict[str, set[str]] = {}
+    for program in programs:
+        for each in program.inputs:
+            if each.task:
+                found.setdefault(each.task, set()).add(each.output)
+    return {task: frozenset(outputs) for task, outputs in found.items()}
 
 
 def check_programs(workflow: Workflow, programs: Sequence[Program]) -> None:

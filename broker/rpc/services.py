@@ -1,5 +1,8 @@
 """The broker's services over gRPC; see `proto/broker/v1`."""
 
+import asyncio
+import contextlib
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final, TypeVar
 
@@ -53,6 +56,13 @@ from grms.daemon.web.access import LINK_S
 from grms.v1 import job_pb2, results_pb2
 
 T = TypeVar("T")
+
+REST_SHARE: Final = 10.0
+"""So many times as long as it takes to write a workflow for one who watches, its next changes are gathered: a workflow
+of thousands of tasks changes hundreds of times a second."""
+
+REST_MOST_S: Final = 2.0
+"""And no longer than this, real seconds."""
 
 NO_PAGE: Final = (
     "this broker serves no page: its configuration has no [dashboard], or the log says why not"
@@ -114,7 +124,7 @@ class WorkflowService(workflow_pb2_grpc.WorkflowServiceServicer):
     ) -> workflow_pb2.AddResponse:
         """Adds tasks to an open workflow."""
         try:
-            additions = read_additions(request.tasks)
+            additions = read_additions(request)
         except WireError as error:
             await self._frontend.invalid(context, error)
         programs = (each.program for each in additions if each.program is not None)
@@ -183,18 +193,35 @@ class WorkflowService(workflow_pb2_grpc.WorkflowServiceServicer):
             # It may have changed before it was watched.
             revision = 0
             while True:
+                took_s = -time.perf_counter()
                 message = await self._find(context, message.workflow_id)
                 if message.revision != revision:
                     revision = message.revision
                     yield message
+                took_s += time.perf_counter()
                 if message.HasField("end_time_s"):
                     return
                 if self._frontend.stopping:
                     await self._frontend.check_stopping(context)
-                await changed.wait()
-                changed.clear()
+                rest_s = min(REST_SHARE * took_s, REST_MOST_S)
+                await self._until_changed(message.workflow_id, changed, rest_s)
         finally:
             self._frontend.unwatch(changed)
+
+    async def _until_changed(self, workflow_id: str, changed: asyncio.Event, rest_s: float) -> None:
+        # Returns when it has changed, and not before some time is over, real seconds, unless it has ended then.
+        rested = asyncio.get_running_loop().time() + rest_s
+        memory = self._frontend.engine.state.memory
+        await changed.wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(rested):
+                while not self._frontend.stopping:
+                    live = memory.workflows.get(workflow_id)
+                    if live is None or live.has_ended:
+                        break
+                    changed.clear()
+                    await changed.wait()
+        changed.clear()
 
     async def _find(self, context: Context, name: str) -> workflow_pb2.Workflow:
         return await self._seen(context, name, write_live)

@@ -78,7 +78,7 @@ class BrokerCodec:
 
 def _stored(record: Record) -> Record:
     if isinstance(record, WorkflowSubmitted):
-        spec = write_workflow(record.workflow, record.programs)
+        spec = write_workflow(record.workflow, record.programs, repeated=0)
         workflow = spec.SerializeToString(deterministic=True)
         return _Submitted(record.time, record.workflow_id, record.key, workflow)
     if isinstance(record, ResourceSet):
@@ -88,7 +88,8 @@ def _stored(record: Record) -> Record:
         opened = write_open_workflow(record.workflow).SerializeToString(deterministic=True)
         return _Opened(record.time, record.workflow_id, record.key, opened)
     if isinstance(record, TasksAdded):
-        request = workflow_pb2.AddRequest(tasks=write_additions(record.additions))
+        request = workflow_pb2.AddRequest()
+        write_additions(request, record.additions, repeated=0)
         tasks = request.SerializeToString(deterministic=True)
         return _Added(record.time, record.workflow_id, tasks)
     return record
@@ -108,5 +109,5 @@ def _read(record: Record) -> Record:
         return WorkflowOpened(record.time, record.workflow_id, record.key, workflow)
     if isinstance(record, _Added):
         added = workflow_pb2.AddRequest.FromString(record.tasks)
-        return TasksAdded(record.time, record.workflow_id, read_additions(added.tasks))
+        return TasksAdded(record.time, record.workflow_id, read_additions(added))
     return record

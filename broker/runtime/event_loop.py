@@ -18,12 +18,14 @@ from broker.scheduler.commands import (
     Book,
     Command,
     Launch,
+    LaunchGroup,
     Move,
     PublishPlan,
     PublishWorkflow,
     Release,
     StartPlanning,
     StopPlanning,
+    Withdraw,
 )
 from broker.scheduler.events import Event, Restarted, Tick
 from broker.scheduler.invariants import check
@@ -31,7 +33,7 @@ from broker.scheduler.state import BrokerState
 from grms.daemon.clock import RealClock
 from grms.daemon.loop import EngineFailedError, Loop
 
-SiteCommand = Book | Launch | Move | Release
+SiteCommand = Book | Launch | LaunchGroup | Move | Release | Withdraw
 Log = structlog.typing.FilteringBoundLogger
 
 

@@ -10,7 +10,7 @@ from enum import Enum
 
 from broker.model.program import Input, Program
 from broker.scheduler.planning_input import PlanningInput
-from broker.scheduler.records import Record
+from broker.scheduler.records import Group, Record
 from broker.scheduler.state_tables import Booking
 
 
@@ -145,6 +145,18 @@ class Launch(Command):
 
 
 @dataclass(frozen=True, slots=True)
+class LaunchGroup(Command):
+    """Runs programs in one go that share units of a resource.
+
+    Leads for each to `Booked`, `Started` and `Ended`, or to `BookingLost` or `Refused`. What is not begun within the
+    group's window is given back.
+    """
+
+    group: Group
+    launches: tuple[Launch, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Move(Command):
     """Moves all reservations of an attempt, or none, to a window from `begin` to `end`, in seconds.
 
@@ -162,6 +174,13 @@ class Release(Command):
 
     Where the run ended meanwhile `Ended` comes before.
     """
+
+    booking: Booking
+
+
+@dataclass(frozen=True, slots=True)
+class Withdraw(Command):
+    """Gives up an attempt in a group unless it has begun; leads to `BookingLost` if it has not."""
 
     booking: Booking
 

@@ -14,6 +14,7 @@ from broker.model.plan import Placement
 from broker.model.workflow import Alternative
 from broker.scheduler.file_arrivals import FileArrivals
 from broker.scheduler.free_time import TOLERANCE, FreeTime, Need, View
+from broker.scheduler.groups import Groups
 from broker.scheduler.records import Place
 from broker.scheduler.settings import BrokerSettings
 from broker.scheduler.state_tables import LiveTask, LiveWorkflow, StateTables
@@ -41,11 +42,13 @@ class Dispatch:
         settings: BrokerSettings,
         free_time: FreeTime,
         files: FileArrivals,
+        groups: Groups,
     ) -> None:
         self._memory = memory
         self._files = files
         self._settings = settings
         self._free_time = free_time
+        self._groups = groups
 
     def choose(
         self,
@@ -57,7 +60,8 @@ class Dispatch:
     ) -> Placement | None:
         """Returns where a task begins now, or once its files are there; `None` if it has to wait.
 
-        With `places` only alternatives that need one of them are looked at. With `sooner_than` its
+        Where it would be launched in a group is not looked at. With `places` only alternatives that need one of them
+        are. With `sooner_than` its
         run has to be over before that moment, in seconds, within the budget.
         """
         latest = sooner_than
@@ -68,7 +72,7 @@ class Dispatch:
         best: _Best | None = None
         for alternative in task.task.alternatives:
             needs = self._needs_at(places, alternative, down)
-            if needs is None:
+            if needs is None or self._groups.grouped(task, alternative):
                 continue
             run_time = needs[0].supply.resource.duration(task.task.work)
             begin = max(now, self._files.arrival(task, alternative.primary, now))
@@ -86,7 +90,7 @@ class Dispatch:
             dear = not self._affordable(task, cost)
             if dear and sooner_than is not None:
                 continue
-            late = unplanned and begin + run_time + CAUTION * task.behind / fastest > due
+            late = unplanned and due < math.inf and begin + run_time + _behind(task, fastest) > due
             key = (late, dear, cost if dear else begin + run_time, cost)
             if best is None or key < best[:4]:
                 best = (*key, self._placement(task, alternative, begin, end, cost))
@@ -120,10 +124,10 @@ class Dispatch:
         best: tuple[bool, float, float, Placement] | None = None
         view = View(task=task)
         latest_start = now + AHEAD_SLOTS * self._settings.slot
-        behind = CAUTION * task.behind / fastest
+        behind = _behind(task, fastest) if due < math.inf else 0.0
         for alternative in task.task.alternatives:
             needs = self._free_time.needs(alternative.demands, down)
-            if needs is None:
+            if needs is None or self._groups.grouped(task, alternative):
                 continue
             run_time = needs[0].supply.resource.duration(task.task.work)
             length = run_time + self._settings.margin
@@ -173,6 +177,11 @@ class Dispatch:
             return True
         share = cost / task.task.work
         return _spent(workflow, task, share) + cost <= budget
+
+
+def _behind(task: LiveTask, fastest: float) -> float:
+    # What the chain behind a task is thought to take, in seconds; only one that has a due date is asked for it.
+    return CAUTION * task.behind / fastest
 
 
 def _latest_useful(latest: float | None, best: _Best | None) -> float:

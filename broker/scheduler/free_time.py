@@ -7,7 +7,7 @@ moved counts where they were and where they will be.
 
 import bisect
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -36,12 +36,14 @@ class View:
         but: attempts that do not count.
         instead: begin and end that count for attempts in place of what they hold, in seconds.
         task: what is planned for others than this task counts, too, booked or not.
+        planned_but: in place of `task`: says of which tasks what is planned does not count.
         own: only the broker's own attempts count.
     """
 
     but: Collection[str] = ()
     instead: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     task: LiveTask | None = None
+    planned_but: Callable[[LiveTask], bool] | None = None
     own: bool = False
 
 
@@ -109,14 +111,14 @@ class FreeTime:
             self._planned[key] = _Planned([entry[1] for entry in entries], entries)
 
     def _still_planned(
-        self, place: Place, begin: float, end: float, but: LiveTask
+        self, place: Place, begin: float, end: float, but: Callable[[LiveTask], bool]
     ) -> Iterable[tuple[float, float, int]]:
         planned = self._planned.get(place)
         if planned is None:
             return
         for at in range(bisect.bisect_left(planned.starts, end)):
             task, start, until, units = planned.tasks[at]
-            if task is not but and until > begin and task.state is TaskState.WAITING:
+            if until > begin and task.state is TaskState.WAITING and not but(task):
                 where = task.placement
                 if where is not None and where.start == start:
                     yield start, until, units
@@ -192,8 +194,11 @@ class FreeTime:
                 since, until = instead[name]  # noqa: PLW2901  # counts in its place
             if since < end and begin < until:
                 edges += [(max(since, begin), units), (until, -units)]
-        if view.task is not None:
-            for since, until, units in self._still_planned(place, begin, end, view.task):
+        but_planned, own = view.planned_but, view.task
+        if own is not None:
+            but_planned = lambda task: task is own  # noqa: E731  # told apart by identity
+        if but_planned is not None:
+            for since, until, units in self._still_planned(place, begin, end, but_planned):
                 edges += [(max(since, begin), units), (until, -units)]
         return edges
 
@@ -214,8 +219,19 @@ class FreeTime:
                     booking.units.get(place, 0),
                 )
                 for name, booking in self._memory.holding.get(place, {}).items()
+                if booking.group is None
             ]
+            found += self._of_groups(place)
         return found
+
+    def _of_groups(self, place: Place) -> Iterable[tuple[str, float, float, int]]:
+        # The same for attempts that share units: each group once.
+        for name, attempts in self._memory.groups.items():
+            first = next(iter(attempts.values()))
+            group = first.group
+            if group is not None and place in first.units:
+                until = group.end if group.end > self.now + TOLERANCE else self.overdue(group.end)
+                yield name, group.begin, until, self._memory.shared_units(group)
 
     def any_room(self, places: Collection[Place]) -> bool:
         """Returns whether a unit of one of these places is free at this moment."""

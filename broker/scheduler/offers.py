@@ -18,11 +18,13 @@ class ResourceOffer:
     Attributes:
         labels_kind: whether the site says of which kind it is.
         free: begin, end and units of each stretch of time with any units free, seconds.
+        groups: whether programs can be launched there in groups.
     """
 
     resource: Resource
     labels_kind: bool = False
     free: tuple[tuple[float, float, int], ...] = ()
+    groups: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ class Supply:
         broken: nothing can run on it.
         requires: what tasks hold together with it, which may require more in its turn; counted in
             by whoever hands in a workflow.
+        groups: its site takes programs in groups.
     """
 
     resource: Resource
@@ -37,6 +38,7 @@ class Supply:
     site_resource: str = ""
     broken: bool = False
     requires: tuple[Demand, ...] = ()
+    groups: bool = False
 
     @property
     def name(self) -> str:
@@ -61,6 +63,22 @@ class Hold:
     def place(self) -> Place:
         """Where they are."""
         return self.site, self.resource
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Attempts that share units of one resource.
+
+    Attributes:
+        name: unique for all time.
+        units: so many of them at a time.
+        begin, end: of the window in which they begin and are thought to be over, seconds.
+    """
+
+    name: str
+    units: int
+    begin: float
+    end: float
 
 
 class Record(msgspec.Struct, frozen=True, tag=True, array_like=True, forbid_unknown_fields=True):
@@ -152,6 +170,8 @@ class TaskFixed(Record, frozen=True):
     Attributes:
         holds: the same in the words of sites, the primary resource first.
         run_time: seconds that the run may take there; not more than the placement has.
+        group: the task is launched in, with no reservation of its own before: from now on it may be running;
+            `None` for none.
     """
 
     workflow_id: str
@@ -160,6 +180,7 @@ class TaskFixed(Record, frozen=True):
     placement: Placement
     holds: tuple[Hold, ...]
     run_time: float
+    group: Group | None = None
 
 
 class BookingRecord(Record, frozen=True):

@@ -235,13 +235,14 @@ class RequestHandler:
         for name, offer in offers.items():
             own = f"{event.site}-{name}"
             if name not in known and own not in supplies:
-                made = Supply(replace(offer.resource, name=own), event.site, name)
+                resource = replace(offer.resource, name=own)
+                made = Supply(resource, event.site, name, groups=offer.groups)
                 transaction.note(ResourceSet(transaction.now, made))
                 self._cycle.want(transaction, f"site {event.site!r} has a resource {name!r}")
             for supply in known.get(name, ()):
-                now = learned(supply.resource, offer)
-                if now != supply.resource:
-                    transaction.note(ResourceSet(transaction.now, replace(supply, resource=now)))
+                now = replace(supply, resource=learned(supply.resource, offer), groups=offer.groups)
+                if now != supply:
+                    transaction.note(ResourceSet(transaction.now, now))
                     self._cycle.want(
                         transaction, f"resource {supply.name!r} has changed at its site"
                     )
@@ -269,8 +270,14 @@ class RequestHandler:
         held: dict[str, list[Held]] = {}
         booked = (task.booking for task in self._memory.booked.values())
         bookings = [*filter(None, booked), *self._memory.releasing.values()]
+        groups = {booking.group.name: booking for booking in bookings if booking.group is not None}
+        for booking in groups.values():
+            group, hold = booking.group, booking.holds[0]
+            if group is not None and hold.site == event.site:
+                mine = Held(group.begin, group.end, self._memory.shared_units(group))
+                held.setdefault(hold.resource, []).append(mine)
         for booking in bookings:
-            for hold in booking.holds:
+            for hold in booking.holds if booking.group is None else ():
                 if hold.site == event.site:
                     place = booking.placement
                     mine = Held(place.start, place.end, hold.units)

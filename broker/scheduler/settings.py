@@ -30,6 +30,8 @@ class BrokerSettings:
             that it runs twice.
         early: tasks that can begin do so where units are free; else each waits for its time.
         network: what files take between sites; `None` if they do not count.
+        grouped: programs that are thought to run no longer than this are launched in groups where pilots are, if
+            they may begin early; 0 for none.
 
     Raises:
         ValueError: a number is out of bounds.
@@ -48,12 +50,14 @@ class BrokerSettings:
     on_lost: OnLost = "wait"
     early: bool = True
     network: Network | None = None
+    grouped: float = 5.0
 
     def __post_init__(self) -> None:
         for word, value in (("cycle", self.cycle), ("slot", self.slot), ("pause", self.pause)):
             if not 0 < value < math.inf:
                 raise ValueError(f"the {word} is {value} s; it must be more than 0 and finite")
-        for word, value in (("gather", self.gather), ("margin", self.margin)):
+        least = (("gather", self.gather), ("margin", self.margin), ("grouped", self.grouped))
+        for word, value in least:
             if not 0 <= value < math.inf:
                 raise ValueError(f"the {word} is {value} s; it must be at least 0 and finite")
         for word, share in (("extension", self.extension), ("extension_max", self.extension_max)):

@@ -1,5 +1,6 @@
 """What the broker knows and must not forget, changed by journal records alone."""
 
+import heapq
 import math
 from collections import Counter
 from collections.abc import Iterable
@@ -7,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from broker.model.additions import Addition
 from broker.model.plan import Placement
-from broker.model.program import Output, Program
+from broker.model.program import Output, Program, needed_outputs
 from broker.model.workflow import OnFailure, Task, Workflow
 from broker.scheduler.lifecycle import (
     DONE,
@@ -23,6 +24,7 @@ from broker.scheduler.records import (
     BookingRecord,
     BookingReleased,
     Counted,
+    Group,
     Hold,
     Place,
     PlanAdopted,
@@ -64,6 +66,7 @@ class Booking:
         moving: begin and end of the window to which its reservations are being moved, seconds;
             `None` where they are not.
         job: what its site calls its run; empty while that is not known.
+        group: that it was launched in; `None` for none.
         units: how many units it holds at each place.
     """
 
@@ -75,6 +78,7 @@ class Booking:
     extended: float = 0.0
     moving: tuple[float, float] | None = None
     job: str = ""
+    group: Group | None = None
     units: dict[Place, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -131,7 +135,8 @@ class LiveTask:
         runs: launches so far.
         failures: those among them that count.
         reason: why it stands where it stands; may be empty.
-        behind: seconds of work of the longest chain of tasks that wait for it.
+        number: of it in its workflow; what it waits for has a smaller one, where it was added.
+        known_behind: `behind`, as far as it has been worked out.
         run: where its present or last run is; `None` before.
         outcome: how its last run came to its end; `None` before.
         exit_code: of its program in that; `None` for none or unknown.
@@ -150,7 +155,8 @@ class LiveTask:
     runs: int = 0
     failures: int = 0
     reason: str = ""
-    behind: float = 0.0
+    number: int = 0
+    known_behind: float = 0.0
     run: Run | None = None
     outcome: Outcome | None = None
     exit_code: int | None = None
@@ -167,6 +173,12 @@ class LiveTask:
     def program(self) -> Program | None:
         """What it runs; `None` for nothing."""
         return self.owner.programs.get(self.task.name)
+
+    @property
+    def behind(self) -> float:
+        """Seconds of work of the longest chain of tasks that wait for it."""
+        self.owner.find_behind()
+        return self.known_behind
 
     @property
     def name(self) -> str:
@@ -259,6 +271,8 @@ class LiveWorkflow:
     revision: int = 1
     earliest_start: float = field(init=False)
     _planned: Workflow | None = field(init=False, default=None)
+    _needed: dict[str, frozenset[str]] | None = field(init=False, default=None)
+    _new: list[LiveTask] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         said = self.workflow.earliest_start
@@ -271,6 +285,13 @@ class LiveWorkflow:
             tasks = tuple(task.task for task in self.tasks.values())
             self._planned = replace(self.workflow, tasks=tasks, earliest_start=self.earliest_start)
         return self._planned
+
+    @property
+    def needed(self) -> dict[str, frozenset[str]]:
+        """The outputs of its tasks that others are given; of one that was handed in whole."""
+        if self._needed is None:
+            self._needed = needed_outputs(self.programs.values())
+        return self._needed
 
     def changed_tasks(self) -> None:
         """Lets planners see other tasks from now on."""
@@ -294,7 +315,8 @@ class LiveWorkflow:
 
     def add(self, task: Task, program: Program | None) -> "LiveTask":
         """Adds a task after those that it waits for."""
-        made = self.tasks[task.name] = LiveTask(self, task)
+        made = self.tasks[task.name] = LiveTask(self, task, number=len(self.tasks))
+        self._new.append(made)
         if program is not None:
             self.programs[task.name] = program
         for name in task.predecessors:
@@ -304,6 +326,28 @@ class LiveWorkflow:
             if made.state is TaskState.WAITING:
                 made.give_up(before if before.state is TaskState.FAILED else before.failed_before)
         return made
+
+    def find_behind(self) -> None:
+        """Works out what waits behind each task, as far as tasks have been added since.
+
+        That is done when it is asked for: a chain to which task after task is added changes each time for all of its tasks.
+        """
+        if not self._new:
+            return
+        # From the last to the first, so that each is looked at once.
+        changed = [(-task.number, task.task.name) for task in self._new]
+        heapq.heapify(changed)
+        self._new = []
+        there = {name for _, name in changed}
+        while changed:
+            after = self.tasks[heapq.heappop(changed)[1]]
+            behind = after.task.work + after.known_behind
+            for before in after.predecessors:
+                if behind > before.known_behind and not before.has_ended:
+                    before.known_behind = behind
+                    if before.task.name not in there:
+                        there.add(before.task.name)
+                        heapq.heappush(changed, (-before.number, before.task.name))
 
     @property
     def has_ended(self) -> bool:
@@ -337,18 +381,6 @@ class LiveWorkflow:
         return WorkflowState.RUNNING if self.launched else WorkflowState.ACCEPTED
 
 
-def _add_behind(task: LiveTask) -> None:
-    # As `_find_behind`, for a task that nothing waits for yet.
-    changed = [task]
-    while changed:
-        after = changed.pop()
-        for before in after.predecessors:
-            behind = after.task.work + after.behind
-            if behind > before.behind and not before.has_ended:
-                before.behind = behind
-                changed.append(before)
-
-
 def _find_behind(tasks: list[LiveTask]) -> None:
     # From the last tasks to the first.
     waited = {id(task): len(task.successors) for task in tasks}
@@ -356,7 +388,7 @@ def _find_behind(tasks: list[LiveTask]) -> None:
     while ready:
         task = ready.pop()
         for before in task.predecessors:
-            before.behind = max(before.behind, task.task.work + task.behind)
+            before.known_behind = max(before.known_behind, task.task.work + task.known_behind)
             waited[id(before)] -= 1
             if not waited[id(before)]:
                 ready.append(before)
@@ -371,6 +403,7 @@ class StateTables:
         by_key: all of them by the submitter's key.
         booked: tasks by the name of their present attempt.
         holding: attempts that may hold something, by site and resource and then by name.
+        groups: those of them that share units, by the names of their groups and then by their own.
         releasing: attempts that are given up and may still hold something, by name.
         plan: the last plan adopted; `None` before the first.
         latest: time of the last record, seconds.
@@ -388,6 +421,7 @@ class StateTables:
         self.booked: dict[str, LiveTask] = {}
         self.releasing: dict[str, Booking] = {}
         self.holding: dict[Place, dict[str, Booking]] = {}
+        self.groups: dict[str, dict[str, Booking]] = {}
         self.plan: PlanAdopted | None = None
         self.workflows_count = 0
         self.bookings_count = 0
@@ -411,6 +445,11 @@ class StateTables:
             if each.sha256
         }
         return frozenset(given.union(file.sha256 for task in self.tasks() for file in task.outputs))
+
+    def shared_units(self, group: Group) -> int:
+        """Returns how many units the attempts of a group hold together."""
+        held = sum(booking.holds[0].units for booking in self.groups.get(group.name, {}).values())
+        return min(group.units, held)
 
     @property
     def tasks_open(self) -> int:
@@ -470,7 +509,7 @@ class StateTables:
         workflow = self.workflows[record.workflow_id]
         for addition in record.additions:
             for task, program in addition.tasks(workflow.arrays):
-                _add_behind(workflow.add(task, program))
+                workflow.add(task, program)
             if addition.elements:
                 workflow.arrays[addition.task.name] = addition.names
             workflow.additions[addition.task.name] = addition
@@ -521,18 +560,22 @@ class StateTables:
         task.move(TaskState.BOOKING)
         task.placement = record.placement
         task.reason = ""
-        task.booking = Booking(record.booking, record.placement, record.holds, record.run_time)
+        booking = task.booking = Booking(
+            record.booking, record.placement, record.holds, record.run_time, group=record.group
+        )
         self.booked[record.booking] = task
         for hold in record.holds:
-            self.holding.setdefault(hold.place, {})[record.booking] = task.booking
+            self.holding.setdefault(hold.place, {})[record.booking] = booking
+        if record.group is not None:
+            self.groups.setdefault(record.group.name, {})[record.booking] = booking
+            task.move(TaskState.BOOKED)
+            self._launched(task)
         self._changed(workflow, record.time)
 
     def _booking(self, record: BookingRecord, task: LiveTask) -> None:  # noqa: C901  # as `apply`
         match record:
             case TaskBooked():
-                assert task.booking is not None
-                task.booking.reservations = record.reservations
-                task.move(TaskState.BOOKED)
+                self._reserved(task, record.reservations)
             case TaskLaunched():
                 self._launched(task)
             case TaskHandedOver():
@@ -552,14 +595,22 @@ class StateTables:
                 task.move(TaskState.ENDING)
                 task.reason = record.reason
             case TaskFreed():
-                self._give_up(task, record.booking, keep=True)
-                task.reason = record.reason
-                self._freed(task)
+                self._freed(task, record)
             case TaskEnded():
                 self._ended(record, task)
             case _:
                 raise AssertionError(record)
         self._changed(task.owner, record.time)
+
+    @staticmethod
+    def _reserved(task: LiveTask, reservations: tuple[str, ...]) -> None:
+        booking = task.booking
+        assert booking is not None
+        booking.reservations = reservations
+        if booking.group is None:
+            task.move(TaskState.BOOKED)
+        else:
+            task.run = Run(booking.holds[0].site, reservations[0])
 
     @staticmethod
     def _launched(task: LiveTask) -> None:
@@ -568,7 +619,9 @@ class StateTables:
         task.move(TaskState.LAUNCHED)
         task.runs += 1
         task.owner.launched = True
-        if task.program is not None:
+        if booking.group is not None:
+            task.run = None  # its site has not named the reservation yet
+        elif task.program is not None:
             task.run = Run(booking.holds[0].site, booking.reservations[0])
         task.outcome = task.exit_code = task.signal = None
 
@@ -617,9 +670,16 @@ class StateTables:
             held.pop(booking.booking, None)
             if not held:
                 self.holding.pop(hold.place, None)
+        if booking.group is not None:
+            group = self.groups.get(booking.group.name, {})
+            group.pop(booking.booking, None)
+            if not group:
+                self.groups.pop(booking.group.name, None)
 
     def _ended(self, record: TaskEnded, task: LiveTask) -> None:
         placement = task.placement if task.booking is None else task.booking.placement
+        if record.start_time is None and record.outcome is Outcome.CANCELLED:
+            self._uncount(task)
         self._give_up(task, record.booking, keep=False)
         task.reason = record.reason
         task.failures += record.counted
@@ -645,6 +705,14 @@ class StateTables:
                 task.owner.stopped = True
 
     @staticmethod
-    def _freed(task: LiveTask) -> None:
+    def _uncount(task: LiveTask) -> None:
+        # What its site has given back of a group has not begun.
+        if task.booking is not None and task.booking.group is not None and task.start_time is None:
+            task.runs -= 1
+
+    def _freed(self, task: LiveTask, record: TaskFreed) -> None:
+        self._uncount(task)
+        self._give_up(task, record.booking, keep=True)
+        task.reason = record.reason
         over = task.owner.closing or task.failed_before is not None
         task.move(TaskState.CANCELLED if over else TaskState.WAITING)

@@ -3,8 +3,8 @@
 A task is fixed, and its resources are booked, when its start comes to lie within the planning slot
 and all its predecessors are fixed or have ended. It is launched at its start, after its
 predecessors have ended; before, where they have ended and its units are free from now on. A task
-that can begin, and is not booked, begins where units are free (`dispatch`). What is late is moved
-(`moves`). What else goes wrong before its launch (a refusal, a broken resource, a site that does not
+that can begin, and is not booked, begins where units are free (`dispatch`), and short programs in groups
+(`groups`). What is late is moved (`moves`). What else goes wrong before its launch (a refusal, a broken resource, a site that does not
 answer) frees it: the booking is released in the background and the task is planned again. After its
 launch it counts as running until its site says what became of it.
 """
@@ -17,8 +17,9 @@ from dataclasses import replace
 from typing import Final
 
 from broker.model.plan import Placement
-from broker.model.program import Input, Program, ending_words, needed_outputs
-from broker.scheduler.commands import Book, Launch, Move, Release
+from broker.model.program import Input, Program, ending_words
+from broker.model.workflow import Alternative
+from broker.scheduler.commands import Book, Launch, LaunchGroup, Move, Release, Withdraw
 from broker.scheduler.dispatch import Dispatch
 from broker.scheduler.events import (
     Booked,
@@ -36,12 +37,14 @@ from broker.scheduler.events import (
     Started,
 )
 from broker.scheduler.free_time import TOLERANCE, FreeTime, View
+from broker.scheduler.groups import Gathered, Groups
 from broker.scheduler.lifecycle import AT_SITE, DONE, HELD, TaskState
 from broker.scheduler.moves import Moves
 from broker.scheduler.planning_cycle import PlanningCycle
 from broker.scheduler.planning_input import Taken
 from broker.scheduler.records import (
     BookingReleased,
+    Group,
     Hold,
     Place,
     TaskBooked,
@@ -71,6 +74,11 @@ _DONE: Final = {
 }
 
 
+def _inputs_there(task: LiveTask) -> bool:
+    # A program that is given files of a task that was simulated is simulated, too, and not run in a group.
+    return task.program is not None and _inputs(task.program, task.owner) is not None
+
+
 def _planned_start(task: LiveTask) -> float:
     return math.inf if task.placement is None else task.placement.start
 
@@ -93,7 +101,7 @@ def _needed(task: LiveTask) -> frozenset[str]:
     # What is added later may be given any output of an open workflow's tasks.
     if task.owner.growing:
         return frozenset(() if task.program is None else task.program.outputs)
-    return needed_outputs(task.owner.programs.values(), task.task.name)
+    return task.owner.needed.get(task.task.name, frozenset())
 
 
 class TaskExecution:
@@ -109,12 +117,19 @@ class TaskExecution:
         self.down: set[str] = set()
         self._free_time = FreeTime(memory, cycle, settings.margin)
         self._files = cycle.files
-        self._dispatch = Dispatch(memory, settings, self._free_time, cycle.files)
+        self._groups = Groups(memory, settings, self._free_time)
+        self._dispatch = Dispatch(memory, settings, self._free_time, cycle.files, self._groups)
         self.moves = Moves(memory, settings, cycle, self._free_time, self.free)
         self._all = True
         self._ready: dict[tuple[str, str], LiveTask] = {}
+        self._short: dict[tuple[str, str], LiveTask] = {}  # of those, what is launched in groups
         self._fresh: set[tuple[str, str]] = set()
+        self._fresh_short = False
+        self._short_in_order = True
         self._freed: set[Place] = set()
+        self._begun: set[str] = (
+            set()
+        )  # groups of which one has begun, or that are known to be refused
         self._orphaned: list[tuple[LiveTask, str]] = []
         self._due: list[tuple[float, int, LiveTask]] = []
         self._entries = itertools.count()
@@ -135,6 +150,7 @@ class TaskExecution:
             self._all = False
             self._due.clear()
             self._ready.clear()
+            self._short.clear()
             transaction.touched = sorted(self._memory.tasks(), key=_planned_start)
             self._free_time.planned(transaction.touched)
         while self._due and self._due[0][0] <= transaction.now:
@@ -165,7 +181,8 @@ class TaskExecution:
             self._advance_held(task, task.booking, transaction)
         elif task.state in {TaskState.LAUNCHED, TaskState.RUNNING}:
             assert task.booking is not None
-            self._wake(task, self.moves.advance(task.booking, transaction))
+            if task.booking.group is None:
+                self._wake(task, self.moves.advance(task.booking, transaction))
 
     def _look(self, task: LiveTask, transaction: Transaction) -> None:
         # Notes a task that can begin before its time.
@@ -176,6 +193,12 @@ class TaskExecution:
             self._wake(task, soonest)
             return
         key = task.owner.workflow_id, task.task.name
+        in_groups = task.state is TaskState.WAITING and self._groups.may_take(task)
+        if in_groups and _inputs_there(task):
+            self._short[key] = task
+            self._fresh_short, self._short_in_order = True, False
+            if self._groups.takes(task):
+                return
         self._ready[key] = task
         self._fresh.add(key)
 
@@ -203,10 +226,10 @@ class TaskExecution:
     def _begin(self, transaction: Transaction) -> None:
         # Lets what can begin now begin, where time has become free or for what has come to be ready.
         fresh, freed = self._fresh, self._freed
-        if not (self._ready and (fresh or freed)):
-            freed.clear()
-            return
         self._fresh, self._freed = set(), set()
+        self._begin_groups(transaction, freed)
+        if not (self._ready and (fresh or freed)):
+            return
         # A booked task gains nothing by time that has become free where all of it is taken again.
         room, known_at = self._free_time.any_room(freed), self._memory.changes
         order = sorted(
@@ -226,6 +249,47 @@ class TaskExecution:
                 self._earlier(task, transaction, None if key in fresh else freed)
             if known_at != self._memory.changes:
                 room, known_at = self._free_time.any_room(freed), self._memory.changes
+
+    def _begin_groups(self, transaction: Transaction, freed: Collection[Place]) -> None:
+        # The same for short programs, many in one go.
+        places = None if self._fresh_short else freed
+        self._fresh_short = False
+        if not self._short or (places is not None and not self._free_time.any_room(places)):
+            return
+        if not self._short_in_order:
+            # What has no place in the plan comes last. Places change with the plan alone, which has all looked at anew.
+            self._short_in_order = True
+            self._short = dict(sorted(self._short.items(), key=lambda one: _planned_start(one[1])))
+        while (
+            found := self._groups.gather(self._short, transaction.now, self.down, places)
+        ) is not None:
+            self._launch_group(found, transaction)
+
+    def _launch_group(self, found: Gathered, transaction: Transaction) -> None:
+        now, site, resource = transaction.now, *found.supply.place
+        count = self._memory.bookings_count
+        group = Group(f"{self._epoch}-{count + 1}", found.units, now, found.end)
+        launches = []
+        for member in found.members:
+            task = member.task
+            holds = (Hold(site, resource, member.placement.demands[0].units),)
+            count += 1
+            fixed = TaskFixed(
+                now,
+                task.owner.workflow_id,
+                task.task.name,
+                f"{self._epoch}-{count}",
+                member.placement,
+                holds,
+                member.run_time,
+                group,
+            )
+            transaction.note(fixed)
+            transaction.changed(task.owner)
+            assert task.booking is not None
+            launches.append(self._launching(task, task.booking))
+            del self._short[task.owner.workflow_id, task.task.name]
+        transaction.do(LaunchGroup(group, tuple(launches)))
 
     def _earlier(
         self, task: LiveTask, transaction: Transaction, freed: Collection[Place] | None
@@ -276,7 +340,7 @@ class TaskExecution:
 
     def _fix(self, task: LiveTask, transaction: Transaction) -> bool:
         placement = task.placement
-        if placement is None or self._cycle.running:
+        if placement is None or self._cycle.running or self._waits_for_group(task, placement):
             return False
         if placement.start > transaction.now + self._settings.slot + SLOT_TOLERANCE:
             self._wake(task, placement.start - self._settings.slot)
@@ -300,6 +364,11 @@ class TaskExecution:
             return False
         self._fix_at(task, replace(placement, start=start, end=start + length), transaction)
         return True
+
+    def _waits_for_group(self, task: LiveTask, placement: Placement) -> bool:
+        # Whether it has no reservation of its own there: it is launched with others when it can begin.
+        simulated = any(before.state is TaskState.SIMULATED for before in task.predecessors)
+        return not simulated and self._groups.grouped(task, Alternative(placement.demands))
 
     def _fix_at(self, task: LiveTask, placement: Placement, transaction: Transaction) -> None:
         supplies = [self._memory.supplies[name] for name in placement.resources]
@@ -385,7 +454,16 @@ class TaskExecution:
                 self.free(task, transaction, reason)
             elif running and task.state in AT_SITE:
                 self.end(task, transaction, reason)
+            else:
+                self._withdraw(task, transaction)
         transaction.changed(workflow)
+
+    @staticmethod
+    def _withdraw(task: LiveTask, transaction: Transaction) -> None:
+        # What waits at its site behind others of its group does not begin; its site knows whether it has.
+        booking = task.booking
+        if task.state is TaskState.LAUNCHED and booking is not None and booking.group is not None:
+            transaction.do(Withdraw(booking))
 
     def resource_gone(self, name: str, transaction: Transaction, reason: str) -> None:
         """Gives up the bookings on a resource, and ends its runs."""
@@ -403,8 +481,15 @@ class TaskExecution:
     def take_up(self, _event: Restarted, transaction: Transaction) -> None:
         """Asks again for everything that was open when the daemon ended."""
         self._files.take_up()
+        groups: dict[Group, list[Launch]] = {}
         for task in list(self._memory.tasks()):
             if task.booking is None:
+                continue
+            group = task.booking.group
+            if group is not None and not task.booking.reservations:
+                # Its site may have launched it, and finds it by its name.
+                again = replace(self._launching(task, task.booking), again=True)
+                groups.setdefault(group, []).append(again)
                 continue
             transaction.do(Book(task.booking))
             if task.booking.moving is not None:
@@ -413,9 +498,22 @@ class TaskExecution:
                 transaction.do(replace(self._launching(task, task.booking), again=True))
             if task.state is TaskState.ENDING:
                 transaction.do(Release(task.booking))
+            elif task.owner.closing:
+                self._withdraw(task, transaction)
+        self._take_up_groups(groups, transaction)
         for booking in self._memory.releasing.values():
             transaction.do(Release(booking))
         self._cycle.want_now("the broker has begun to work")
+
+    def _take_up_groups(self, groups: dict[Group, list[Launch]], transaction: Transaction) -> None:
+        for group, launches in groups.items():
+            transaction.do(LaunchGroup(group, tuple(launches)))
+            for launch in launches:
+                task = self._memory.booked[launch.booking.booking]
+                if task.state is TaskState.ENDING:
+                    transaction.do(Release(launch.booking))
+                elif task.owner.closing:
+                    self._withdraw(task, transaction)
 
     def moved(self, event: Moved, transaction: Transaction) -> None:
         """The reservations are in another window."""
@@ -427,7 +525,10 @@ class TaskExecution:
     def booked(self, event: Booked, transaction: Transaction) -> None:
         """The resources are reserved."""
         task = self._memory.booked.get(event.booking)
-        if task is not None and task.state is TaskState.BOOKING:
+        if task is None or task.booking is None:
+            return
+        unnamed = task.booking.group is not None and not task.booking.reservations
+        if task.state is TaskState.BOOKING or unnamed:
             transaction.note(TaskBooked(transaction.now, event.booking, event.reservations))
             transaction.touched.append(task)
             transaction.changed(task.owner)
@@ -437,9 +538,14 @@ class TaskExecution:
         task = self._memory.booked.get(event.booking)
         if task is None or task.booking is None:
             return
-        for index in event.taken:
-            placement = task.booking.placement
+        placement, group = task.booking.placement, task.booking.group
+        for index in event.taken if group is None else ():
             self._cycle.avoid(Taken(placement.resources[index], placement.start, placement.end))
+        if group is not None and group.name not in self._begun:
+            # Refused as a whole, or given back before any has begun: the next one would be, too.
+            self._begun.add(group.name)
+            self._cycle.avoid(Taken(placement.resources[0], group.begin, group.end))
+            self._wake(task, group.end)
         if task.state is TaskState.ENDING:
             self._over(event, transaction, event.reason)
         else:
@@ -475,6 +581,8 @@ class TaskExecution:
         """A run has begun."""
         task = self._memory.booked.get(event.booking)
         if task is not None and task.state in AT_SITE and task.start_time is None:
+            if task.booking is not None and task.booking.group is not None:
+                self._begun.add(task.booking.group.name)
             transaction.note(TaskStarted(transaction.now, event.booking, event.start_time))
             transaction.changed(task.owner)
 
@@ -491,7 +599,9 @@ class TaskExecution:
             start = min(transaction.now, event.end_time)
         cost = self._cost(booking, start, event.end_time)
         self.moves.over(booking.booking)
-        self._freed.update(hold.place for hold in booking.holds)
+        if booking.group is not None and start is not None and event.outcome is Outcome.COMPLETED:
+            resource = booking.placement.resources[0]
+            self._groups.learn(resource, booking.run_time, event.end_time - start)
         reason = event.reason or self._why(task, booking, event)
         transaction.note(
             TaskEnded(
@@ -509,6 +619,7 @@ class TaskExecution:
                 event.outputs,
             )
         )
+        self._free_places(booking)
         if booking.booking in self._memory.releasing:
             transaction.do(Release(booking))
         transaction.changed(task.owner)
@@ -521,6 +632,14 @@ class TaskExecution:
         else:
             transaction.touched.append(task)  # a plan may have given it its next place already
             self._again(task, transaction, f"{task.name}: {reason or event.outcome.value}")
+
+    def _free_places(self, booking: Booking) -> None:
+        # One of a group frees units only where the others need no more than are left.
+        group = booking.group
+        if group is not None and group.name not in self._memory.groups:
+            self._begun.discard(group.name)
+        if group is None or self._memory.shared_units(group) < group.units:
+            self._freed.update(hold.place for hold in booking.holds)
 
     def _failed(self, task: LiveTask, transaction: Transaction, reason: str) -> None:
         if task.on_failure != "continue":
@@ -573,8 +692,8 @@ class TaskExecution:
         """The booking holds nothing now."""
         held = self._memory.releasing.get(event.booking)
         if held is not None:
-            self._freed.update(hold.place for hold in held.holds)
             transaction.note(BookingReleased(transaction.now, event.booking))
+            self._free_places(held)
             self.moves.wanted = True
             return
         self._over(event, transaction, "")

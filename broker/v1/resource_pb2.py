@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from broker.v1 import workflow_pb2 as broker_dot_v1_dot_workflow__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x62roker/v1/resource.proto\x12\tbroker.v1\x1a\x18\x62roker/v1/workflow.proto\"@\n\x0cWeeklyWindow\x12\x0f\n\x07\x62\x65gin_s\x18\x01 \x01(\x01\x12\r\n\x05\x65nd_s\x18\x02 \x01(\x01\x12\x10\n\x08weekdays\x18\x03 \x03(\x05\"C\n\tPriceRule\x12\r\n\x05price\x18\x01 \x01(\x01\x12\'\n\x06window\x18\x02 \x01(\x0b\x32\x17.broker.v1.WeeklyWindow\"I\n\x07\x43losure\x12\x14\n\x07\x62\x65gin_s\x18\x01 \x01(\x01H\x00\x88\x01\x01\x12\x12\n\x05\x65nd_s\x18\x02 \x01(\x01H\x01\x88\x01\x01\x42\n\n\x08_begin_sB\x08\n\x06_end_s\"\xc7\x02\n\x08Resource\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x13\n\x0bperformance\x18\x03 \x01(\x01\x12\r\n\x05price\x18\x04 \x01(\x01\x12)\n\x0bprice_rules\x18\x05 \x03(\x0b\x32\x14.broker.v1.PriceRule\x12(\n\x07opening\x18\x06 \x03(\x0b\x32\x17.broker.v1.WeeklyWindow\x12$\n\x08\x63losures\x18\x07 \x03(\x0b\x32\x12.broker.v1.Closure\x12\x10\n\x08\x63\x61pacity\x18\x08 \x01(\x05\x12\x14\n\x0cutc_offset_s\x18\t \x01(\x01\x12\x0c\n\x04site\x18\n \x01(\t\x12\x15\n\rsite_resource\x18\x0b \x01(\t\x12\x0e\n\x06\x62roken\x18\x0c \x01(\x08\x12#\n\x08requires\x18\r \x03(\x0b\x32\x11.broker.v1.Demand\"8\n\x0fRegisterRequest\x12%\n\x08resource\x18\x01 \x01(\x0b\x32\x13.broker.v1.Resource\"6\n\rUpdateRequest\x12%\n\x08resource\x18\x01 \x01(\x0b\x32\x13.broker.v1.Resource\"\x1d\n\rRemoveRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x10\n\x0eRemoveResponse\"\x16\n\x14ListResourcesRequest\"?\n\x15ListResourcesResponse\x12&\n\tresources\x18\x01 \x03(\x0b\x32\x13.broker.v1.Resource2\x91\x02\n\x0fResourceService\x12;\n\x08Register\x12\x1a.broker.v1.RegisterRequest\x1a\x13.broker.v1.Resource\x12\x37\n\x06Update\x12\x18.broker.v1.UpdateRequest\x1a\x13.broker.v1.Resource\x12=\n\x06Remove\x12\x18.broker.v1.RemoveRequest\x1a\x19.broker.v1.RemoveResponse\x12I\n\x04List\x12\x1f.broker.v1.ListResourcesRequest\x1a .broker.v1.ListResourcesResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x62roker/v1/resource.proto\x12\tbroker.v1\x1a\x18\x62roker/v1/workflow.proto\"@\n\x0cWeeklyWindow\x12\x0f\n\x07\x62\x65gin_s\x18\x01 \x01(\x01\x12\r\n\x05\x65nd_s\x18\x02 \x01(\x01\x12\x10\n\x08weekdays\x18\x03 \x03(\x05\"C\n\tPriceRule\x12\r\n\x05price\x18\x01 \x01(\x01\x12\'\n\x06window\x18\x02 \x01(\x0b\x32\x17.broker.v1.WeeklyWindow\"I\n\x07\x43losure\x12\x14\n\x07\x62\x65gin_s\x18\x01 \x01(\x01H\x00\x88\x01\x01\x12\x12\n\x05\x65nd_s\x18\x02 \x01(\x01H\x01\x88\x01\x01\x42\n\n\x08_begin_sB\x08\n\x06_end_s\"\xd7\x02\n\x08Resource\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x13\n\x0bperformance\x18\x03 \x01(\x01\x12\r\n\x05price\x18\x04 \x01(\x01\x12)\n\x0bprice_rules\x18\x05 \x03(\x0b\x32\x14.broker.v1.PriceRule\x12(\n\x07opening\x18\x06 \x03(\x0b\x32\x17.broker.v1.WeeklyWindow\x12$\n\x08\x63losures\x18\x07 \x03(\x0b\x32\x12.broker.v1.Closure\x12\x10\n\x08\x63\x61pacity\x18\x08 \x01(\x05\x12\x14\n\x0cutc_offset_s\x18\t \x01(\x01\x12\x0c\n\x04site\x18\n \x01(\t\x12\x15\n\rsite_resource\x18\x0b \x01(\t\x12\x0e\n\x06\x62roken\x18\x0c \x01(\x08\x12#\n\x08requires\x18\r \x03(\x0b\x32\x11.broker.v1.Demand\x12\x0e\n\x06groups\x18\x0e \x01(\x08\"8\n\x0fRegisterRequest\x12%\n\x08resource\x18\x01 \x01(\x0b\x32\x13.broker.v1.Resource\"6\n\rUpdateRequest\x12%\n\x08resource\x18\x01 \x01(\x0b\x32\x13.broker.v1.Resource\"\x1d\n\rRemoveRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x10\n\x0eRemoveResponse\"\x16\n\x14ListResourcesRequest\"?\n\x15ListResourcesResponse\x12&\n\tresources\x18\x01 \x03(\x0b\x32\x13.broker.v1.Resource2\x91\x02\n\x0fResourceService\x12;\n\x08Register\x12\x1a.broker.v1.RegisterRequest\x1a\x13.broker.v1.Resource\x12\x37\n\x06Update\x12\x18.broker.v1.UpdateRequest\x1a\x13.broker.v1.Resource\x12=\n\x06Remove\x12\x18.broker.v1.RemoveRequest\x1a\x19.broker.v1.RemoveResponse\x12I\n\x04List\x12\x1f.broker.v1.ListResourcesRequest\x1a .broker.v1.ListResourcesResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -39,19 +39,19 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CLOSURE']._serialized_start=200
   _globals['_CLOSURE']._serialized_end=273
   _globals['_RESOURCE']._serialized_start=276
-  _globals['_RESOURCE']._serialized_end=603
-  _globals['_REGISTERREQUEST']._serialized_start=605
-  _globals['_REGISTERREQUEST']._serialized_end=661
-  _globals['_UPDATEREQUEST']._serialized_start=663
-  _globals['_UPDATEREQUEST']._serialized_end=717
-  _globals['_REMOVEREQUEST']._serialized_start=719
-  _globals['_REMOVEREQUEST']._serialized_end=748
-  _globals['_REMOVERESPONSE']._serialized_start=750
-  _globals['_REMOVERESPONSE']._serialized_end=766
-  _globals['_LISTRESOURCESREQUEST']._serialized_start=768
-  _globals['_LISTRESOURCESREQUEST']._serialized_end=790
-  _globals['_LISTRESOURCESRESPONSE']._serialized_start=792
-  _globals['_LISTRESOURCESRESPONSE']._serialized_end=855
-  _globals['_RESOURCESERVICE']._serialized_start=858
-  _globals['_RESOURCESERVICE']._serialized_end=1131
+  _globals['_RESOURCE']._serialized_end=619
+  _globals['_REGISTERREQUEST']._serialized_start=621
+  _globals['_REGISTERREQUEST']._serialized_end=677
+  _globals['_UPDATEREQUEST']._serialized_start=679
+  _globals['_UPDATEREQUEST']._serialized_end=733
+  _globals['_REMOVEREQUEST']._serialized_start=735
+  _globals['_REMOVEREQUEST']._serialized_end=764
+  _globals['_REMOVERESPONSE']._serialized_start=766
+  _globals['_REMOVERESPONSE']._serialized_end=782
+  _globals['_LISTRESOURCESREQUEST']._serialized_start=784
+  _globals['_LISTRESOURCESREQUEST']._serialized_end=806
+  _globals['_LISTRESOURCESRESPONSE']._serialized_start=808
+  _globals['_LISTRESOURCESRESPONSE']._serialized_end=871
+  _globals['_RESOURCESERVICE']._serialized_start=874
+  _globals['_RESOURCESERVICE']._serialized_end=1147
 # @@protoc_insertion_point(module_scope)

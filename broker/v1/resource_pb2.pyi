@@ -34,7 +34,7 @@ class Closure(_message.Message):
     def __init__(self, begin_s: _Optional[float] = ..., end_s: _Optional[float] = ...) -> None: ...
 
 class Resource(_message.Message):
-    __slots__ = ("name", "kind", "performance", "price", "price_rules", "opening", "closures", "capacity", "utc_offset_s", "site", "site_resource", "broken", "requires")
+    __slots__ = ("name", "kind", "performance", "price", "price_rules", "opening", "closures", "capacity", "utc_offset_s", "site", "site_resource", "broken", "requires", "groups")
     NAME_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     PERFORMANCE_FIELD_NUMBER: _ClassVar[int]
@@ -48,6 +48,7 @@ class Resource(_message.Message):
     SITE_RESOURCE_FIELD_NUMBER: _ClassVar[int]
     BROKEN_FIELD_NUMBER: _ClassVar[int]
     REQUIRES_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
     name: str
     kind: str
     performance: float
@@ -61,7 +62,8 @@ class Resource(_message.Message):
     site_resource: str
     broken: bool
     requires: _containers.RepeatedCompositeFieldContainer[_workflow_pb2.Demand]
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[str] = ..., performance: _Optional[float] = ..., price: _Optional[float] = ..., price_rules: _Optional[_Iterable[_Union[PriceRule, _Mapping]]] = ..., opening: _Optional[_Iterable[_Union[WeeklyWindow, _Mapping]]] = ..., closures: _Optional[_Iterable[_Union[Closure, _Mapping]]] = ..., capacity: _Optional[int] = ..., utc_offset_s: _Optional[float] = ..., site: _Optional[str] = ..., site_resource: _Optional[str] = ..., broken: bool = ..., requires: _Optional[_Iterable[_Union[_workflow_pb2.Demand, _Mapping]]] = ...) -> None: ...
+    groups: bool
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[str] = ..., performance: _Optional[float] = ..., price: _Optional[float] = ..., price_rules: _Optional[_Iterable[_Union[PriceRule, _Mapping]]] = ..., opening: _Optional[_Iterable[_Union[WeeklyWindow, _Mapping]]] = ..., closures: _Optional[_Iterable[_Union[Closure, _Mapping]]] = ..., capacity: _Optional[int] = ..., utc_offset_s: _Optional[float] = ..., site: _Optional[str] = ..., site_resource: _Optional[str] = ..., broken: bool = ..., requires: _Optional[_Iterable[_Union[_workflow_pb2.Demand, _Mapping]]] = ..., groups: bool = ...) -> None: ...
 
 class RegisterRequest(_message.Message):
     __slots__ = ("resource",)

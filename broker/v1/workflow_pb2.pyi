@@ -82,7 +82,7 @@ class Alternative(_message.Message):
     def __init__(self, demands: _Optional[_Iterable[_Union[Demand, _Mapping]]] = ...) -> None: ...
 
 class TaskSpec(_message.Message):
-    __slots__ = ("name", "work_s", "alternatives", "predecessors", "program", "needs", "limit_s", "task_outputs", "rerun", "on_failure", "elements")
+    __slots__ = ("name", "work_s", "alternatives", "predecessors", "program", "needs", "limit_s", "task_outputs", "rerun", "on_failure", "elements", "alternative_list")
     NAME_FIELD_NUMBER: _ClassVar[int]
     WORK_S_FIELD_NUMBER: _ClassVar[int]
     ALTERNATIVES_FIELD_NUMBER: _ClassVar[int]
@@ -94,6 +94,7 @@ class TaskSpec(_message.Message):
     RERUN_FIELD_NUMBER: _ClassVar[int]
     ON_FAILURE_FIELD_NUMBER: _ClassVar[int]
     ELEMENTS_FIELD_NUMBER: _ClassVar[int]
+    ALTERNATIVE_LIST_FIELD_NUMBER: _ClassVar[int]
     name: str
     work_s: float
     alternatives: _containers.RepeatedCompositeFieldContainer[Alternative]
@@ -105,7 +106,14 @@ class TaskSpec(_message.Message):
     rerun: Rerun
     on_failure: OnFailure
     elements: _containers.RepeatedCompositeFieldContainer[Arguments]
-    def __init__(self, name: _Optional[str] = ..., work_s: _Optional[float] = ..., alternatives: _Optional[_Iterable[_Union[Alternative, _Mapping]]] = ..., predecessors: _Optional[_Iterable[str]] = ..., program: _Optional[_Union[_request_pb2.Program, _Mapping]] = ..., needs: _Optional[_Union[_request_pb2.Needs, _Mapping]] = ..., limit_s: _Optional[float] = ..., task_outputs: _Optional[_Iterable[_Union[TaskOutput, _Mapping]]] = ..., rerun: _Optional[_Union[Rerun, _Mapping]] = ..., on_failure: _Optional[_Union[OnFailure, str]] = ..., elements: _Optional[_Iterable[_Union[Arguments, _Mapping]]] = ...) -> None: ...
+    alternative_list: int
+    def __init__(self, name: _Optional[str] = ..., work_s: _Optional[float] = ..., alternatives: _Optional[_Iterable[_Union[Alternative, _Mapping]]] = ..., predecessors: _Optional[_Iterable[str]] = ..., program: _Optional[_Union[_request_pb2.Program, _Mapping]] = ..., needs: _Optional[_Union[_request_pb2.Needs, _Mapping]] = ..., limit_s: _Optional[float] = ..., task_outputs: _Optional[_Iterable[_Union[TaskOutput, _Mapping]]] = ..., rerun: _Optional[_Union[Rerun, _Mapping]] = ..., on_failure: _Optional[_Union[OnFailure, str]] = ..., elements: _Optional[_Iterable[_Union[Arguments, _Mapping]]] = ..., alternative_list: _Optional[int] = ...) -> None: ...
+
+class AlternativeList(_message.Message):
+    __slots__ = ("alternatives",)
+    ALTERNATIVES_FIELD_NUMBER: _ClassVar[int]
+    alternatives: _containers.RepeatedCompositeFieldContainer[Alternative]
+    def __init__(self, alternatives: _Optional[_Iterable[_Union[Alternative, _Mapping]]] = ...) -> None: ...
 
 class Arguments(_message.Message):
     __slots__ = ("arguments",)
@@ -134,7 +142,7 @@ class Rerun(_message.Message):
     def __init__(self, runs: _Optional[int] = ..., exit_codes: _Optional[_Iterable[int]] = ..., outcomes: _Optional[_Iterable[_Union[_request_pb2.Outcome, str]]] = ...) -> None: ...
 
 class WorkflowSpec(_message.Message):
-    __slots__ = ("name", "tasks", "earliest_start_s", "due_date_s", "budget", "preference", "on_failure", "files")
+    __slots__ = ("name", "tasks", "earliest_start_s", "due_date_s", "budget", "preference", "on_failure", "alternative_lists", "files")
     NAME_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     EARLIEST_START_S_FIELD_NUMBER: _ClassVar[int]
@@ -142,6 +150,7 @@ class WorkflowSpec(_message.Message):
     BUDGET_FIELD_NUMBER: _ClassVar[int]
     PREFERENCE_FIELD_NUMBER: _ClassVar[int]
     ON_FAILURE_FIELD_NUMBER: _ClassVar[int]
+    ALTERNATIVE_LISTS_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
     name: str
     tasks: _containers.RepeatedCompositeFieldContainer[TaskSpec]
@@ -150,8 +159,9 @@ class WorkflowSpec(_message.Message):
     budget: float
     preference: float
     on_failure: OnFailure
+    alternative_lists: _containers.RepeatedCompositeFieldContainer[AlternativeList]
     files: _containers.RepeatedCompositeFieldContainer[DataFile]
-    def __init__(self, name: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskSpec, _Mapping]]] = ..., earliest_start_s: _Optional[float] = ..., due_date_s: _Optional[float] = ..., budget: _Optional[float] = ..., preference: _Optional[float] = ..., on_failure: _Optional[_Union[OnFailure, str]] = ..., files: _Optional[_Iterable[_Union[DataFile, _Mapping]]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskSpec, _Mapping]]] = ..., earliest_start_s: _Optional[float] = ..., due_date_s: _Optional[float] = ..., budget: _Optional[float] = ..., preference: _Optional[float] = ..., on_failure: _Optional[_Union[OnFailure, str]] = ..., alternative_lists: _Optional[_Iterable[_Union[AlternativeList, _Mapping]]] = ..., files: _Optional[_Iterable[_Union[DataFile, _Mapping]]] = ...) -> None: ...
 
 class DataFile(_message.Message):
     __slots__ = ("name", "size_bytes", "readers", "task", "site")
@@ -262,12 +272,14 @@ class OpenRequest(_message.Message):
     def __init__(self, idempotency_key: _Optional[str] = ..., workflow: _Optional[_Union[WorkflowSpec, _Mapping]] = ...) -> None: ...
 
 class AddRequest(_message.Message):
-    __slots__ = ("workflow_id", "tasks")
+    __slots__ = ("workflow_id", "tasks", "alternative_lists")
     WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
+    ALTERNATIVE_LISTS_FIELD_NUMBER: _ClassVar[int]
     workflow_id: str
     tasks: _containers.RepeatedCompositeFieldContainer[TaskSpec]
-    def __init__(self, workflow_id: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskSpec, _Mapping]]] = ...) -> None: ...
+    alternative_lists: _containers.RepeatedCompositeFieldContainer[AlternativeList]
+    def __init__(self, workflow_id: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskSpec, _Mapping]]] = ..., alternative_lists: _Optional[_Iterable[_Union[AlternativeList, _Mapping]]] = ...) -> None: ...
 
 class AddResponse(_message.Message):
     __slots__ = ("workflow_id", "tasks_new", "tasks_total")

@@ -1,7 +1,8 @@
 """Workflows, resources and plans as messages of `broker.v1`, and back."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -23,6 +24,10 @@ LISTS_SHARED: Final = 256
 
 ALTERNATIVES_SHARED: Final = 65_536
 """The same for single alternatives."""
+
+REPEATED_BYTES_MAX: Final = 1 << 20
+"""Where lists of alternatives that tasks share would take more bytes than this for all but the first of each, tasks refer to
+them, which a broker of version 0.1.0 does not read."""
 
 
 # --- workflows -----------------------------------------------------------------------------------
@@ -53,11 +58,12 @@ def read_workflow(spec: workflow_pb2.WorkflowSpec) -> tuple[Workflow, tuple[Prog
     """
     if not spec.name:
         raise WireError("workflow.name", "the workflow has no name")
+    lists = _read_lists(spec, "workflow.")
     tasks, programs = [], []
     for index, task in enumerate(spec.tasks):
         try:
             _check_single(task)
-            tasks.append(_read_task(task))
+            tasks.append(_read_task(task, lists))
             programs.append(read_program(task))
         except ValueError as error:
             raise WireError(f"workflow.tasks[{index}]", str(error)) from error
@@ -111,33 +117,59 @@ def read_open_workflow(spec: workflow_pb2.WorkflowSpec) -> OpenWorkflow:
         raise WireError("workflow", str(error)) from error
 
 
-def read_additions(specs: Iterable[workflow_pb2.TaskSpec]) -> tuple[Addition, ...]:
+def read_additions(request: workflow_pb2.AddRequest) -> tuple[Addition, ...]:
     """Returns tasks that are added to a workflow.
 
     Raises:
         WireError: one of them is none; the text says why, with names.
     """
+    lists = _read_lists(request)
     found = []
-    for index, task in enumerate(specs):
+    for index, task in enumerate(request.tasks):
         elements = tuple(tuple(each.arguments) for each in task.elements)
         try:
-            found.append(Addition(_read_task(task), read_program(task), elements))
+            found.append(Addition(_read_task(task, lists), read_program(task), elements))
         except ValueError as error:
             raise WireError(f"tasks[{index}]", str(error)) from error
     return tuple(found)
 
 
-def _read_task(task: workflow_pb2.TaskSpec) -> Task:
-    # Thousands of tasks run on "every resource of that kind": what is equal becomes one object.
-    alone = workflow_pb2.TaskSpec(alternatives=task.alternatives)
-    alternatives = _read_alternatives(alone.SerializeToString(deterministic=True))
+def _read_lists(
+    message: workflow_pb2.WorkflowSpec | workflow_pb2.AddRequest, within: str = ""
+) -> list[tuple[Alternative, ...]]:
+    found = []
+    for index, each in enumerate(message.alternative_lists):
+        try:
+            found.append(_read_shared(each.alternatives))
+        except ValueError as error:
+            raise WireError(f"{within}alternative_lists[{index}]", str(error)) from error
+    return found
+
+
+def _read_task(task: workflow_pb2.TaskSpec, lists: Sequence[tuple[Alternative, ...]]) -> Task:
     said = _read_on_failure(task.on_failure)
+    number = task.alternative_list
+    if not number:
+        alternatives = _read_shared(task.alternatives)
+    elif task.alternatives:
+        raise ValueError(f"task {task.name!r} has alternatives, and those of a list; one of these")
+    elif 1 <= number <= len(lists):
+        alternatives = lists[number - 1]
+    else:
+        text = f"task {task.name!r} has the alternatives of list {number}; there are {len(lists)}"
+        raise ValueError(text)
     return Task(task.name, task.work_s, alternatives, tuple(task.predecessors), said)
+
+
+def _read_shared(alternatives: Iterable[workflow_pb2.Alternative]) -> tuple[Alternative, ...]:
+    # Thousands of tasks run on "every resource of that kind": what is equal becomes one object.
+    alone = workflow_pb2.AlternativeList(alternatives=alternatives)
+    return _read_alternatives(alone.SerializeToString(deterministic=True))
 
 
 @lru_cache(maxsize=LISTS_SHARED)
 def _read_alternatives(content: bytes) -> tuple[Alternative, ...]:
-    spec = workflow_pb2.TaskSpec.FromString(content)
+    spec = workflow_pb2.AlternativeList.FromString(content)
     return tuple(_read_alternative(each.SerializeToString()) for each in spec.alternatives)
 
 
@@ -148,9 +180,12 @@ def _read_alternative(content: bytes) -> Alternative:
 
 
 def write_workflow(
-    workflow: Workflow, programs: Iterable[Program] = ()
+    workflow: Workflow,
+    programs: Iterable[Program] = (),
+    *,
+    repeated: int = REPEATED_BYTES_MAX,
 ) -> workflow_pb2.WorkflowSpec:
-    """Returns a workflow as it is handed in.
+    """Returns a workflow as it is handed in; `repeated` as for `write_additions`.
 
     Raises:
         WireError: an alternative has a duration or a set-up of its own, which a broker does not take.
@@ -158,7 +193,7 @@ def write_workflow(
     by_task = {program.task: program for program in programs}
     spec = _write_limits(workflow)
     additions = [Addition(task, by_task.get(task.name)) for task in workflow.tasks]
-    spec.tasks.extend(write_additions(additions, of=f" of {workflow.name!r}"))
+    write_additions(spec, additions, of=f" of {workflow.name!r}", repeated=repeated)
     for file in workflow.files:
         spec.files.add(
             name=file.name,
@@ -170,13 +205,22 @@ def write_workflow(
     return spec
 
 
-def write_additions(additions: Iterable[Addition], of: str = "") -> Iterator[workflow_pb2.TaskSpec]:
-    """Yields tasks as they are handed in; `of` says in errors of what.
+def write_additions(
+    message: workflow_pb2.WorkflowSpec | workflow_pb2.AddRequest,
+    additions: Sequence[Addition],
+    of: str = "",
+    *,
+    repeated: int = REPEATED_BYTES_MAX,
+) -> None:
+    """Writes tasks into a message as they are handed in; `of` says in errors of what.
+
+    Alternatives that tasks share are written once where that spares more than `repeated` bytes. What is small is so written as
+    every version reads it.
 
     Raises:
         WireError: an alternative has a duration or a set-up of its own, which a broker does not take.
     """
-    written: dict[int, workflow_pb2.TaskSpec] = {}
+    shared = _Shared(message, [each.task for each in additions], repeated)
     for addition in additions:
         task = addition.task
         if task.timed:
@@ -185,19 +229,56 @@ def write_additions(additions: Iterable[Addition], of: str = "") -> Iterator[wor
                 "a broker does not plan with: give it work instead, or plan it by gorba plan"
             )
             raise WireError("workflow", text)
-        made = _write_task(task)
-        shared = id(task.alternatives)
-        if shared not in written:
-            written[shared] = workflow_pb2.TaskSpec()
-            for alternative in task.alternatives:
-                demands = write_demands(alternative.demands)
-                written[shared].alternatives.add().demands.extend(demands)
-        made.MergeFrom(written[shared])
+        made = message.tasks.add()
+        made.MergeFrom(_write_task(task))
+        shared.write(made, task)
         if addition.program is not None:
             write_program(made, addition.program)
         for arguments in addition.elements:
             made.elements.add(arguments=arguments)
-        yield made
+
+
+class _Shared:
+    # Alternatives of tasks, each different list written once.
+
+    def __init__(
+        self,
+        message: workflow_pb2.WorkflowSpec | workflow_pb2.AddRequest,
+        tasks: Sequence[Task],
+        repeated: int,
+    ) -> None:
+        # Mostly they are one object, which is seen sooner than that they are equal.
+        self._contents: dict[int, bytes] = {}
+        known: dict[bytes, bytes] = {}
+        uses: Counter[bytes] = Counter()
+        for task in tasks:
+            which = id(task.alternatives)
+            if which not in self._contents:
+                content = _write_alternatives(task.alternatives).SerializeToString()
+                self._contents[which] = known.setdefault(content, content)
+            uses[self._contents[which]] += 1
+        self._numbers: dict[bytes, int] = {}
+        if sum((count - 1) * len(content) for content, count in uses.items()) > repeated:
+            for content, count in uses.items():
+                if count > 1:
+                    message.alternative_lists.add().MergeFromString(content)
+                    self._numbers[content] = len(message.alternative_lists)
+
+    def write(self, made: workflow_pb2.TaskSpec, task: Task) -> None:
+        """Writes the alternatives of a task."""
+        content = self._contents[id(task.alternatives)]
+        number = self._numbers.get(content)
+        if number is None:
+            made.alternatives.extend(workflow_pb2.AlternativeList.FromString(content).alternatives)
+        else:
+            made.alternative_list = number
+
+
+def _write_alternatives(alternatives: Iterable[Alternative]) -> workflow_pb2.AlternativeList:
+    written = workflow_pb2.AlternativeList()
+    for alternative in alternatives:
+        written.alternatives.add().demands.extend(write_demands(alternative.demands))
+    return written
 
 
 def _write_task(task: Task) -> workflow_pb2.TaskSpec:
@@ -363,7 +444,9 @@ def read_supply(message: resource_pb2.Resource) -> Supply:
     if len({message.name, *names}) <= len(names):
         reason = f"resource {message.name!r} requires itself, or another twice: {', '.join(names)}"
         raise WireError("resource.requires", reason)
-    return Supply(resource, message.site, message.site_resource, message.broken, requires)
+    return Supply(
+        resource, message.site, message.site_resource, message.broken, requires, message.groups
+    )
 
 
 def _read_window(message: resource_pb2.WeeklyWindow) -> WeeklyWindow:
@@ -391,6 +474,7 @@ def write_supply(supply: Supply) -> resource_pb2.Resource:
         broken=supply.broken,
         opening=[_write_window(each) for each in resource.calendar.opening],
         requires=write_demands(supply.requires),
+        groups=supply.groups,
     )
     for rule in resource.price_rules:
         message.price_rules.add(price=rule.price, window=_write_window(rule.window))

@@ -27,7 +27,7 @@ from grms.v1 import request_pb2 as grms_dot_v1_dot_request__pb2
 from grms.v1 import results_pb2 as grms_dot_v1_dot_results__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19grms/v1/reservation.proto\x12\x07grms.v1\x1a\x11grms/v1/job.proto\x1a\x15grms/v1/request.proto\x1a\x15grms/v1/results.proto\"(\n\x06Window\x12\x0f\n\x07\x62\x65gin_s\x18\x01 \x01(\x01\x12\r\n\x05\x65nd_s\x18\x02 \x01(\x01\"\xb7\x01\n\x08Resource\x12\x13\n\x0bresource_id\x18\x01 \x01(\t\x12-\n\x06labels\x18\x02 \x03(\x0b\x32\x1d.grms.v1.Resource.LabelsEntry\x12\x12\n\nprocessors\x18\x03 \x01(\x05\x12\r\n\x05speed\x18\x04 \x01(\x01\x12\x15\n\rcost_per_hour\x18\x05 \x01(\x01\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xb1\x01\n\x14ResourceOfferRequest\x12\x1f\n\x06window\x18\x01 \x01(\x0b\x32\x0f.grms.v1.Window\x12\x39\n\x06labels\x18\x02 \x03(\x0b\x32).grms.v1.ResourceOfferRequest.LabelsEntry\x12\x0e\n\x06wanted\x18\x03 \x01(\x08\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"?\n\x08\x46reeTime\x12\x1f\n\x06window\x18\x01 \x01(\x0b\x32\x0f.grms.v1.Window\x12\x12\n\nprocessors\x18\x02 \x01(\x05\"U\n\rResourceOffer\x12#\n\x08resource\x18\x01 \x01(\x0b\x32\x11.grms.v1.Resource\x12\x1f\n\x04\x66ree\x18\x02 \x03(\x0b\x32\x11.grms.v1.FreeTime\"?\n\x15ResourceOfferResponse\x12&\n\x06offers\x18\x01 \x03(\x0b\x32\x16.grms.v1.ResourceOffer\"\x86\x03\n\x0bReservation\x12\x16\n\x0ereservation_id\x18\x01 \x01(\t\x12\x13\n\x0bresource_id\x18\x02 \x01(\t\x12\x1f\n\x06window\x18\x03 \x01(\x0b\x32\x0f.grms.v1.Window\x12\x12\n\nprocessors\x18\x04 \x01(\x05\x12(\n\x05state\x18\x05 \x01(\x0e\x32\x19.grms.v1.ReservationState\x12\x19\n\x0cstart_time_s\x18\x06 \x01(\x01H\x00\x88\x01\x01\x12\x17\n\nend_time_s\x18\x07 \x01(\x01H\x01\x88\x01\x01\x12!\n\x07outcome\x18\x08 \x01(\x0e\x32\x10.grms.v1.Outcome\x12\x0c\n\x04\x63ost\x18\t \x01(\x01\x12\x10\n\x08revision\x18\n \x01(\x04\x12\x16\n\texit_code\x18\x0b \x01(\x05H\x02\x88\x01\x01\x12\x13\n\x06signal\x18\x0c \x01(\x05H\x03\x88\x01\x01\x12\x0e\n\x06reason\x18\r \x01(\tB\x0f\n\r_start_time_sB\r\n\x0b_end_time_sB\x0c\n\n_exit_codeB\t\n\x07_signal\"p\n\x0b\x42ookRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x13\n\x0bresource_id\x18\x02 \x01(\t\x12\x1f\n\x06window\x18\x03 \x01(\x0b\x32\x0f.grms.v1.Window\x12\x12\n\nprocessors\x18\x04 \x01(\x05\"(\n\x0eReleaseRequest\x12\x16\n\x0ereservation_id\x18\x01 \x01(\t\"\x8a\x01\n\rLaunchRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x16\n\x0ereservation_id\x18\x02 \x01(\t\x12 \n\x03job\x18\x03 \x01(\x0b\x32\x13.grms.v1.JobRequest\x12\x12\n\nto_the_end\x18\x04 \x01(\x08\x12\x12\n\nestimate_s\x18\x05 \x01(\x01\"o\n\x0bMoveRequest\x12\x16\n\x0ereservation_id\x18\x01 \x01(\t\x12#\n\nold_window\x18\x02 \x01(\x0b\x32\x0f.grms.v1.Window\x12#\n\nnew_window\x18\x03 \x01(\x0b\x32\x0f.grms.v1.Window\"\x1a\n\x18WatchReservationsRequest\"3\n\x19ReservationResultsRequest\x12\x16\n\x0ereservation_id\x18\x01 \x01(\t\"[\n\x1d\x46\x65tchReservationResultRequest\x12\x16\n\x0ereservation_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x14\n\x0coffset_bytes\x18\x03 \x01(\x04*\xee\x01\n\x10ReservationState\x12!\n\x1dRESERVATION_STATE_UNSPECIFIED\x10\x00\x12\x1c\n\x18RESERVATION_STATE_BOOKED\x10\x01\x12\x1e\n\x1aRESERVATION_STATE_LAUNCHED\x10\x02\x12\x1d\n\x19RESERVATION_STATE_RUNNING\x10\x03\x12\x1b\n\x17RESERVATION_STATE_ENDED\x10\x04\x12\x1e\n\x1aRESERVATION_STATE_RELEASED\x10\x05\x12\x1d\n\x19RESERVATION_STATE_EXPIRED\x10\x06\x32\xce\x04\n\x12ReservationService\x12\x46\n\x05Offer\x12\x1d.grms.v1.ResourceOfferRequest\x1a\x1e.grms.v1.ResourceOfferResponse\x12\x32\n\x04\x42ook\x12\x14.grms.v1.BookRequest\x1a\x14.grms.v1.Reservation\x12\x38\n\x07Release\x12\x17.grms.v1.ReleaseRequest\x1a\x14.grms.v1.Reservation\x12\x36\n\x06Launch\x12\x16.grms.v1.LaunchRequest\x1a\x14.grms.v1.Reservation\x12?\n\x08PutInput\x12\x18.grms.v1.PutInputRequest\x1a\x19.grms.v1.PutInputResponse\x12\x42\n\x07Results\x12\".grms.v1.ReservationResultsRequest\x1a\x13.grms.v1.ResultList\x12M\n\x0b\x46\x65tchResult\x12&.grms.v1.FetchReservationResultRequest\x1a\x14.grms.v1.ResultChunk0\x01\x12\x32\n\x04Move\x12\x14.grms.v1.MoveRequest\x1a\x14.grms.v1.Reservation\x12\x42\n\x05Watch\x12!.grms.v1.WatchReservationsRequest\x1a\x14.grms.v1.Reservation0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19grms/v1/reservation.proto\x12\x07grms.v1\x1a\x11grms/v1/job.proto\x1a\x15grms/v1/request.proto\x1a\x15grms/v1/results.proto\"(\n\x06Window\x12\x0f\n\x07\x62\x65gin_s\x18\x01 \x01(\x01\x12\r\n\x05\x65nd_s\x18\x02 \x01(\x01\"\xb7\x01\n\x08Resource\x12\x13\n\x0bresource_id\x18\x01 \x01(\t\x12-\n\x06labels\x18\x02 \x03(\x0b\x32\x1d.grms.v1.Resource.LabelsEntry\x12\x12\n\nprocessors\x18\x03 \x01(\x05\x12\r\n\x05speed\x18\x04 \x01(\x01\x12\x15\n\rcost_per_hour\x18\x05 \x01(\x01\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xb1\x01\n\x14ResourceOfferRequest\x12\x1f\n\x06window\x18\x01 \x01(\x0b\x32\x0f.grms.v1.Window\x12\x39\n\x06labels\x18\x02 \x03(\x0b\x32).grms.v1.ResourceOfferRequest.LabelsEntry\x12\x0e\n\x06wanted\x18\x03 \x01(\x08\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"?\n\x08\x46reeTime\x12\x1f\n\x06window\x18\x01 \x01(\x0b\x32\x0f.grms.v1.Window\x12\x12\n\nprocessors\x18\x02 \x01(\x05\"e\n\rResourceOffer\x12#\n\x08resource\x18\x01 \x01(\x0b\x32\x11.grms.v1.Resource\x12\x1f\n\x04\x66ree\x18\x02 \x03(\x0b\x32\x11.grms.v1.FreeTime\x12\x0e\n\x06groups\x18\x03 \x01(\x08\"?\n\x15ResourceOfferResponse\x12&\n\x06offers\x18\x01 \x03(\x0b\x32\x16.grms.v1.ResourceOffer\"\x86\x03\n\x0bReservation\x12\x16\n\x0ereservation_id\x18\x01 \x01(\t\x12\x13\n\x0bresource_id\x18\x02 \x01(\t\x12\x1f\n\x06window\x18\x03 \x01(\x0b\x32\x0f.grms.v1.Window\x12\x12\n\nprocessors\x18\x04 \x01(\x05\x12(\n\x05state\x18\x05 \x01(\x0e\x32\x19.grms.v1.ReservationState\x12\x19\n\x0cstart_time_s\x18\x06 \x01(\x01H\x00\x88\x01\x01\x12\x17\n\nend_time_s\x18\x07 \x01(\x01H\x01\x88\x01\x01\x12!\n\x07outcome\x18\x08 \x01(\x0e\x32\x10.grms.v1.Outcome\x12\x0c\n\x04\x63ost\x18\t \x01(\x01\x12\x10\n\x08revision\x18\n \x01(\x04\x12\x16\n\texit_code\x18\x0b \x01(\x05H\x02\x88\x01\x01\x12\x13\n\x06signal\x18\x0c \x01(\x05H\x03\x88\x01\x01\x12\x0e\n\x06reason\x18\r \x01(\tB\x0f\n\r_start_time_sB\r\n\x0b_end_time_sB\x0c\n\n_exit_codeB\t\n\x07_signal\"p\n\x0b\x42ookRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x13\n\x0bresource_id\x18\x02 \x01(\t\x12\x1f\n\x06window\x18\x03 \x01(\x0b\x32\x0f.grms.v1.Window\x12\x12\n\nprocessors\x18\x04 \x01(\x05\">\n\x0eReleaseRequest\x12\x16\n\x0ereservation_id\x18\x01 \x01(\t\x12\x14\n\x0cunless_begun\x18\x02 \x01(\x08\"\x8a\x01\n\rLaunchRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x16\n\x0ereservation_id\x18\x02 \x01(\t\x12 \n\x03job\x18\x03 \x01(\x0b\x32\x13.grms.v1.JobRequest\x12\x12\n\nto_the_end\x18\x04 \x01(\x08\x12\x12\n\nestimate_s\x18\x05 \x01(\x01\"\x89\x01\n\x12LaunchGroupRequest\x12\x13\n\x0bresource_id\x18\x01 \x01(\t\x12\x1f\n\x06window\x18\x02 \x01(\x0b\x32\x0f.grms.v1.Window\x12\x12\n\nprocessors\x18\x03 \x01(\x05\x12)\n\x08programs\x18\x04 \x03(\x0b\x32\x17.grms.v1.GroupedProgram\"_\n\x0eGroupedProgram\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12 \n\x03job\x18\x02 \x01(\x0b\x32\x13.grms.v1.JobRequest\x12\x12\n\nestimate_s\x18\x03 \x01(\x01\"?\n\x13LaunchGroupResponse\x12(\n\x08programs\x18\x01 \x03(\x0b\x32\x16.grms.v1.GroupedAnswer\"K\n\rGroupedAnswer\x12)\n\x0breservation\x18\x01 \x01(\x0b\x32\x14.grms.v1.Reservation\x12\x0f\n\x07refused\x18\x02 \x01(\t\"o\n\x0bMoveRequest\x12\x16\n\x0ereservation_id\x18\x01 \x01(\t\x12#\n\nold_window\x18\x02 \x01(\x0b\x32\x0f.grms.v1.Window\x12#\n\nnew_window\x18\x03 \x01(\x0b\x32\x0f.grms.v1.Window\"\x1a\n\x18WatchReservationsRequest\"3\n\x19ReservationResultsRequest\x12\x16\n\x0ereservation_id\x18\x01 \x01(\t\"[\n\x1d\x46\x65tchReservationResultRequest\x12\x16\n\x0ereservation_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x14\n\x0coffset_bytes\x18\x03 \x01(\x04*\xee\x01\n\x10ReservationState\x12!\n\x1dRESERVATION_STATE_UNSPECIFIED\x10\x00\x12\x1c\n\x18RESERVATION_STATE_BOOKED\x10\x01\x12\x1e\n\x1aRESERVATION_STATE_LAUNCHED\x10\x02\x12\x1d\n\x19RESERVATION_STATE_RUNNING\x10\x03\x12\x1b\n\x17RESERVATION_STATE_ENDED\x10\x04\x12\x1e\n\x1aRESERVATION_STATE_RELEASED\x10\x05\x12\x1d\n\x19RESERVATION_STATE_EXPIRED\x10\x06\x32\x98\x05\n\x12ReservationService\x12\x46\n\x05Offer\x12\x1d.grms.v1.ResourceOfferRequest\x1a\x1e.grms.v1.ResourceOfferResponse\x12\x32\n\x04\x42ook\x12\x14.grms.v1.BookRequest\x1a\x14.grms.v1.Reservation\x12\x38\n\x07Release\x12\x17.grms.v1.ReleaseRequest\x1a\x14.grms.v1.Reservation\x12\x36\n\x06Launch\x12\x16.grms.v1.LaunchRequest\x1a\x14.grms.v1.Reservation\x12H\n\x0bLaunchGroup\x12\x1b.grms.v1.LaunchGroupRequest\x1a\x1c.grms.v1.LaunchGroupResponse\x12?\n\x08PutInput\x12\x18.grms.v1.PutInputRequest\x1a\x19.grms.v1.PutInputResponse\x12\x42\n\x07Results\x12\".grms.v1.ReservationResultsRequest\x1a\x13.grms.v1.ResultList\x12M\n\x0b\x46\x65tchResult\x12&.grms.v1.FetchReservationResultRequest\x1a\x14.grms.v1.ResultChunk0\x01\x12\x32\n\x04Move\x12\x14.grms.v1.MoveRequest\x1a\x14.grms.v1.Reservation\x12\x42\n\x05Watch\x12!.grms.v1.WatchReservationsRequest\x1a\x14.grms.v1.Reservation0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,8 +38,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RESOURCE_LABELSENTRY']._serialized_options = b'8\001'
   _globals['_RESOURCEOFFERREQUEST_LABELSENTRY']._loaded_options = None
   _globals['_RESOURCEOFFERREQUEST_LABELSENTRY']._serialized_options = b'8\001'
-  _globals['_RESERVATIONSTATE']._serialized_start=1706
-  _globals['_RESERVATIONSTATE']._serialized_end=1944
+  _globals['_RESERVATIONSTATE']._serialized_start=2123
+  _globals['_RESERVATIONSTATE']._serialized_end=2361
   _globals['_WINDOW']._serialized_start=103
   _globals['_WINDOW']._serialized_end=143
   _globals['_RESOURCE']._serialized_start=146
@@ -53,25 +53,33 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FREETIME']._serialized_start=511
   _globals['_FREETIME']._serialized_end=574
   _globals['_RESOURCEOFFER']._serialized_start=576
-  _globals['_RESOURCEOFFER']._serialized_end=661
-  _globals['_RESOURCEOFFERRESPONSE']._serialized_start=663
-  _globals['_RESOURCEOFFERRESPONSE']._serialized_end=726
-  _globals['_RESERVATION']._serialized_start=729
-  _globals['_RESERVATION']._serialized_end=1119
-  _globals['_BOOKREQUEST']._serialized_start=1121
-  _globals['_BOOKREQUEST']._serialized_end=1233
-  _globals['_RELEASEREQUEST']._serialized_start=1235
-  _globals['_RELEASEREQUEST']._serialized_end=1275
-  _globals['_LAUNCHREQUEST']._serialized_start=1278
-  _globals['_LAUNCHREQUEST']._serialized_end=1416
-  _globals['_MOVEREQUEST']._serialized_start=1418
-  _globals['_MOVEREQUEST']._serialized_end=1529
-  _globals['_WATCHRESERVATIONSREQUEST']._serialized_start=1531
-  _globals['_WATCHRESERVATIONSREQUEST']._serialized_end=1557
-  _globals['_RESERVATIONRESULTSREQUEST']._serialized_start=1559
-  _globals['_RESERVATIONRESULTSREQUEST']._serialized_end=1610
-  _globals['_FETCHRESERVATIONRESULTREQUEST']._serialized_start=1612
-  _globals['_FETCHRESERVATIONRESULTREQUEST']._serialized_end=1703
-  _globals['_RESERVATIONSERVICE']._serialized_start=1947
-  _globals['_RESERVATIONSERVICE']._serialized_end=2537
+  _globals['_RESOURCEOFFER']._serialized_end=677
+  _globals['_RESOURCEOFFERRESPONSE']._serialized_start=679
+  _globals['_RESOURCEOFFERRESPONSE']._serialized_end=742
+  _globals['_RESERVATION']._serialized_start=745
+  _globals['_RESERVATION']._serialized_end=1135
+  _globals['_BOOKREQUEST']._serialized_start=1137
+  _globals['_BOOKREQUEST']._serialized_end=1249
+  _globals['_RELEASEREQUEST']._serialized_start=1251
+  _globals['_RELEASEREQUEST']._serialized_end=1313
+  _globals['_LAUNCHREQUEST']._serialized_start=1316
+  _globals['_LAUNCHREQUEST']._serialized_end=1454
+  _globals['_LAUNCHGROUPREQUEST']._serialized_start=1457
+  _globals['_LAUNCHGROUPREQUEST']._serialized_end=1594
+  _globals['_GROUPEDPROGRAM']._serialized_start=1596
+  _globals['_GROUPEDPROGRAM']._serialized_end=1691
+  _globals['_LAUNCHGROUPRESPONSE']._serialized_start=1693
+  _globals['_LAUNCHGROUPRESPONSE']._serialized_end=1756
+  _globals['_GROUPEDANSWER']._serialized_start=1758
+  _globals['_GROUPEDANSWER']._serialized_end=1833
+  _globals['_MOVEREQUEST']._serialized_start=1835
+  _globals['_MOVEREQUEST']._serialized_end=1946
+  _globals['_WATCHRESERVATIONSREQUEST']._serialized_start=1948
+  _globals['_WATCHRESERVATIONSREQUEST']._serialized_end=1974
+  _globals['_RESERVATIONRESULTSREQUEST']._serialized_start=1976
+  _globals['_RESERVATIONRESULTSREQUEST']._serialized_end=2027
+  _globals['_FETCHRESERVATIONRESULTREQUEST']._serialized_start=2029
+  _globals['_FETCHRESERVATIONRESULTREQUEST']._serialized_end=2120
+  _globals['_RESERVATIONSERVICE']._serialized_start=2364
+  _globals['_RESERVATIONSERVICE']._serialized_end=3028
 # @@protoc_insertion_point(module_scope)

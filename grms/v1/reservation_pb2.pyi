@@ -82,12 +82,14 @@ class FreeTime(_message.Message):
     def __init__(self, window: _Optional[_Union[Window, _Mapping]] = ..., processors: _Optional[int] = ...) -> None: ...
 
 class ResourceOffer(_message.Message):
-    __slots__ = ("resource", "free")
+    __slots__ = ("resource", "free", "groups")
     RESOURCE_FIELD_NUMBER: _ClassVar[int]
     FREE_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
     resource: Resource
     free: _containers.RepeatedCompositeFieldContainer[FreeTime]
-    def __init__(self, resource: _Optional[_Union[Resource, _Mapping]] = ..., free: _Optional[_Iterable[_Union[FreeTime, _Mapping]]] = ...) -> None: ...
+    groups: bool
+    def __init__(self, resource: _Optional[_Union[Resource, _Mapping]] = ..., free: _Optional[_Iterable[_Union[FreeTime, _Mapping]]] = ..., groups: bool = ...) -> None: ...
 
 class ResourceOfferResponse(_message.Message):
     __slots__ = ("offers",)
@@ -138,10 +140,12 @@ class BookRequest(_message.Message):
     def __init__(self, idempotency_key: _Optional[str] = ..., resource_id: _Optional[str] = ..., window: _Optional[_Union[Window, _Mapping]] = ..., processors: _Optional[int] = ...) -> None: ...
 
 class ReleaseRequest(_message.Message):
-    __slots__ = ("reservation_id",)
+    __slots__ = ("reservation_id", "unless_begun")
     RESERVATION_ID_FIELD_NUMBER: _ClassVar[int]
+    UNLESS_BEGUN_FIELD_NUMBER: _ClassVar[int]
     reservation_id: str
-    def __init__(self, reservation_id: _Optional[str] = ...) -> None: ...
+    unless_begun: bool
+    def __init__(self, reservation_id: _Optional[str] = ..., unless_begun: bool = ...) -> None: ...
 
 class LaunchRequest(_message.Message):
     __slots__ = ("idempotency_key", "reservation_id", "job", "to_the_end", "estimate_s")
@@ -156,6 +160,42 @@ class LaunchRequest(_message.Message):
     to_the_end: bool
     estimate_s: float
     def __init__(self, idempotency_key: _Optional[str] = ..., reservation_id: _Optional[str] = ..., job: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., to_the_end: bool = ..., estimate_s: _Optional[float] = ...) -> None: ...
+
+class LaunchGroupRequest(_message.Message):
+    __slots__ = ("resource_id", "window", "processors", "programs")
+    RESOURCE_ID_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_FIELD_NUMBER: _ClassVar[int]
+    PROCESSORS_FIELD_NUMBER: _ClassVar[int]
+    PROGRAMS_FIELD_NUMBER: _ClassVar[int]
+    resource_id: str
+    window: Window
+    processors: int
+    programs: _containers.RepeatedCompositeFieldContainer[GroupedProgram]
+    def __init__(self, resource_id: _Optional[str] = ..., window: _Optional[_Union[Window, _Mapping]] = ..., processors: _Optional[int] = ..., programs: _Optional[_Iterable[_Union[GroupedProgram, _Mapping]]] = ...) -> None: ...
+
+class GroupedProgram(_message.Message):
+    __slots__ = ("idempotency_key", "job", "estimate_s")
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATE_S_FIELD_NUMBER: _ClassVar[int]
+    idempotency_key: str
+    job: _request_pb2.JobRequest
+    estimate_s: float
+    def __init__(self, idempotency_key: _Optional[str] = ..., job: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., estimate_s: _Optional[float] = ...) -> None: ...
+
+class LaunchGroupResponse(_message.Message):
+    __slots__ = ("programs",)
+    PROGRAMS_FIELD_NUMBER: _ClassVar[int]
+    programs: _containers.RepeatedCompositeFieldContainer[GroupedAnswer]
+    def __init__(self, programs: _Optional[_Iterable[_Union[GroupedAnswer, _Mapping]]] = ...) -> None: ...
+
+class GroupedAnswer(_message.Message):
+    __slots__ = ("reservation", "refused")
+    RESERVATION_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    reservation: Reservation
+    refused: str
+    def __init__(self, reservation: _Optional[_Union[Reservation, _Mapping]] = ..., refused: _Optional[str] = ...) -> None: ...
 
 class MoveRequest(_message.Message):
     __slots__ = ("reservation_id", "old_window", "new_window")

@@ -56,6 +56,11 @@ class ReservationServiceStub(object):
                 request_serializer=grms_dot_v1_dot_reservation__pb2.LaunchRequest.SerializeToString,
                 response_deserializer=grms_dot_v1_dot_reservation__pb2.Reservation.FromString,
                 _registered_method=True)
+        self.LaunchGroup = channel.unary_unary(
+                '/grms.v1.ReservationService/LaunchGroup',
+                request_serializer=grms_dot_v1_dot_reservation__pb2.LaunchGroupRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_reservation__pb2.LaunchGroupResponse.FromString,
+                _registered_method=True)
         self.PutInput = channel.unary_unary(
                 '/grms.v1.ReservationService/PutInput',
                 request_serializer=grms_dot_v1_dot_job__pb2.PutInputRequest.SerializeToString,
@@ -123,6 +128,22 @@ class ReservationServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def LaunchGroup(self, request, context):
+        """Reserves processors of a resource that has pilots and launches programs there, in one call: a group. All of
+        its programs are launched, or none, but for those that can never run there; the answer is durable, and the
+        same keys have the same answer. Each program is a reservation of its own from then on, which is told of by
+        `Watch` from its start on, is released by itself, and cannot be moved.
+
+        Together they hold as many processors as the group was given, and fewer once fewer are left. The pilot has
+        them wait, in the order of the request, and starts the next as soon as processors of the group are free. One
+        that cannot begin early enough to be over, by its estimate, within the window is RELEASED without a start.
+        FAILED_PRECONDITION where the processors are not free in the window, no pilot is there, or only some of the
+        programs are known; RESOURCE_EXHAUSTED at the limit of the caller's reservations.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def PutInput(self, request, context):
         """Hands over content of a file for programs that will be launched, as `JobService.PutInput` does.
         """
@@ -185,6 +206,11 @@ def add_ReservationServiceServicer_to_server(servicer, server):
                     servicer.Launch,
                     request_deserializer=grms_dot_v1_dot_reservation__pb2.LaunchRequest.FromString,
                     response_serializer=grms_dot_v1_dot_reservation__pb2.Reservation.SerializeToString,
+            ),
+            'LaunchGroup': grpc.unary_unary_rpc_method_handler(
+                    servicer.LaunchGroup,
+                    request_deserializer=grms_dot_v1_dot_reservation__pb2.LaunchGroupRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_reservation__pb2.LaunchGroupResponse.SerializeToString,
             ),
             'PutInput': grpc.unary_unary_rpc_method_handler(
                     servicer.PutInput,
@@ -320,6 +346,33 @@ class ReservationService(object):
             '/grms.v1.ReservationService/Launch',
             grms_dot_v1_dot_reservation__pb2.LaunchRequest.SerializeToString,
             grms_dot_v1_dot_reservation__pb2.Reservation.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def LaunchGroup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/grms.v1.ReservationService/LaunchGroup',
+            grms_dot_v1_dot_reservation__pb2.LaunchGroupRequest.SerializeToString,
+            grms_dot_v1_dot_reservation__pb2.LaunchGroupResponse.FromString,
             options,
             channel_credentials,
             insecure,

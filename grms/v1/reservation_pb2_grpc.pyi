@@ -55,6 +55,18 @@ class ReservationServiceStub:
     A program in a pilot runs once, in a folder of its own. It is ended `requested_time_s` after its
     start, and once its reservation is over as soon as others want its processors. Its files are handed over before, by `PutInput`.
     """
+    LaunchGroup: _grpc.UnaryUnaryMultiCallable[_reservation_pb2.LaunchGroupRequest, _reservation_pb2.LaunchGroupResponse]
+    """Reserves processors of a resource that has pilots and launches programs there, in one call: a group. All of
+    its programs are launched, or none, but for those that can never run there; the answer is durable, and the
+    same keys have the same answer. Each program is a reservation of its own from then on, which is told of by
+    `Watch` from its start on, is released by itself, and cannot be moved.
+
+    Together they hold as many processors as the group was given, and fewer once fewer are left. The pilot has
+    them wait, in the order of the request, and starts the next as soon as processors of the group are free. One
+    that cannot begin early enough to be over, by its estimate, within the window is RELEASED without a start.
+    FAILED_PRECONDITION where the processors are not free in the window, no pilot is there, or only some of the
+    programs are known; RESOURCE_EXHAUSTED at the limit of the caller's reservations.
+    """
     PutInput: _grpc.UnaryUnaryMultiCallable[_job_pb2.PutInputRequest, _job_pb2.PutInputResponse]
     """Hands over content of a file for programs that will be launched, as `JobService.PutInput` does."""
     Results: _grpc.UnaryUnaryMultiCallable[_reservation_pb2.ReservationResultsRequest, _results_pb2.ResultList]
@@ -94,6 +106,18 @@ class ReservationServiceAsyncStub(ReservationServiceStub):
 
     A program in a pilot runs once, in a folder of its own. It is ended `requested_time_s` after its
     start, and once its reservation is over as soon as others want its processors. Its files are handed over before, by `PutInput`.
+    """
+    LaunchGroup: _aio.UnaryUnaryMultiCallable[_reservation_pb2.LaunchGroupRequest, _reservation_pb2.LaunchGroupResponse]  # type: ignore[assignment]
+    """Reserves processors of a resource that has pilots and launches programs there, in one call: a group. All of
+    its programs are launched, or none, but for those that can never run there; the answer is durable, and the
+    same keys have the same answer. Each program is a reservation of its own from then on, which is told of by
+    `Watch` from its start on, is released by itself, and cannot be moved.
+
+    Together they hold as many processors as the group was given, and fewer once fewer are left. The pilot has
+    them wait, in the order of the request, and starts the next as soon as processors of the group are free. One
+    that cannot begin early enough to be over, by its estimate, within the window is RELEASED without a start.
+    FAILED_PRECONDITION where the processors are not free in the window, no pilot is there, or only some of the
+    programs are known; RESOURCE_EXHAUSTED at the limit of the caller's reservations.
     """
     PutInput: _aio.UnaryUnaryMultiCallable[_job_pb2.PutInputRequest, _job_pb2.PutInputResponse]  # type: ignore[assignment]
     """Hands over content of a file for programs that will be launched, as `JobService.PutInput` does."""
@@ -155,6 +179,24 @@ class ReservationServiceServicer(metaclass=_abc_1.ABCMeta):
 
         A program in a pilot runs once, in a folder of its own. It is ended `requested_time_s` after its
         start, and once its reservation is over as soon as others want its processors. Its files are handed over before, by `PutInput`.
+        """
+
+    @_abc_1.abstractmethod
+    def LaunchGroup(
+        self,
+        request: _reservation_pb2.LaunchGroupRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_reservation_pb2.LaunchGroupResponse, _abc.Awaitable[_reservation_pb2.LaunchGroupResponse]]:
+        """Reserves processors of a resource that has pilots and launches programs there, in one call: a group. All of
+        its programs are launched, or none, but for those that can never run there; the answer is durable, and the
+        same keys have the same answer. Each program is a reservation of its own from then on, which is told of by
+        `Watch` from its start on, is released by itself, and cannot be moved.
+
+        Together they hold as many processors as the group was given, and fewer once fewer are left. The pilot has
+        them wait, in the order of the request, and starts the next as soon as processors of the group are free. One
+        that cannot begin early enough to be over, by its estimate, within the window is RELEASED without a start.
+        FAILED_PRECONDITION where the processors are not free in the window, no pilot is there, or only some of the
+        programs are known; RESOURCE_EXHAUSTED at the limit of the caller's reservations.
         """
 
     @_abc_1.abstractmethod

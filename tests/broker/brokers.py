@@ -92,6 +92,12 @@ class Process:
                 env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
             )
 
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        assert self._process is not None
+        return self._process.pid
+
     def hangup(self) -> None:
         """Sends it SIGHUP."""
         assert self._process is not None

@@ -84,7 +84,7 @@ class FakeSite(reservation_pb2_grpc.ReservationServiceServicer):
             reservation_id, state=STATES.RESERVATION_STATE_ENDED, end_time_s=9.0, outcome=outcome
         )
 
-    async def _answer(self, context: Any, message: reservation_pb2.Reservation) -> Any:
+    async def _answer(self, context: Any, message: Any) -> Any:
         if self.lose_answers:
             self.lose_answers -= 1
             await context.abort(grpc.StatusCode.UNAVAILABLE, "the link broke")
@@ -167,6 +167,35 @@ class FakeSite(reservation_pb2_grpc.ReservationServiceServicer):
                 request.reservation_id, state=STATES.RESERVATION_STATE_RUNNING, start_time_s=5.0
             )
         return await self._answer(context, message)
+
+    async def LaunchGroup(  # noqa: N802  # gRPC's name
+        self, request: reservation_pb2.LaunchGroupRequest, context: Any
+    ) -> Any:
+        """Has the programs wait, but for those whose script is refused; nothing of a group begins by itself."""
+        self.calls.append("group")
+        if self.refusal is not None:
+            code, field = self.refusal
+            await refuse(context, code, "the site says so", field=field)
+        if request.resource_id in self.busy:
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "not free")
+        answer = reservation_pb2.LaunchGroupResponse()
+        for each in request.programs:
+            if "refused" in each.job.program.script:
+                answer.programs.add(refused="no such interpreter")
+                continue
+            known = self._keys.setdefault(each.idempotency_key, str(len(self.reservations) + 1))
+            if known not in self.reservations:
+                self.launches[known] = each.job
+                self.reservations[known] = reservation_pb2.Reservation(
+                    reservation_id=known,
+                    resource_id=request.resource_id,
+                    window=request.window,
+                    processors=each.job.processors,
+                    state=STATES.RESERVATION_STATE_LAUNCHED,
+                    revision=1,
+                )
+            answer.programs.add(reservation=self.reservations[known])
+        return await self._answer(context, answer)
 
     async def Move(self, request: reservation_pb2.MoveRequest, context: Any) -> Any:  # noqa: N802  # gRPC's name
         """Moves a window, but for what is busy."""

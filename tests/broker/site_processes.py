@@ -86,6 +86,12 @@ class SiteProcess:
                 [sys.executable, "-c", SERVE, "serve", str(self.config)], stderr=log
             )
 
+    @property
+    def pid(self) -> int:
+        """The number of its process."""
+        assert self._process is not None
+        return self._process.pid
+
     def until_serving(self) -> None:
         """Returns when it serves."""
         end = time.monotonic() + 300

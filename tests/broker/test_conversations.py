@@ -11,15 +11,15 @@ from broker.executor.contents import Contents
 from broker.rpc.frontend import Frontend
 from broker.rpc.services import PlanService, ResourceService, WorkflowService
 from broker.rpc.task_files import TaskFiles
-from broker.runtime.event_loop import Engine
+from broker.runtime.event_loop import Engine, SiteCommand
 from broker.runtime.journal import Journal
 from broker.scheduler.commands import (
     Book,
     Launch,
+    LaunchGroup,
     Move,
     PublishPlan,
     PublishWorkflow,
-    Release,
     StartPlanning,
     StopPlanning,
 )
@@ -74,8 +74,9 @@ class Hands:
         self.frontend = Frontend(self._engine, 2)
         self._runs: dict[str, tuple[Booking, float]] = {}
 
-    def site(self, command: Book | Launch | Move | Release) -> None:
+    def site(self, command: SiteCommand) -> None:
         """Has something done at a site."""
+        assert not isinstance(command, LaunchGroup), "no resource here takes groups"
         name = command.booking.booking
         if isinstance(command, Book):
             self._engine.tell(Booked(0, name, ("1",)))

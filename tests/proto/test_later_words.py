@@ -155,7 +155,7 @@ def on_failure() -> None:
     task = workflow_pb2.TaskSpec(name="t", work_s=1.0)
     task.alternatives.add().demands.add(resource="a", units=1)
     with pytest.raises(WireError, match="a later version"):
-        read_additions([with_later(task, "on_failure")])
+        read_additions(workflow_pb2.AddRequest(tasks=[with_later(task, "on_failure")]))
 
 
 def scope(part: str, amount: str) -> None:

@@ -88,6 +88,13 @@ class ReplyReservation(Answer):
 
 
 @dataclass(frozen=True, slots=True)
+class ReplyGroup(Answer):
+    """Answers `LaunchGroup`: for each program its reservation, or why it can never run here."""
+
+    programs: tuple[Reservation | str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ReplyPardon(Answer):
     """Answers a pardon; `breaches` are the forgotten ones."""
 
@@ -311,6 +318,13 @@ class PilotMove(PilotCommand):
 @dataclass(frozen=True, slots=True)
 class PilotKill(PilotCommand):
     """Ends a program in a pilot, if it is there."""
+
+    reservation: int
+
+
+@dataclass(frozen=True, slots=True)
+class PilotWithdraw(PilotCommand):
+    """Has a program in a pilot not begin, unless it has."""
 
     reservation: int
 

@@ -285,6 +285,40 @@ class LaunchReservation(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class GroupedProgram:
+    """One program of a group.
+
+    Attributes:
+        key: the owner's idempotency key, of its reservation and its launch.
+        request: what it asks for; after its time it is ended.
+        run_time: what it is thought to take on the reference resource, seconds.
+        payload: it.
+        refusal: why it can never run here, as far as is known; empty if it can.
+    """
+
+    key: str
+    request: Request
+    run_time: float
+    payload: bytes
+    refusal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchGroup(Event):
+    """Somebody wants programs to share processors of a pilot. Answered by `ReplyGroup` or `Refuse`.
+
+    `begin` and `end` are in seconds.
+    """
+
+    owner: str
+    resource_id: str
+    begin: float
+    end: float
+    processors: int
+    programs: tuple[GroupedProgram, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class MoveReservation(Event):
     """The owner of a reservation wants it to be in another window. Answered as `BookReservation`.
 
@@ -301,10 +335,14 @@ class MoveReservation(Event):
 
 @dataclass(frozen=True, slots=True)
 class ReleaseReservation(Event):
-    """The owner of a reservation releases it. Answered as `BookReservation`."""
+    """The owner of a reservation releases it. Answered as `BookReservation`.
+
+    `unless_begun`: a program in a pilot goes on if it has begun.
+    """
 
     owner: str
     reservation: int
+    unless_begun: bool = False
 
 
 @dataclass(frozen=True, slots=True)

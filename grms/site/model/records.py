@@ -451,7 +451,8 @@ class ReservationBooked(Record, frozen=True):
     """A resource was reserved.
 
     `reservation` is the site's number of it: 1, 2, 3, …; `begin` and `end` are in seconds; `cost` is of the whole
-    window.
+    window. `group` is the number of the first reservation of its group, which holds `share` processors; both 0
+    where it is of none.
     """
 
     reservation: int
@@ -462,6 +463,8 @@ class ReservationBooked(Record, frozen=True):
     end: float
     processors: int
     cost: float
+    group: int = 0
+    share: int = 0
 
 
 class ReservationMoved(Record, frozen=True):
@@ -484,7 +487,7 @@ class ReservationLaunched(Record, frozen=True):
 
     Attributes:
         launch_key: the owner's idempotency key.
-        run_time: on the resource, seconds.
+        run_time: on the resource, seconds; in a group what it is thought to take.
         cut_off: it would run longer.
         needed_time: seconds it would take if it were not cut off.
         to_the_end: it may run to the end of the reservation.

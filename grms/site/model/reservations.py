@@ -5,6 +5,9 @@ of one resource from its beginning up to and not including its end. A job launch
 or from now if that has passed, for its time over the resource's speed; the rest of the window is then free again.
 A reservation can be moved to another window that is free.
 
+Reservations of a group share processors: together they hold as many as the group was given, and fewer once fewer are
+left in it. Each has one program, which waits in the pilot until processors of the group are free.
+
 Where a resource has pilots (`grms.site.model.pilots`) programs run in its reservations. Then start and end are what the
 pilot tells, and the resource is free only as long as its open pilot is there.
 
@@ -91,6 +94,8 @@ class Reservation:
         ended_as: how the program has ended; `None` before, and without one.
         exit: of the program.
         reason: of its end, for people.
+        group: number of the first reservation of its group; 0 for none.
+        share: processors of the group.
     """
 
     number: int
@@ -119,6 +124,8 @@ class Reservation:
     ended_as: Outcome | None = None
     exit: Exit = NO_EXIT
     reason: str = ""
+    group: int = 0
+    share: int = 0
 
     @property
     def is_open(self) -> bool:
@@ -235,12 +242,18 @@ class ReservationBook:
             if begin >= end:
                 return []
         changes: Counter[float] = Counter({begin: 0, end: 0})
+        uncounted: dict[int, int] = {}  # processors of groups
         for held in self.open.values():
             if held.number == but or held.resource_id != resource.resource_id:
                 continue
             if held.begin < end and begin < held.end:
-                changes[max(begin, held.begin)] += held.processors
-                changes[min(end, held.end)] -= held.processors
+                processors = held.processors
+                if held.group:
+                    rest = uncounted.get(held.group, held.share)
+                    processors = min(processors, rest)
+                    uncounted[held.group] = rest - processors
+                changes[max(begin, held.begin)] += processors
+                changes[min(end, held.end)] -= processors
         left, number = begin, resource.processors
         for moment in sorted(changes):
             if changes[moment] and moment > left:
@@ -326,6 +339,8 @@ class ReservationBook:
                 record.processors,
                 record.cost,
                 booked=(record.begin, record.end),
+                group=record.group,
+                share=record.share,
             )
         )
 

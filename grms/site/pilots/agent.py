@@ -15,6 +15,9 @@ What a run leaves is in its own folder, as that of a batch job is (`grms.lrms.ex
 a line for its begin and one for its end. The folder is made here, without a wait for the disk: the site's journal
 has the run before it is sent, and `begun`, created exclusively, lets it begin once at most, whoever sends it again.
 
+Programs of a group share some of the processors: the next of them starts as soon as one of the group has ended, without
+a word of the site's. One that would not be over within the group's window, as far as that is known, is handed back.
+
 The agent ends when the site says so, when it has been without work for its idle limit, or by the clock a little
 before the wall time of its job. A connection that is lost changes nothing: runs go on, what has ended is told at the
 next one and kept until the site has it in its journal.
@@ -37,6 +40,7 @@ import ssl
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -108,6 +112,11 @@ _ORDER: dict[str, Any] = {
 }
 """What a site says of a run, and of which kinds; its files are read as they are laid."""
 
+_GROUP: dict[str, Any] = {"group": str, "share": int, "length": (int, float)}
+"""The same of a run in a group: which, how many processors that has, and seconds that the run is thought to take."""
+
+_NO_TIME = "its time was over before it could begin"
+
 WAITING, RUNNING, ENDED = "waiting", "running", "ended"
 
 
@@ -128,6 +137,14 @@ class Run:
         self.until: float = order["until"]
         self.limit: float = order["limit"]
         self.files: list[list[Any]] | None = order["files"]
+        self.group: str = order.get("group", "")
+        self.share: int = 0
+        self.length: float = 0.0
+        if self.group:
+            for name, kind in _GROUP.items():
+                if not isinstance(order[name], kind) or isinstance(order[name], bool):
+                    raise TypeError(f"{name} of a run is {order[name]!r}")
+            self.share, self.length = order["share"], order["length"]
         self.arrival = arrival
         self.state = WAITING
         self.laid = False
@@ -157,6 +174,19 @@ class Run:
             if getattr(self, name):
                 known[name] = getattr(self, name)
         return known
+
+
+class Group:
+    """Runs that share processors.
+
+    `used` of them are taken; `head` is the run that is the next to start, and looked at by the clock; behind it the
+    others wait.
+    """
+
+    def __init__(self) -> None:
+        self.used = 0
+        self.head: Run | None = None
+        self.waiting: deque[Run] = deque()
 
 
 def lay(folder: str, files: list[list[Any]] | None) -> None:
@@ -231,6 +261,7 @@ class Agent:
         self.runs: dict[str, Run] = {}
         self._pids: dict[int, Run] = {}
         self._due: list[tuple[float, int, Run]] = []
+        self._groups: dict[str, Group] = {}
         self._arrivals = 0
         self._free = self._processors
         self._is_ended_by_others = False
@@ -393,10 +424,10 @@ class Agent:
             self._move(run, begin, until)
         for name in said.get("kills", ()):
             self._cancel(name)
+        for name in said.get("withdraws", ()):
+            self._withdraw(name)
         for name in said.get("known", ()):
-            known = self.runs.get(name)
-            if known is not None and known.state == ENDED:
-                del self.runs[name]
+            self._forget(name)
         if "drain" in said:
             self.drain(said["drain"])
         if "end" in said:
@@ -436,8 +467,48 @@ class Agent:
         if self._draining:
             self._not_started(run, "pilot", f"the pilot takes no more work: {self._draining}")
             return
-        heapq.heappush(self._due, (run.begin, run.arrival, run))
+        if run.group:
+            self._groups.setdefault(run.group, Group()).waiting.append(run)
+            self._next_of(run.group)
+        else:
+            heapq.heappush(self._due, (run.begin, run.arrival, run))
         self._unlaid.put_nowait(run)
+
+    def _next_of(self, name: str) -> None:
+        # Has the next run of a group looked at by the clock, and forgets a group that has none.
+        group = self._groups[name]
+        if group.head is not None and group.head.state == WAITING:
+            return
+        group.head = None
+        while group.waiting and group.head is None:
+            run = group.waiting.popleft()
+            if run.state == WAITING:
+                group.head = run
+                heapq.heappush(self._due, (run.begin, run.arrival, run))
+        if group.head is None and not group.used:
+            del self._groups[name]
+
+    def _hand_back(self, now: float) -> float:
+        # Runs of groups that would not be over in time do not start, whatever else is free; returns the seconds until that
+        # is so of another one.
+        pause = math.inf
+        for name, group in list(self._groups.items()):
+            while group.head is not None and now >= group.head.until - group.head.length:
+                if group.head.state == WAITING:
+                    self._not_started(group.head, "until", _NO_TIME)
+                self._next_of(name)
+            if group.head is not None:
+                pause = min(pause, group.head.until - group.head.length - now)
+        return pause
+
+    def _has_room(self, run: Run) -> bool:
+        return not run.group or self._groups[run.group].used + run.processors <= run.share
+
+    def _release(self, run: Run) -> None:
+        # The processors of a run that is over are its group's again.
+        if run.group:
+            self._groups[run.group].used -= run.processors
+            self._next_of(run.group)
 
     async def _lay_folders(self) -> None:
         # A thread tells of each folder by a byte in the pipe by which signals come, too, and which is small.
@@ -462,17 +533,26 @@ class Agent:
         if run is None or run.state == ENDED:
             return
         run.until = until
-        if run.state == WAITING:
+        if run.state == WAITING and not run.group:
             run.begin = begin
             self._arrivals += 1
             run.arrival = self._arrivals
             heapq.heappush(self._due, (begin, run.arrival, run))
 
-    def _cancel(self, name: str) -> None:
+    def _forget(self, name: str) -> None:
+        known = self.runs.get(name)
+        if known is not None and known.state == ENDED:
+            del self.runs[name]
+
+    def _withdraw(self, name: str) -> None:
         run = self.runs.get(name)
         if run is not None and run.state == WAITING:
             self._not_started(run, "killed", "")
-        elif run is not None and run.pid in self._pids:
+
+    def _cancel(self, name: str) -> None:
+        self._withdraw(name)
+        run = self.runs.get(name)
+        if run is not None and run.pid in self._pids:
             self._kill(run, "killed")
 
     def _not_started(self, run: Run, why: str, problem: str) -> None:
@@ -493,24 +573,29 @@ class Agent:
     def _start_due(self) -> float:
         # Starts what is due and fits, in the order of begins; returns the seconds until something is due.
         now, held, started = self.now(), [], 0
-        pause = self._until_end_of_idleness()
+        pause = min(self._until_end_of_idleness(), self._hand_back(now))
         while self._due and self._free and started < SPAWNED_AT_ONCE:
             begin, arrival, run = self._due[0]
             if run.state != WAITING or run.arrival != arrival:
                 heapq.heappop(self._due)
+                if run.group in self._groups:
+                    self._next_of(run.group)
                 continue
             if begin > now:
                 pause = min(pause, begin - now)
                 break
             heapq.heappop(self._due)
             if now >= run.until:
-                self._not_started(run, "until", "its time was over before it could begin")
-            elif run.laid and run.processors <= self._free:
+                self._not_started(run, "until", _NO_TIME)
+            elif run.laid and run.processors <= self._free and self._has_room(run):
                 self._start(run)
                 started += 1
             else:
                 held.append((begin, arrival, run))
                 pause = min(pause, run.until - now)
+                continue
+            if run.group in self._groups:
+                self._next_of(run.group)
         for each in held:
             heapq.heappush(self._due, each)
         pause = min(pause, self._end_late(now))
@@ -538,7 +623,11 @@ class Agent:
             wanted = sum(
                 run.processors
                 for begin, arrival, run in self._due
-                if begin <= now and run.state == WAITING and run.arrival == arrival and run.laid
+                if begin <= now
+                and run.state == WAITING
+                and run.arrival == arrival
+                and run.laid
+                and self._has_room(run)
             )
             for run in sorted(overdue, key=lambda run: (run.until, run.arrival)):
                 if wanted > coming:
@@ -587,6 +676,8 @@ class Agent:
             return
         run.cores, run.state = cores, RUNNING
         self._free -= run.processors
+        if run.group:
+            self._groups[run.group].used += run.processors
         self._pids[run.pid] = run
         self._tell_of(run)
 
@@ -686,6 +777,7 @@ class Agent:
         except OSError as error:
             self._say(f"the end of {run.id} cannot be written down: {error.strerror}")
         self._free += run.processors
+        self._release(run)
         self._used_before += run.processors * (run.end - (run.start or run.end))
         if run.cores and self._cores is not None:
             self._cores = sorted([*self._cores, *run.cores])

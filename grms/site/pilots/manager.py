@@ -33,6 +33,7 @@ from grms.site.model.commands import (
     PilotMove,
     PilotRun,
     PilotStart,
+    PilotWithdraw,
     Refuse,
 )
 from grms.site.model.events import (
@@ -234,6 +235,8 @@ class Pilots:
                     self.hub.send(name, moves=[[str(found.number), found.job_begin, found.end]])
             case PilotKill():
                 self.hub.send(name, kills=[str(command.reservation)])
+            case PilotWithdraw():
+                self.hub.send(name, withdraws=[str(command.reservation)])
             case PilotKnows():
                 self.hub.send(name, known=[str(number) for number in command.reservations])
             case PilotGoes():

@@ -54,6 +54,8 @@ def order(found: Reservation, spool: Spool, contents: Contents) -> dict[str, Any
         "limit": found.request.requested_time,
         "files": None,
     }
+    if found.group:
+        order |= {"group": str(found.group), "share": found.share, "length": found.run_time}
     if program.inputs or program.shared:
         spool.prepare(found.run_key, program, run=True, name=job.name, modules=asked.modules)
     else:

@@ -11,9 +11,11 @@ from grms.daemon.messages import WireError
 from grms.daemon.rpc_errors import Context, refuse
 from grms.lrms.base import LrmsRefusedError
 from grms.site.gateway.admission import Admission
-from grms.site.model.commands import ReplyReservation
+from grms.site.model.commands import ReplyGroup, ReplyReservation
 from grms.site.model.events import (
     BookReservation,
+    GroupedProgram,
+    LaunchGroup,
     LaunchReservation,
     MoveReservation,
     ReleaseReservation,
@@ -26,7 +28,7 @@ from grms.site.pilots.order import check
 from grms.site.rpc.input_service import look_at_inputs, taken
 from grms.site.rpc.result_service import sent, write_results
 from grms.site.runtime.event_loop import Engine
-from grms.site.scheduler.reservations import window_problem
+from grms.site.scheduler.reservations import RUNS_PROGRAMS_ALONE, window_problem
 from grms.site.staging.download import ResultServer
 from grms.site.staging.stage_in import InputServer
 from grms.site.wire.convert import read_request, write_end
@@ -151,6 +153,7 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
                     window=reservation_pb2.Window(begin_s=left, end_s=right),
                     processors=processors,
                 )
+            offer.groups = resource.piloted
         return answer
 
     async def Book(  # noqa: N802  # gRPC's name
@@ -175,7 +178,7 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
         """Gives a reservation back."""
         owner = await self._owner(context)
         number = _number(request.reservation_id)
-        event = ReleaseReservation(self._engine.new_id(), owner, number)
+        event = ReleaseReservation(self._engine.new_id(), owner, number, request.unless_begun)
         return self._answer(await self._admission.ask(context, event, _reservation))
 
     async def Launch(  # noqa: N802  # gRPC's name
@@ -207,6 +210,61 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
             payload=payload if program else b"",
         )
         return self._answer(await self._admission.ask(context, event, _reservation))
+
+    async def LaunchGroup(  # noqa: N802  # gRPC's name
+        self, request: reservation_pb2.LaunchGroupRequest, context: Context
+    ) -> reservation_pb2.LaunchGroupResponse:
+        """Launches programs that share processors of a pilot."""
+        owner = await self._owner(context)
+        programs = []
+        for index, each in enumerate(request.programs):
+            programs.append(await self._grouped(context, owner, each, f"programs[{index}]"))
+        event = LaunchGroup(
+            self._engine.new_id(),
+            owner,
+            request.resource_id,
+            request.window.begin_s,
+            request.window.end_s,
+            request.processors,
+            tuple(programs),
+        )
+        found = await self._admission.ask(context, event, _programs)
+        self._admission.audit(
+            "reservation_group", owner, resource=request.resource_id, programs=len(found)
+        )
+        answer = reservation_pb2.LaunchGroupResponse()
+        for one in found:
+            if isinstance(one, str):
+                answer.programs.add(refused=one)
+            else:
+                answer.programs.add(reservation=_message(one))
+        return answer
+
+    async def _grouped(
+        self, context: Context, owner: str, message: reservation_pb2.GroupedProgram, field: str
+    ) -> GroupedProgram:
+        try:
+            wanted, payload = read_request(message.job, f"{field}.job")
+        except WireError as error:
+            await self._admission.invalid(context, error)
+        estimate = message.estimate_s
+        if not (math.isfinite(estimate) and estimate > 0):
+            text = f"estimate_s is {estimate}; it must be finite, and more than 0"
+            await self._admission.invalid(context, WireError(f"{field}.estimate_s", text))
+        refusal = ""
+        if not message.job.HasField("program"):
+            refusal = RUNS_PROGRAMS_ALONE
+        elif self._pilots is not None:
+            try:
+                check("", wanted, payload)
+            except LrmsRefusedError as error:
+                refusal = error.reason
+            else:
+                job = f"{field}.job"
+                await look_at_inputs(
+                    context, self._admission, self._inputs, owner, payload, field=job
+                )
+        return GroupedProgram(message.idempotency_key, wanted, estimate, payload, refusal)
 
     async def Move(  # noqa: N802  # gRPC's name
         self, request: reservation_pb2.MoveRequest, context: Context
@@ -308,6 +366,10 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
 
 def _reservation(reply: ReplyReservation) -> Reservation:
     return reply.reservation
+
+
+def _programs(reply: ReplyGroup) -> tuple[Reservation | str, ...]:
+    return reply.programs
 
 
 def _number(reservation_id: str) -> int:

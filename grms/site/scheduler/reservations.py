@@ -11,19 +11,23 @@ from grms.site.model.commands import (
     PilotKill,
     PilotMove,
     PilotRun,
+    PilotWithdraw,
     PublishReservation,
     Refusal,
     Refuse,
+    ReplyGroup,
     ReplyReservation,
 )
 from grms.site.model.events import (
     BookReservation,
+    GroupedProgram,
+    LaunchGroup,
     LaunchReservation,
     MoveReservation,
     ReleaseReservation,
     ReservationsDue,
 )
-from grms.site.model.jobs import lrms_key
+from grms.site.model.jobs import Request, lrms_key
 from grms.site.model.lifecycle import ReservationState
 from grms.site.model.records import (
     Record,
@@ -41,12 +45,22 @@ from grms.site.scheduler.transaction import Transaction
 
 _PROCESSORS_MAX: Final = 2**31 - 1
 
+GROUPED_MAX: Final = 1000
+"""Most programs of one group."""
+
 _RUNS_NO_PROGRAM: Final = (
     "this site cannot run a program in a reservation: its batch system is real, and none of its "
     "processors stand behind what can be reserved; hand the program in as a job (grms submit)"
 )
-_RUNS_PROGRAMS_ALONE: Final = "this resource has pilots, which run programs; there is none"
+RUNS_PROGRAMS_ALONE: Final = "this resource has pilots, which run programs; there is none"
+"""Why a job without a program is refused there."""
+
 _NO_PILOT: Final = "the pilot of {} is not there, or ends before the reservation does"
+_NO_GROUPS: Final = "{} has no pilots: programs are launched in groups only where there are some"
+_PART_KNOWN: Final = (
+    "some programs of the group are known already, and {} are not: a group is launched as a whole"
+)
+_OVER_TAKEN: Final = "{} has {} open reservations, and at most {}"
 
 
 class ReservationHandler:
@@ -127,13 +141,7 @@ class ReservationHandler:
         if not 1 <= length <= most:
             reason = f"idempotency_key has {length} characters; 1 to {most} are possible"
             return Refuse(event.id, Refusal.INVALID, reason, "idempotency_key")
-        reason = window_problem(begin, end)
-        if reason:
-            return Refuse(event.id, Refusal.INVALID, reason, "window")
-        if not 1 <= event.processors <= _PROCESSORS_MAX:
-            reason = f"processors is {event.processors}; it must be at least 1"
-            return Refuse(event.id, Refusal.INVALID, reason, "processors")
-        return None
+        return _misstated(event.id, begin, end, event.processors)
 
     def _refusal(self, event: BookReservation, resource: Resource, now: float) -> Refuse | None:
         if event.end <= now:
@@ -208,7 +216,11 @@ class ReservationHandler:
     def _launch_in_pilot(
         self, event: LaunchReservation, found: Reservation, transaction: Transaction
     ) -> None:
-        if reason := self._not_for_pilots(event, found):
+        reason = RUNS_PROGRAMS_ALONE
+        if event.program:
+            holds = found.processors, f"reservation {found.number}"
+            reason = self._not_for_pilots(event.request, event.payload, *holds)
+        if reason:
             transaction.do(Refuse(event.id, Refusal.INVALID, reason, "job"))
             return
         pilot = self.memory.pilots.open(found.resource_id)
@@ -234,17 +246,137 @@ class ReservationHandler:
         transaction.do(PilotRun(transaction.cause, pilot.number, found.number))
         self._reply(found.number, transaction)
 
-    def _not_for_pilots(self, event: LaunchReservation, found: Reservation) -> str:
-        asked, most = event.request.asked, self.memory.settings.limits.payload_bytes
-        if not event.program:
-            return _RUNS_PROGRAMS_ALONE
-        if event.request.processors > found.processors:
-            return (
-                f"the program needs {event.request.processors} processors; reservation {found.number} "
-                f"has {found.processors}"
+    # --- groups --------------------------------------------------------------------------------
+
+    def launch_group(self, event: LaunchGroup, transaction: Transaction) -> None:
+        """Launches programs that share processors of a pilot, or finds those that these keys have launched before."""
+        self.settle(transaction)
+        refusal = self._malformed_group(event)
+        if refusal is not None:
+            transaction.do(refusal)
+            return
+        keys = self._book.keys
+        known = [keys.get((event.owner, each.key)) for each in event.programs]
+        wanted = [
+            each
+            for number, each in zip(known, event.programs, strict=True)
+            if number is None and not self._not_in_group(each, event.processors)
+        ]
+        if wanted:
+            refusal = self._group_refusal(event, wanted, transaction.now)
+            if refusal is None and any(number is not None for number in known):
+                reason = _PART_KNOWN.format(len(wanted))
+                refusal = Refuse(event.id, Refusal.PRECONDITION, reason, "programs")
+            if refusal is not None:
+                transaction.do(refusal)
+                return
+            self._launch_all(event, wanted, transaction)
+        answers: list[Reservation | str] = []
+        for each in event.programs:
+            number = keys.get((event.owner, each.key))
+            answers.append(
+                self._not_in_group(each, event.processors)
+                if number is None
+                else self._book.reservations[number]
             )
-        if len(event.payload) > most:
-            return f"what is to run has {len(event.payload)} bytes; at most {most} are possible"
+        transaction.do(ReplyGroup(event.id, tuple(answers)))
+
+    def _malformed_group(self, event: LaunchGroup) -> Refuse | None:
+        most, programs = self.memory.settings.limits.text_characters, event.programs
+        if not 1 <= len(programs) <= GROUPED_MAX:
+            reason = f"the group has {len(programs)} programs; 1 to {GROUPED_MAX} are possible"
+            return Refuse(event.id, Refusal.INVALID, reason, "programs")
+        for index, each in enumerate(programs):
+            if not 1 <= len(each.key) <= most:
+                reason = f"idempotency_key has {len(each.key)} characters; 1 to {most} are possible"
+                field = f"programs[{index}].idempotency_key"
+                return Refuse(event.id, Refusal.INVALID, reason, field)
+        if len({each.key for each in programs}) < len(programs):
+            reason = "two programs of the group have the same idempotency_key"
+            return Refuse(event.id, Refusal.INVALID, reason, "programs")
+        return _misstated(event.id, event.begin, event.end, event.processors)
+
+    def _group_refusal(
+        self, event: LaunchGroup, wanted: list[GroupedProgram], now: float
+    ) -> Refuse | None:
+        resource = self._book.resources.get(event.resource_id)
+        if resource is None:
+            return _no_resource(event.id, event.resource_id)
+        if not resource.piloted:
+            reason = _NO_GROUPS.format(event.resource_id)
+            return Refuse(event.id, Refusal.PRECONDITION, reason)
+        most, has = (
+            self.memory.settings.limits.reservations_open,
+            self._book.open_by_owner[event.owner],
+        )
+        if has + len(wanted) > most:
+            reason = _OVER_TAKEN.format(event.owner, has, most)
+            return Refuse(event.id, Refusal.EXHAUSTED, reason)
+        pilot = self.memory.pilots.open(event.resource_id)
+        if pilot is None or event.end > pilot.until or event.end <= now:
+            return Refuse(event.id, Refusal.PRECONDITION, _NO_PILOT.format(event.resource_id))
+        if not self._book.is_free(resource, event.processors, event.begin, event.end):
+            return _not_free(event.id, resource, event.processors, event.begin, event.end)
+        return None
+
+    def _not_in_group(self, program: GroupedProgram, processors: int) -> str:
+        # Why a program can never run in a group of so many processors; empty if it can.
+        return program.refusal or self._not_for_pilots(
+            program.request, program.payload, processors, "the group"
+        )
+
+    def _launch_all(
+        self, event: LaunchGroup, wanted: list[GroupedProgram], transaction: Transaction
+    ) -> None:
+        book, settings, now = self._book, self.memory.settings, transaction.now
+        resource, pilot = (
+            book.resources[event.resource_id],
+            self.memory.pilots.open(event.resource_id),
+        )
+        assert pilot is not None
+        group = book.next_number
+        for each in wanted:
+            number, processors = book.next_number, each.request.processors
+            run_time = each.run_time / resource.speed
+            cost = resource.cost(processors, now, now + run_time)
+            booked = ReservationBooked(
+                now,
+                number,
+                event.owner,
+                each.key,
+                event.resource_id,
+                event.begin,
+                event.end,
+                processors,
+                cost,
+                group,
+                event.processors,
+            )
+            transaction.note(booked)
+            launched = ReservationLaunched(
+                now,
+                number,
+                each.key,
+                run_time=run_time,
+                cut_off=False,
+                needed_time=each.request.requested_time,
+                to_the_end=True,
+                pilot=pilot.number,
+                run_key=lrms_key(settings.name, self.memory.epoch, number),
+                request=each.request,
+                payload=each.payload,
+            )
+            transaction.note(launched)
+            transaction.do(PilotRun(transaction.cause, pilot.number, number))
+
+    def _not_for_pilots(
+        self, request: Request, payload: bytes, processors: int, holder: str
+    ) -> str:
+        asked, most = request.asked, self.memory.settings.limits.payload_bytes
+        if request.processors > processors:
+            return f"the program needs {request.processors} processors; {holder} has {processors}"
+        if len(payload) > most:
+            return f"what is to run has {len(payload)} bytes; at most {most} are possible"
         unknown = {
             "GPUs": asked.gpus is not None,
             f"{asked.nodes_min} nodes": asked.nodes_min > 1,
@@ -301,7 +433,9 @@ class ReservationHandler:
         found = self._found(event, transaction)
         if found is None:
             return
-        if found.is_open:
+        if found.is_open and found.pilot and event.unless_begun:
+            transaction.do(PilotWithdraw(transaction.cause, found.pilot, found.number))
+        elif found.is_open:
             self._change(
                 found.number, ReservationReleased(transaction.now, found.number), transaction
             )
@@ -341,8 +475,8 @@ def window_problem(begin: float, end: float) -> str:
 def _immovable(found: Reservation, event: MoveReservation, now: float) -> str:
     # Why it stays where it is, whatever is free; empty if it can be moved.
     number, (begin, end) = found.number, event.new
-    if not found.is_open:
-        return f"reservation {number} is over"
+    if not found.is_open or found.group:
+        return f"reservation {number} is {'one of a group' if found.is_open else 'over'}"
     if (found.begin, found.end) != event.old:
         return (
             f"reservation {number} is from {found.begin} to {found.end}, and not from "
@@ -357,6 +491,15 @@ def _immovable(found: Reservation, event: MoveReservation, now: float) -> str:
         if until > end:
             return f"the job in reservation {number} would run until {until:g}, beyond {end:g}"
     return ""
+
+
+def _misstated(cause: int, begin: float, end: float, processors: int) -> Refuse | None:
+    if reason := window_problem(begin, end):
+        return Refuse(cause, Refusal.INVALID, reason, "window")
+    if not 1 <= processors <= _PROCESSORS_MAX:
+        reason = f"processors is {processors}; it must be at least 1"
+        return Refuse(cause, Refusal.INVALID, reason, "processors")
+    return None
 
 
 def _no_resource(cause: int, resource_id: str) -> Refuse:

@@ -63,6 +63,12 @@ def test_a_workflow_from_file_to_end(tmp_path: Path) -> None:
         followed = gorba(tmp_path, "watch", "flow")
         assert "b: simulated" in followed.output
         assert followed.output.rstrip().splitlines()[-1].startswith("w1 ")
+        chart = gorba(tmp_path, "watch", "flow", "--chart").output.splitlines()
+        assert chart[0].startswith("w1 ")
+        assert [line.split()[0] for line in chart[3:]] == ["a", "b"]
+        assert all("█" in line for line in chart[3:])
+        for words in (["--chart"], ["flow", "--chart", "--json"]):
+            assert "--chart shows one workflow" in gorba(tmp_path, "watch", *words).output
         assert "simulated  2/2 tasks" in gorba(tmp_path, "list").output
         assert gorba(tmp_path, "list", "--open").output == ""
         (ended,) = printed("gorba-list", gorba(tmp_path, "list", "--json").output)["workflows"]

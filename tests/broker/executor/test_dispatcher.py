@@ -20,7 +20,7 @@ from broker.model.plan import Placement
 from broker.model.program import Program
 from broker.model.resources import Resource
 from broker.model.workflow import Demand
-from broker.scheduler.commands import Book, Launch, Move, Release
+from broker.scheduler.commands import Book, Launch, LaunchGroup, Move, Release
 from broker.scheduler.events import (
     Booked,
     BookingLost,
@@ -29,13 +29,14 @@ from broker.scheduler.events import (
     Moved,
     MoveRefused,
     Offered,
+    Refused,
     Released,
     SiteDown,
     SiteLost,
     SiteUp,
     Started,
 )
-from broker.scheduler.records import Hold
+from broker.scheduler.records import Group, Hold
 from broker.scheduler.state_tables import Booking
 from grms.daemon.clock import ScaledClock
 from grms.util.outcomes import Outcome
@@ -727,3 +728,100 @@ def test_a_site_is_followed_and_asked_over_its_new_connection(tmp_path: Path) ->
         await site.stop()
 
     run(scene)
+
+
+def group_of(*scripts: str, again: bool = False) -> LaunchGroup:
+    """Returns programs that are to share a unit."""
+    group = Group("e-1", 1, FAR, FAR + 100)
+    launches = []
+    for number, script in enumerate(scripts, start=1):
+        one = replace(booking("a", name=f"e-{number}"), group=group)
+        asked = Request.of_processors(1, 60.0)
+        program = Program("t", f"#!/bin/sh\n{script}\n", request=asked)
+        launches.append(Launch(one, program, 1.0, "flow/t", again=again))
+    return LaunchGroup(group, tuple(launches))
+
+
+def test_a_group_is_launched_in_one_go(tmp_path: Path) -> None:
+    """Each program has its reservation and its end; one that its site can never run is refused by itself.
+
+    An answer that is lost is asked for again, and what is given up meanwhile is released once it is known.
+    """
+
+    async def talk() -> None:
+        async with scene(tmp_path) as made:
+            made.site.lose_answers = 1
+            command = group_of("true", "refused", "sleep 9")
+            made.dispatcher.do(command)
+            made.dispatcher.do(Release(command.launches[2].booking))
+            await until(lambda: made.heard(Released))
+            made.site.change("1", state=STATES.RESERVATION_STATE_RUNNING, start_time_s=5.0)
+            made.site.change(
+                "1",
+                state=STATES.RESERVATION_STATE_ENDED,
+                end_time_s=6.0,
+                outcome=request_pb2.OUTCOME_COMPLETED,
+                exit_code=0,
+            )
+            await until(lambda: made.heard(Ended))
+            made.dispatcher.do(Release(command.launches[1].booking))
+            await until(lambda: Released(0, "e-2") in made.events)
+        assert made.site.calls.count("group") == 2
+        assert made.site.calls.count("release") == 1
+        assert made.site.reservations["2"].state == STATES.RESERVATION_STATE_RELEASED
+        assert [each.booking for each in made.events if isinstance(each, Booked)] == ["e-1", "e-3"]
+        (refused,) = (each for each in made.events if isinstance(each, Refused))
+        assert (refused.booking, refused.reason) == (
+            "e-2",
+            "its site refuses it: no such interpreter",
+        )
+        (end,) = (each for each in made.events if isinstance(each, Ended))
+        assert (end.booking, end.outcome, end.exit_code) == ("e-1", Outcome.COMPLETED, 0)
+
+    run(talk)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        grpc.StatusCode.FAILED_PRECONDITION,
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        grpc.StatusCode.UNIMPLEMENTED,
+    ],
+)
+def test_a_group_that_is_refused_has_not_run(tmp_path: Path, code: grpc.StatusCode) -> None:
+    """All of it is lost, and there is nothing to be released at its site."""
+
+    async def talk() -> None:
+        async with scene(tmp_path) as made:
+            made.site.refusal = code, ""
+            command = group_of("true", "true")
+            made.dispatcher.do(command)
+            await until(lambda: made.heard(BookingLost))
+            for launch in command.launches:
+                made.dispatcher.do(Release(launch.booking))
+            await until(lambda: Released(0, "e-2") in made.events)
+        lost = [each for each in made.events if isinstance(each, BookingLost)]
+        assert [(each.booking, each.taken) for each in lost] == [("e-1", (0,)), ("e-2", (0,))]
+        assert "release" not in made.site.calls
+        assert "book" not in made.site.calls
+
+    run(talk)
+
+
+def test_what_a_site_gives_back_of_a_group_needs_no_release(tmp_path: Path) -> None:
+    """It has not begun and never will; its site has said so."""
+
+    async def talk() -> None:
+        async with scene(tmp_path) as made:
+            command = group_of("true")
+            made.dispatcher.do(command)
+            await until(lambda: made.heard(Booked))
+            made.site.change("1", state=STATES.RESERVATION_STATE_RELEASED, reason="no time")
+            await until(lambda: made.heard(BookingLost))
+            made.dispatcher.do(Release(command.launches[0].booking))
+            await until(lambda: made.heard(Released))
+        assert BookingLost(0, "e-1", "no time") in made.events
+        assert "release" not in made.site.calls
+
+    run(talk)

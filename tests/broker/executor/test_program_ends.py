@@ -22,6 +22,7 @@ from broker.executor.base import (
 )
 from broker.executor.contents import Contents
 from broker.executor.dispatcher import Dispatcher
+from broker.executor.programs import NoGroups
 from broker.executor.site_monitor import Patience
 from broker.model.plan import Placement
 from broker.model.program import Input, Output, Program
@@ -49,7 +50,7 @@ def left(*problems: str) -> Results:
     return Results(tuple(files), complete=True, problem="")
 
 
-class ProgramSite:
+class ProgramSite(NoGroups):
     """A site that runs what it is told at once; `answers` is what it says of files, the last again and again."""
 
     def __init__(self) -> None:

@@ -136,7 +136,7 @@ def test_programs_belong_to_tasks_and_are_given_what_those_leave() -> None:
         return Program(task, SCRIPT, inputs=(Input("in", task=of, output=name),))
 
     check_programs(flow, [maker, given("b", "a", "x")])
-    assert needed_outputs([maker, given("b", "a", "x")], "a") == {"x"}
+    assert needed_outputs([maker, given("b", "a", "x")]) == {"a": {"x"}}
     for programs, word in (
         ([Program("d", SCRIPT)], "no task 'd'"),
         ([maker, maker], "two programs"),

@@ -41,7 +41,7 @@ from broker.scheduler.lifecycle import TaskState, WorkflowState
 from broker.scheduler.records import Supply
 from broker.scheduler.settings import BrokerSettings
 from broker.scheduler.state import BrokerState
-from broker.scheduler.state_tables import LiveWorkflow, StateTables
+from broker.scheduler.state_tables import LiveTask, LiveWorkflow, StateTables
 from grms.util.outcomes import Outcome
 from tests.broker.broker_world import World
 from tests.examples import FEW
@@ -627,3 +627,28 @@ def test_nothing_that_was_added_is_lost_whatever_happens(one: Drawn, two: Drawn,
     assert sorted(made.completed) == sorted(expected)
     again = StateTables(made.journal)
     assert [shape(each) for each in again.workflows.values()] == [shape(each) for each in flows]
+
+
+def test_a_chain_costs_each_task_that_is_added_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits behind its tasks is worked out when that is asked for, once for all that have come since."""
+    looked_at: list[str] = []
+    known = LiveTask.has_ended
+
+    def noted(live: LiveTask) -> bool:
+        looked_at.append(live.task.name)
+        return bool(known.__get__(live))
+
+    made = world(settings=replace(SETTINGS, tasks_max=1000))
+    flow = opened(made, due_date=1e9)
+    add(made, one("t0"))
+    monkeypatch.setattr(LiveTask, "has_ended", property(noted))
+    counts = []
+    for at in range(1, 300):
+        looked_at.clear()
+        add(made, one(f"t{at}", f"t{at - 1}"))
+        counts.append(len(looked_at))
+    assert counts[-1] == counts[10]
+    looked_at.clear()
+    assert flow.tasks["t0"].behind == 299 * 5.0
+    assert flow.tasks["t100"].behind == 199 * 5.0
+    assert len(looked_at) == 299

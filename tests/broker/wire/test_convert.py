@@ -60,7 +60,9 @@ def test_what_is_added_comes_back_as_it_was(data: st.DataObject) -> None:
         program = Program.of_command(task.name, ["x"]).limited(task.work)
         given_ones.append(Addition(task, program, data.draw(arguments)))
         given_ones.append(Addition(task, None, ((),) * data.draw(st.integers(0, 2))))
-    assert read_additions(write_additions(given_ones)) == tuple(given_ones)
+    request = workflow_pb2.AddRequest()
+    write_additions(request, given_ones)
+    assert read_additions(request) == tuple(given_ones)
     opened = OpenWorkflow("flow", (), *(getattr(workflow, name) for name in LIMITS))
     assert read_open_workflow(write_open_workflow(opened)) == opened
 
@@ -71,7 +73,8 @@ def test_resources_come_back_as_they_were(data: st.DataObject) -> None:
     """Prices, opening hours, closures and what they require too."""
     resource = data.draw(drawn.resources("alpha"))
     requires = data.draw(st.sampled_from(((), (Demand("os", 3), Demand("licence")))))
-    supply = Supply(resource, "riga", "a1", data.draw(st.booleans()), requires)
+    broken, groups = data.draw(st.booleans()), data.draw(st.booleans())
+    supply = Supply(resource, "riga", "a1", broken, requires, groups)
     assert read_supply(write_supply(supply)) == supply
 
 
@@ -99,6 +102,57 @@ def test_equal_alternatives_are_one_object() -> None:
     assert (one, other) == (first, second)
     assert one.tasks[0].alternatives is one.tasks[1].alternatives
     assert other.tasks[0].alternatives[0] is one.tasks[0].alternatives[1]
+
+
+def many(count: int, resources: int) -> Workflow:
+    """Returns a workflow of tasks that can run anywhere, each with a list of its own, and one that cannot."""
+    names = [f"resource-{number}" for number in range(resources)]
+    tasks = tuple(
+        Task(f"t{number}", 1.0, tuple(map(Alternative.of, names))) for number in range(count)
+    )
+    return Workflow("many", (*tasks, Task("alone", 1.0, (Alternative.of("alone"),))))
+
+
+def test_alternatives_that_many_tasks_share_are_written_once() -> None:
+    """Where that spares much; what is small is as every broker reads it. Additions are written so, too."""
+    small, large = (write_workflow(each, repeated=1000) for each in (many(3, 5), many(10, 30)))
+    assert not small.alternative_lists
+    assert [task.alternative_list for task in small.tasks] == [0] * 4
+    assert read_workflow(small)[0] == many(3, 5)
+    assert len(large.alternative_lists) == 1
+    assert [task.alternative_list for task in large.tasks] == [1] * 10 + [0]
+    assert large.ByteSize() < 1200
+    assert read_workflow(large)[0] == many(10, 30)
+    request = workflow_pb2.AddRequest()
+    additions = [Addition(task) for task in many(10, 30).tasks]
+    write_additions(request, additions, repeated=1000)
+    assert len(request.alternative_lists) == 1
+    assert read_additions(request) == tuple(additions)
+
+
+def test_a_task_refers_to_a_list_that_is_there() -> None:
+    """And has no alternatives of its own besides; the error names the field."""
+    spec = write_workflow(many(10, 30), repeated=0)
+    for change, field, word in (
+        (workflow_pb2.TaskSpec(alternative_list=2), "workflow.tasks[1]", "there are 1"),
+        (workflow_pb2.TaskSpec(alternative_list=-1), "workflow.tasks[1]", "there are 1"),
+        (
+            workflow_pb2.TaskSpec(alternatives=spec.tasks[10].alternatives),
+            "workflow.tasks[1]",
+            "one",
+        ),
+    ):
+        wrong = workflow_pb2.WorkflowSpec()
+        wrong.CopyFrom(spec)
+        wrong.tasks[1].MergeFrom(change)
+        with pytest.raises(WireError, match=word) as refused:
+            read_workflow(wrong)
+        assert refused.value.field == field
+    spec.alternative_lists[0].alternatives[0].demands[0].units = 0
+    with pytest.raises(WireError, match="units") as refused:
+        read_workflow(spec)
+    assert refused.value.field == "workflow.alternative_lists[0]"
+    assert is_field(workflow_pb2.SubmitRequest.DESCRIPTOR, refused.value.field)
 
 
 def test_programs_go_with_their_tasks() -> None:

@@ -103,6 +103,21 @@ to_reservations: Any = {
     "Launch": st.builds(
         reservation_pb2.LaunchRequest, idempotency_key=words, reservation_id=words, job=requests
     ),
+    "LaunchGroup": st.builds(
+        reservation_pb2.LaunchGroupRequest,
+        resource_id=words,
+        window=windows,
+        processors=numbers,
+        programs=st.lists(
+            st.builds(
+                reservation_pb2.GroupedProgram,
+                idempotency_key=words,
+                job=requests,
+                estimate_s=numbers.map(float),
+            ),
+            max_size=3,
+        ),
+    ),
 }
 SERVICES = (
     ("PartnerService", to_partner),

@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -447,3 +448,61 @@ def test_the_agent_needs_the_standard_library_alone() -> None:
         if line.startswith(("import ", "from "))
     ]
     assert set(words) <= sys.stdlib_module_names
+
+
+def test_runs_of_a_group_share_its_processors_in_their_order(tmp_path: Path) -> None:
+    """One after the other without a word of the site's, and others run beside it; one that is cancelled is passed over."""
+
+    async def scene(site: SmallSite) -> None:
+        async with pilot(site):
+            await site.until(lambda heard: heard.hellos)
+            group = {"group": "7", "share": 1, "length": 1.0}
+            names = [f"g{number}" for number in range(6)]
+            line = "while [ ! -e ../gate ]; do sleep 0.05; done; echo {} >>../order"
+            site.run(
+                *(site.order(name, line.format(name), **group) for name in names),
+                site.order("beside", "true"),
+            )
+            await site.until(lambda heard: "g0" in heard.runs)
+            site.hub.send(PILOT, kills=["g3"], withdraws=["g4", "g0"])
+            await site.until(ended("g3", "g4", "beside"))
+            (tmp_path / "gate").touch()
+            await site.until(ended(*names))
+            # Nothing is left of a group whose runs are over: a later one of that name is as new.
+            site.run(site.order("late", "true", **group))
+            await site.until(ended("late"))
+        runs = site.heard.runs
+        spans = [
+            (runs[name].start or 0.0, runs[name].end or 0.0) for name in ("g0", "g1", "g2", "g5")
+        ]
+        assert all(before[1] <= after[0] for before, after in pairwise(spans))
+        assert (tmp_path / "order").read_text().split() == ["g0", "g1", "g2", "g5"]
+        assert {(runs[name].start, runs[name].why) for name in ("g3", "g4")} == {(None, "killed")}
+        assert runs["late"].code == runs["beside"].code == 0
+
+    play(tmp_path, scene)
+
+
+def test_what_a_group_has_no_time_for_is_handed_back(tmp_path: Path) -> None:
+    """It has not begun, while what runs goes on, also where no processor is free."""
+
+    async def scene(site: SmallSite) -> None:
+        async with pilot(site):
+            await site.until(lambda heard: heard.hellos)
+            now = time.time()
+            group = {"group": "7", "share": 2, "length": 0.5, "until": now + 1.0}
+            slow = f"while [ ! -e {tmp_path}/gate ]; do sleep 0.05; done"
+            site.run(
+                *(site.order(f"slow{number}", slow, **group) for number in range(2)),
+                *(site.order(f"g{number}", "true", **group) for number in range(3)),
+            )
+            await site.until(ended("g0", "g1", "g2"))
+            assert site.heard.runs["slow0"].state == "running"
+            (tmp_path / "gate").touch()
+            await site.until(ended("slow0", "slow1"))
+        runs = site.heard.runs
+        assert {runs[f"g{number}"].why for number in range(3)} == {"until"}
+        assert {runs[f"g{number}"].start for number in range(3)} == {None}
+        assert [runs[f"slow{number}"].code for number in range(2)] == [0, 0]
+
+    play(tmp_path, scene)

@@ -185,7 +185,10 @@ def test_returns_with_state_do_not_count_as_empty_ones() -> None:
     job.sent_home = (SentHome("b", 20, 0.0, 0.0, 20),)
     assert offers.why_not_ask(book, job, site.now) == "partners have sent it home 20 times"
     job.sent_home = (SentHome("b", 9, 0.0, 0.0, 7),)
-    assert offers.why_not_ask(book, job, site.now) == "partners have sent it home 2 times with nothing kept"
+    assert (
+        offers.why_not_ask(book, job, site.now)
+        == "partners have sent it home 2 times with nothing kept"
+    )
 
 
 @given(

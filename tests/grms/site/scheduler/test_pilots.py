@@ -306,3 +306,118 @@ def test_a_compacted_journal_makes_the_same_pilots() -> None:
     assert (again.pilots.held, again.pilots.used) == (18.0, 15.0)
     assert again.pilots.next_number == memory.pilots.next_number == 5
     assert again.reservations.reservations == memory.reservations.reservations
+
+
+def grouped(*keys: str, processors: int = 1, **more: Any) -> tuple[events.GroupedProgram, ...]:
+    """Returns programs of a group, thought to take 20 s."""
+    request = Request(processors, 50.0)
+    return tuple(events.GroupedProgram(key, request, 20.0, b"what", **more) for key in keys)
+
+
+def answers(done: Sequence[Command]) -> tuple[Reservation | str, ...]:
+    """Returns the answer about a group."""
+    (reply,) = [one for one in done if isinstance(one, commands.ReplyGroup)]
+    return reply.programs
+
+
+def test_programs_of_a_group_share_its_processors() -> None:
+    """All are given to the pilot at once; together they hold what the group has, and less once fewer are left."""
+    world = World()
+    world.pilot()
+    programs = grouped("a", "b", "c")
+    done = world.tell(events.LaunchGroup, OWNER, "pool", 100.0, 200.0, 2, programs)
+    assert [one.reservation for one in done if isinstance(one, commands.PilotRun)] == [1, 2, 3]
+    assert [one for one in done if isinstance(one, commands.PublishReservation)] == []
+    found = answers(done)
+    assert [one.state for one in found if isinstance(one, Reservation)] == [
+        ReservationState.LAUNCHED
+    ] * 3
+    assert {(one.group, one.share, one.run_time) for one in map(world.one, (1, 2, 3))} == {
+        (1, 2, 20.0)
+    }
+    assert world.free() == [(200.0, 1000.0, 2)]
+    assert "not free" in refusal(world.book("d", 150.0, 160.0))
+    world.tell(events.PilotTold, 1, (ended(1),))
+    assert world.free() == [(200.0, 1000.0, 2)]
+    world.tell(events.PilotTold, 1, (ended(2),))
+    assert world.free() == [(100.0, 200.0, 1), (200.0, 1000.0, 2)]
+    world.restart()
+    assert world.free() == [(100.0, 200.0, 1), (200.0, 1000.0, 2)]
+    # What has not begun when the time is over is its owner's to launch again.
+    world.tell(events.PilotTold, 1, (ended(3, None, start_time=None),))
+    assert world.one(3).state is ReservationState.RELEASED
+    assert world.free() == [(100.0, 1000.0, 2)]
+
+
+def test_a_group_that_is_launched_twice_runs_once() -> None:
+    """The same keys have the same answer, also after the end, and with a program that is refused each time."""
+    world = World()
+    world.pilot()
+    wide = events.GroupedProgram("w", Request(3, 50.0), 20.0, b"what")
+    programs = (*grouped("a"), wide, *grouped("x", refusal="it has no shell"))
+    order = OWNER, "pool", 100.0, 200.0, 2, programs
+    first = answers(world.tell(events.LaunchGroup, *order))
+    assert first[1:] == (
+        "the program needs 3 processors; the group has 2",
+        "it has no shell",
+    )
+    world.restart()
+    world.tell(events.PilotTold, 1, (ended(1),))
+    world.now = 300.0
+    done = world.tell(events.LaunchGroup, *order)
+    assert [type(one) for one in done] == [commands.ReplyGroup]
+    again = answers(done)
+    assert isinstance(again[0], Reservation)
+    assert again[0].state is ReservationState.ENDED
+    assert again[1:] == first[1:]
+    assert len(world.state.memory.reservations.reservations) == 1
+    (only,) = world.tell(events.MoveReservation, OWNER, 1, (100.0, 200.0), (100.0, 300.0))
+    assert isinstance(only, Refuse)
+
+
+def test_a_group_is_launched_as_a_whole_or_not() -> None:
+    """Where processors or a pilot are missing, where too many are open, and where part of it is known."""
+    world = World()
+    window = 100.0, 200.0
+    order = OWNER, "pool", *window
+    assert "pilot" in refusal(world.tell(events.LaunchGroup, *order, 2, grouped("a")))
+    world.pilot()
+    for wrong, why in (
+        ((OWNER, "gone", *window, 2, grouped("a")), "no resource"),
+        ((OWNER, "plain", *window, 2, grouped("a")), "no pilots"),
+        ((*order, 3, grouped("a")), "not free"),
+        ((OWNER, "pool", 50.0, 90.0, 2, grouped("a")), "pilot"),
+        ((OWNER, "pool", 200.0, 100.0, 2, grouped("a")), "window"),
+        ((*order, 0, grouped("a")), "at least 1"),
+        ((*order, 2, ()), "has 0 programs"),
+        ((*order, 2, grouped("a", "a")), "same idempotency_key"),
+        ((*order, 2, grouped("")), "characters"),
+    ):
+        assert why in refusal(world.tell(events.LaunchGroup, *wrong))
+    world.tell(events.LaunchGroup, *order, 1, grouped("a"))
+    assert "known already" in refusal(world.tell(events.LaunchGroup, *order, 1, grouped("a", "b")))
+    limits = replace(world.settings.limits, reservations_open=2)
+    small = World(replace(world.settings, limits=limits))
+    small.pilot()
+    assert "at most 2" in refusal(small.tell(events.LaunchGroup, *order, 2, grouped(*"abc")))
+    assert small.state.memory.reservations.reservations == {}
+
+
+def test_what_waits_in_a_pilot_can_be_had_not_begin() -> None:
+    """The reservation stays as it is until the pilot has said whether it has begun; others are released at once."""
+    world = World()
+    world.pilot()
+    world.tell(events.LaunchGroup, OWNER, "pool", 100.0, 200.0, 1, grouped("a", "b"))
+    done = world.tell(events.ReleaseReservation, OWNER, 1, unless_begun=True)
+    assert isinstance(done[0], commands.PilotWithdraw)
+    assert done[0].reservation == 1
+    assert world.one(1).state is ReservationState.LAUNCHED
+    world.tell(events.PilotTold, 1, (ended(1, None, start_time=None),))
+    assert world.one(1).state is ReservationState.RELEASED
+    world.tell(events.PilotTold, 1, (RunNews(2, RunState.RUNNING, 101.0),))
+    world.tell(events.ReleaseReservation, OWNER, 2, unless_begun=True)
+    world.tell(events.PilotTold, 1, (ended(2),))
+    assert world.one(2).outcome is Outcome.COMPLETED
+    world.book("c", 100.0, 200.0, "plain")
+    world.tell(events.ReleaseReservation, OWNER, 3, unless_begun=True)
+    assert world.one(3).state is ReservationState.RELEASED

@@ -260,6 +260,7 @@ MAY_CROSS = {
     "FetchProgramResponse.user": OWNER_NAME,
     "SimulatedProgram.run_time_s": REQUEST,
     "SimulatedProgram.user_group": REQUEST,
+    "SimulatedProgram.place": REQUEST,
     "OfferResponse.answer": ANSWER,
     "ResolveRequest.site": NAME,
     "ResolveRequest.offer": NUMBER,

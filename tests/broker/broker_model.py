@@ -227,6 +227,9 @@ def recovered(scene: Scene) -> Any:
     return Canonical(scene.now).of(StateTables(scene.journal))
 
 
+_MADE_WHEN_ASKED: Final = frozenset({"_planned", "_needed", "_new"})
+"""What a workflow makes of its tasks and programs once somebody asks for it."""
+
 _LEFT_OUT: Final = frozenset(
     {
         # What is there for people, and what counts or caches what is there besides.
@@ -276,7 +279,7 @@ class Canonical:
         kind = type(value)
         found = [kind.__name__]
         for name in _names(kind) or vars(value):
-            if name in _LEFT_OUT or (kind is LiveWorkflow and name == "_planned"):
+            if name in _LEFT_OUT or (kind is LiveWorkflow and name in _MADE_WHEN_ASKED):
                 continue
             each = getattr(value, name)
             if name == "running":

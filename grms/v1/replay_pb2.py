@@ -24,13 +24,15 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14grms/v1/replay.proto\x12\x07grms.v1\"\xb0\x01\n\x0bLoadRequest\x12\x11\n\treplay_id\x18\x01 \x01(\t\x12\x12\n\njobs_total\x18\x02 \x01(\r\x12\x15\n\rsubmit_time_s\x18\x03 \x03(\x01\x12\x12\n\nprocessors\x18\x04 \x03(\x05\x12\x18\n\x10requested_time_s\x18\x05 \x03(\x01\x12\x12\n\nrun_time_s\x18\x06 \x03(\x01\x12\x12\n\nuser_group\x18\x07 \x03(\x05\x12\r\n\x05place\x18\x08 \x03(\r\"3\n\x0cLoadResponse\x12\x14\n\x0crows_arrived\x18\x01 \x01(\r\x12\r\n\x05now_s\x18\x02 \x01(\x01\"\x1e\n\x0e\x41\x64vanceRequest\x12\x0c\n\x04to_s\x18\x01 \x01(\x01\"W\n\x0f\x41\x64vanceResponse\x12\x19\n\x11next_event_time_s\x18\x01 \x01(\x01\x12\x1a\n\x12next_report_time_s\x18\x02 \x01(\x01\x12\r\n\x05waits\x18\x03 \x01(\x08\"0\n\rArriveRequest\x12\x11\n\tfirst_row\x18\x01 \x01(\r\x12\x0c\n\x04rows\x18\x02 \x01(\r\"k\n\x0e\x41rriveResponse\x12\x13\n\x0b\x65xecuted_on\x18\x01 \x03(\t\x12\x19\n\x11next_event_time_s\x18\x02 \x01(\x01\x12\x1a\n\x12next_report_time_s\x18\x03 \x01(\x01\x12\r\n\x05waits\x18\x04 \x01(\x08\" \n\x10HoldRoundRequest\x12\x0c\n\x04\x61t_s\x18\x01 \x01(\x01\"{\n\x11HoldRoundResponse\x12 \n\x05moved\x18\x01 \x03(\x0b\x32\x11.grms.v1.MovedRow\x12\x19\n\x11next_event_time_s\x18\x02 \x01(\x01\x12\x1a\n\x12next_report_time_s\x18\x03 \x01(\x01\x12\r\n\x05waits\x18\x04 \x01(\x08\"\x92\x01\n\x0bStepRequest\x12\x0c\n\x04\x61t_s\x18\x01 \x01(\x01\x12\'\n\x04kind\x18\x02 \x01(\x0e\x32\x19.grms.v1.StepRequest.Kind\"L\n\x04Kind\x12\x14\n\x10KIND_UNSPECIFIED\x10\x00\x12\x0e\n\nKIND_CLOCK\x10\x01\x12\x0c\n\x08KIND_DUE\x10\x02\x12\x10\n\x0cKIND_ACCOUNT\x10\x03\"K\n\x0cStepResponse\x12\x19\n\x11next_event_time_s\x18\x01 \x01(\x01\x12\r\n\x05waits\x18\x02 \x01(\x08\x12\x11\n\tsent_home\x18\x03 \x01(\x08\",\n\x08MovedRow\x12\x0b\n\x03row\x18\x01 \x01(\r\x12\x13\n\x0b\x65xecuted_on\x18\x02 \x01(\t\"\x0f\n\rFinishRequest\"Q\n\x0e\x46inishResponse\x12\x1c\n\x03own\x18\x01 \x03(\x0b\x32\x0f.grms.v1.OwnRow\x12!\n\x06guests\x18\x02 \x03(\x0b\x32\x11.grms.v1.GuestRow\"j\n\x06OwnRow\x12\x0b\n\x03row\x18\x01 \x01(\r\x12\x13\n\x0b\x65xecuted_on\x18\x02 \x01(\t\x12\x14\n\x0coffer_number\x18\x03 \x01(\x04\x12\x14\n\x0cstart_time_s\x18\x04 \x01(\x01\x12\x12\n\nend_time_s\x18\x05 \x01(\x01\"X\n\x08GuestRow\x12\x0c\n\x04home\x18\x01 \x01(\t\x12\x14\n\x0coffer_number\x18\x02 \x01(\x04\x12\x14\n\x0cstart_time_s\x18\x03 \x01(\x01\x12\x12\n\nend_time_s\x18\x04 \x01(\x01\x32\xfd\x02\n\rReplayService\x12\x35\n\x04Load\x12\x14.grms.v1.LoadRequest\x1a\x15.grms.v1.LoadResponse(\x01\x12@\n\x07\x41\x64vance\x12\x17.grms.v1.AdvanceRequest\x1a\x18.grms.v1.AdvanceResponse(\x01\x30\x01\x12=\n\x06\x41rrive\x12\x16.grms.v1.ArriveRequest\x1a\x17.grms.v1.ArriveResponse(\x01\x30\x01\x12\x42\n\tHoldRound\x12\x19.grms.v1.HoldRoundRequest\x1a\x1a.grms.v1.HoldRoundResponse\x12\x33\n\x04Step\x12\x14.grms.v1.StepRequest\x1a\x15.grms.v1.StepResponse\x12;\n\x06\x46inish\x12\x16.grms.v1.FinishRequest\x1a\x17.grms.v1.FinishResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14grms/v1/replay.proto\x12\x07grms.v1\"\xb0\x01\n\x0bLoadRequest\x12\x11\n\treplay_id\x18\x01 \x01(\t\x12\x12\n\njobs_total\x18\x02 \x01(\r\x12\x15\n\rsubmit_time_s\x18\x03 \x03(\x01\x12\x12\n\nprocessors\x18\x04 \x03(\x05\x12\x18\n\x10requested_time_s\x18\x05 \x03(\x01\x12\x12\n\nrun_time_s\x18\x06 \x03(\x01\x12\x12\n\nuser_group\x18\x07 \x03(\x05\x12\r\n\x05place\x18\x08 \x03(\r\"3\n\x0cLoadResponse\x12\x14\n\x0crows_arrived\x18\x01 \x01(\r\x12\r\n\x05now_s\x18\x02 \x01(\x01\"\x1e\n\x0e\x41\x64vanceRequest\x12\x0c\n\x04to_s\x18\x01 \x01(\x01\"W\n\x0f\x41\x64vanceResponse\x12\x19\n\x11next_event_time_s\x18\x01 \x01(\x01\x12\x1a\n\x12next_report_time_s\x18\x02 \x01(\x01\x12\r\n\x05waits\x18\x03 \x01(\x08\"0\n\rArriveRequest\x12\x11\n\tfirst_row\x18\x01 \x01(\r\x12\x0c\n\x04rows\x18\x02 \x01(\r\"k\n\x0e\x41rriveResponse\x12\x13\n\x0b\x65xecuted_on\x18\x01 \x03(\t\x12\x19\n\x11next_event_time_s\x18\x02 \x01(\x01\x12\x1a\n\x12next_report_time_s\x18\x03 \x01(\x01\x12\r\n\x05waits\x18\x04 \x01(\x08\" \n\x10HoldRoundRequest\x12\x0c\n\x04\x61t_s\x18\x01 \x01(\x01\"{\n\x11HoldRoundResponse\x12 \n\x05moved\x18\x01 \x03(\x0b\x32\x11.grms.v1.MovedRow\x12\x19\n\x11next_event_time_s\x18\x02 \x01(\x01\x12\x1a\n\x12next_report_time_s\x18\x03 \x01(\x01\x12\r\n\x05waits\x18\x04 \x01(\x08\"<\n\x0bStepRequest\x12\x0c\n\x04\x61t_s\x18\x01 \x01(\x01\x12\x1f\n\x04kind\x18\x02 \x01(\x0e\x32\x11.grms.v1.StepKind\"K\n\x0cStepResponse\x12\x19\n\x11next_event_time_s\x18\x01 \x01(\x01\x12\r\n\x05waits\x18\x02 \x01(\x08\x12\x11\n\tsent_home\x18\x03 \x01(\x08\",\n\x08MovedRow\x12\x0b\n\x03row\x18\x01 \x01(\r\x12\x13\n\x0b\x65xecuted_on\x18\x02 \x01(\t\"\x0f\n\rFinishRequest\"Q\n\x0e\x46inishResponse\x12\x1c\n\x03own\x18\x01 \x03(\x0b\x32\x0f.grms.v1.OwnRow\x12!\n\x06guests\x18\x02 \x03(\x0b\x32\x11.grms.v1.GuestRow\"j\n\x06OwnRow\x12\x0b\n\x03row\x18\x01 \x01(\r\x12\x13\n\x0b\x65xecuted_on\x18\x02 \x01(\t\x12\x14\n\x0coffer_number\x18\x03 \x01(\x04\x12\x14\n\x0cstart_time_s\x18\x04 \x01(\x01\x12\x12\n\nend_time_s\x18\x05 \x01(\x01\"X\n\x08GuestRow\x12\x0c\n\x04home\x18\x01 \x01(\t\x12\x14\n\x0coffer_number\x18\x02 \x01(\x04\x12\x14\n\x0cstart_time_s\x18\x03 \x01(\x01\x12\x12\n\nend_time_s\x18\x04 \x01(\x01*d\n\x08StepKind\x12\x19\n\x15STEP_KIND_UNSPECIFIED\x10\x00\x12\x13\n\x0fSTEP_KIND_CLOCK\x10\x01\x12\x11\n\rSTEP_KIND_DUE\x10\x02\x12\x15\n\x11STEP_KIND_ACCOUNT\x10\x03\x32\xfd\x02\n\rReplayService\x12\x35\n\x04Load\x12\x14.grms.v1.LoadRequest\x1a\x15.grms.v1.LoadResponse(\x01\x12@\n\x07\x41\x64vance\x12\x17.grms.v1.AdvanceRequest\x1a\x18.grms.v1.AdvanceResponse(\x01\x30\x01\x12=\n\x06\x41rrive\x12\x16.grms.v1.ArriveRequest\x1a\x17.grms.v1.ArriveResponse(\x01\x30\x01\x12\x42\n\tHoldRound\x12\x19.grms.v1.HoldRoundRequest\x1a\x1a.grms.v1.HoldRoundResponse\x12\x33\n\x04Step\x12\x14.grms.v1.StepRequest\x1a\x15.grms.v1.StepResponse\x12;\n\x06\x46inish\x12\x16.grms.v1.FinishRequest\x1a\x17.grms.v1.FinishResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'grms.v1.replay_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_STEPKIND']._serialized_start=1187
+  _globals['_STEPKIND']._serialized_end=1287
   _globals['_LOADREQUEST']._serialized_start=34
   _globals['_LOADREQUEST']._serialized_end=210
   _globals['_LOADRESPONSE']._serialized_start=212
@@ -47,22 +49,20 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_HOLDROUNDREQUEST']._serialized_end=577
   _globals['_HOLDROUNDRESPONSE']._serialized_start=579
   _globals['_HOLDROUNDRESPONSE']._serialized_end=702
-  _globals['_STEPREQUEST']._serialized_start=705
-  _globals['_STEPREQUEST']._serialized_end=851
-  _globals['_STEPREQUEST_KIND']._serialized_start=775
-  _globals['_STEPREQUEST_KIND']._serialized_end=851
-  _globals['_STEPRESPONSE']._serialized_start=853
-  _globals['_STEPRESPONSE']._serialized_end=928
-  _globals['_MOVEDROW']._serialized_start=930
-  _globals['_MOVEDROW']._serialized_end=974
-  _globals['_FINISHREQUEST']._serialized_start=976
-  _globals['_FINISHREQUEST']._serialized_end=991
-  _globals['_FINISHRESPONSE']._serialized_start=993
-  _globals['_FINISHRESPONSE']._serialized_end=1074
-  _globals['_OWNROW']._serialized_start=1076
-  _globals['_OWNROW']._serialized_end=1182
-  _globals['_GUESTROW']._serialized_start=1184
-  _globals['_GUESTROW']._serialized_end=1272
-  _globals['_REPLAYSERVICE']._serialized_start=1275
-  _globals['_REPLAYSERVICE']._serialized_end=1656
+  _globals['_STEPREQUEST']._serialized_start=704
+  _globals['_STEPREQUEST']._serialized_end=764
+  _globals['_STEPRESPONSE']._serialized_start=766
+  _globals['_STEPRESPONSE']._serialized_end=841
+  _globals['_MOVEDROW']._serialized_start=843
+  _globals['_MOVEDROW']._serialized_end=887
+  _globals['_FINISHREQUEST']._serialized_start=889
+  _globals['_FINISHREQUEST']._serialized_end=904
+  _globals['_FINISHRESPONSE']._serialized_start=906
+  _globals['_FINISHRESPONSE']._serialized_end=987
+  _globals['_OWNROW']._serialized_start=989
+  _globals['_OWNROW']._serialized_end=1095
+  _globals['_GUESTROW']._serialized_start=1097
+  _globals['_GUESTROW']._serialized_end=1185
+  _globals['_REPLAYSERVICE']._serialized_start=1290
+  _globals['_REPLAYSERVICE']._serialized_end=1671
 # @@protoc_insertion_point(module_scope)

@@ -7,6 +7,17 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class StepKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    STEP_KIND_UNSPECIFIED: _ClassVar[StepKind]
+    STEP_KIND_CLOCK: _ClassVar[StepKind]
+    STEP_KIND_DUE: _ClassVar[StepKind]
+    STEP_KIND_ACCOUNT: _ClassVar[StepKind]
+STEP_KIND_UNSPECIFIED: StepKind
+STEP_KIND_CLOCK: StepKind
+STEP_KIND_DUE: StepKind
+STEP_KIND_ACCOUNT: StepKind
+
 class LoadRequest(_message.Message):
     __slots__ = ("replay_id", "jobs_total", "submit_time_s", "processors", "requested_time_s", "run_time_s", "user_group", "place")
     REPLAY_ID_FIELD_NUMBER: _ClassVar[int]
@@ -91,21 +102,11 @@ class HoldRoundResponse(_message.Message):
 
 class StepRequest(_message.Message):
     __slots__ = ("at_s", "kind")
-    class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-        __slots__ = ()
-        KIND_UNSPECIFIED: _ClassVar[StepRequest.Kind]
-        KIND_CLOCK: _ClassVar[StepRequest.Kind]
-        KIND_DUE: _ClassVar[StepRequest.Kind]
-        KIND_ACCOUNT: _ClassVar[StepRequest.Kind]
-    KIND_UNSPECIFIED: StepRequest.Kind
-    KIND_CLOCK: StepRequest.Kind
-    KIND_DUE: StepRequest.Kind
-    KIND_ACCOUNT: StepRequest.Kind
     AT_S_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     at_s: float
-    kind: StepRequest.Kind
-    def __init__(self, at_s: _Optional[float] = ..., kind: _Optional[_Union[StepRequest.Kind, str]] = ...) -> None: ...
+    kind: StepKind
+    def __init__(self, at_s: _Optional[float] = ..., kind: _Optional[_Union[StepKind, str]] = ...) -> None: ...
 
 class StepResponse(_message.Message):
     __slots__ = ("next_event_time_s", "waits", "sent_home")

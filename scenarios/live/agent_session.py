@@ -116,7 +116,7 @@ class AgentSession:
         stub: Any = replay_pb2_grpc.ReplayServiceStub(self.channel)
         return await stub.HoldRound(replay_pb2.HoldRoundRequest(at_s=moment))
 
-    async def step(self, moment: float, kind: replay_pb2.StepRequest.Kind) -> Any:
+    async def step(self, moment: float, kind: replay_pb2.StepKind) -> Any:
         """Moves the daemon's machine on by a step; returns its answer."""
         assert self.channel is not None
         stub: Any = replay_pb2_grpc.ReplayServiceStub(self.channel)

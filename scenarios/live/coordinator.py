@@ -41,9 +41,9 @@ END_S: Final = 1.0
 
 _next_report = attrgetter("next_report")
 
-CLOCK: Final = replay_pb2.StepRequest.KIND_CLOCK
-DUE: Final = replay_pb2.StepRequest.KIND_DUE
-ACCOUNT: Final = replay_pb2.StepRequest.KIND_ACCOUNT
+CLOCK: Final = replay_pb2.STEP_KIND_CLOCK
+DUE: Final = replay_pb2.STEP_KIND_DUE
+ACCOUNT: Final = replay_pb2.STEP_KIND_ACCOUNT
 
 PROGRESS_ROWS: Final = 200
 """Arrivals between two calls of a progress function."""
@@ -355,9 +355,7 @@ class Coordinator:
     async def _set_clocks(self, now: float) -> None:
         await asyncio.gather(*(self._step(session, now, CLOCK) for session in self._seats))
 
-    async def _step(
-        self, session: AgentSession, now: float, kind: replay_pb2.StepRequest.Kind
-    ) -> bool:
+    async def _step(self, session: AgentSession, now: float, kind: replay_pb2.StepKind) -> bool:
         answer = await self._asked(session, lambda: session.step(now, kind))
         session.next_event, session.waits = answer.next_event_time_s, answer.waits
         sent_home: bool = answer.sent_home

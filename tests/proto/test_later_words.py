@@ -20,6 +20,7 @@ from grms.client.answers import JobState, read_job, read_results
 from grms.daemon.messages import WireError, of_message
 from grms.site.model.jobs import OfferId
 from grms.site.model.lifecycle import GuestState
+from grms.site.rpc.replay import problem_of_step
 from grms.site.wire import convert
 from grms.util.outcomes import Outcome
 from grms.v1 import (
@@ -168,6 +169,12 @@ def scope(part: str, amount: str) -> None:
     assert "cannot be shown here" in read_job(job_pb2.Job(request=message)).needs
 
 
+def step_kind() -> None:
+    request = with_later(replay_pb2.StepRequest(at_s=1.0), "kind")
+    assert problem_of_step(request) == f"kind is {LATER}; it must be one of [1, 2, 3]"
+    assert problem_of_step(replay_pb2.StepRequest(kind=replay_pb2.STEP_KIND_DUE)) is None
+
+
 READERS: dict[str, Callable[[], None]] = {
     "grms.v1.Answer": answer,
     "grms.v1.GpuScope": partial(scope, "gpus", "count"),
@@ -179,6 +186,7 @@ READERS: dict[str, Callable[[], None]] = {
     "grms.v1.OfferState": offer_state,
     "grms.v1.Outcome": outcome,
     "grms.v1.ReservationState": reservation_state,
+    "grms.v1.StepKind": step_kind,
     "broker.v1.OnFailure": on_failure,
     "broker.v1.TaskState": task_state,
     "broker.v1.WorkflowState": workflow_state,

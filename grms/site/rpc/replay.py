@@ -104,6 +104,8 @@ class ReplayService(replay_pb2_grpc.ReplayServiceServicer):
         replay = self._replay
         if not math.isfinite(request.at_s):
             await _invalid(context, f"at_s is {request.at_s}; it must be finite")
+        if (problem := problem_of_step(request)) is not None:
+            await _invalid(context, problem)
         if not replay.steps:
             reason = "no workload has been loaded in which guests are sent home"
             await refuse(context, grpc.StatusCode.FAILED_PRECONDITION, reason)
@@ -131,3 +133,9 @@ class ReplayService(replay_pb2_grpc.ReplayServiceServicer):
 
 async def _invalid(context: Context, reason: str) -> None:
     await refuse(context, grpc.StatusCode.INVALID_ARGUMENT, reason)
+
+
+def problem_of_step(request: replay_pb2.StepRequest) -> str | None:
+    """Returns what is wrong with the kind of a step; `None` if it is known."""
+    known = [value for value in replay_pb2.StepKind.values() if value]
+    return None if request.kind in known else f"kind is {request.kind}; it must be one of {known}"

@@ -152,14 +152,14 @@ class Replay:
             engine.flush()
             await engine.settled()
 
-    async def step(self, at: float, kind: replay_pb2.StepRequest.Kind) -> bool:
+    async def step(self, at: float, kind: replay_pb2.StepKind) -> bool:
         """Moves the machine on at a moment, seconds; returns whether guests were sent home."""
         engine, lrms = self._engine, self._lrms
         self.set_clock(at)
         before = self._sent_home
-        if kind == replay_pb2.StepRequest.KIND_CLOCK:
+        if kind == replay_pb2.STEP_KIND_CLOCK:
             lrms.move_clock()
-        elif kind == replay_pb2.StepRequest.KIND_ACCOUNT:
+        elif kind == replay_pb2.STEP_KIND_ACCOUNT:
             engine.tell(AccountDue(engine.new_id()))
             await self._settled()  # nobody asks for this look once more
         else:

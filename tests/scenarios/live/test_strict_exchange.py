@@ -106,9 +106,7 @@ class Rolling(Coordinator):
 
     kills = steps = 0
 
-    async def _step(
-        self, session: AgentSession, now: float, kind: replay_pb2.StepRequest.Kind
-    ) -> bool:
+    async def _step(self, session: AgentSession, now: float, kind: replay_pb2.StepKind) -> bool:
         self.steps += 1
         if (
             kind == ACCOUNT

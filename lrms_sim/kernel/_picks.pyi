@@ -7,8 +7,8 @@ _Times: TypeAlias = npt.NDArray[np.float64]
 _Counts: TypeAlias = npt.NDArray[np.int32]
 _Seen: TypeAlias = npt.NDArray[np.float32]
 
-OBJECTIVES: Final[tuple[str, ...]]
-"""What rewards are made of: mean bounded slowdown (10 s), mean wait (s), average weighted response time (s)."""
+FEATURES: Final[int]
+"""Numbers by which a job is observed."""
 
 class PickMachine:
     """A machine of `lrms_sim` that stands still until somebody outside picks a waiting job.
@@ -34,10 +34,10 @@ class PickMachine:
         window: int,
         backfills: bool,
         commits: bool,
-        objective: str,
+        objective: int,
         at_end: bool,
     ) -> None:
-        """Keeps the columns, which must be those of a `JobTable`; a ValueError says what does not fit together."""
+        """See `lrms_sim.machine.picks.pick_machine`; objectives are numbered as there."""
 
     def reset(self, first: int, count: int) -> None:
         """Begins the sequence of `count` jobs from row `first` on; a ValueError if there are too few."""

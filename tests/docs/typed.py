@@ -1,4 +1,4 @@
-"""What pages tell to type: the commands of the programs on a page, and whether each can be typed."""
+"""What pages tell to type: the commands of the four programs on a page, and whether each can be typed."""
 
 import re
 import shlex
@@ -8,18 +8,16 @@ import click
 
 from broker.cli.main import cli as gorba
 from grms.cli.main import cli as grms
-from hanse_gym.bench import main as hanse_gym
 from lrms_sim.cli.main import cli as lrms_sim
 from scenarios.cli.main import cli as scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 HOW_TOS = ROOT / "docs" / "how-to"
-PROGRAMS: dict[str, click.Command] = {
+PROGRAMS: dict[str, click.Group] = {
     "lrms-sim": lrms_sim,
     "grms": grms,
     "gorba": gorba,
     "scenario": scenario,
-    "hanse-gym": hanse_gym,
 }
 BLOCK = re.compile(r"^```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINE = re.compile(
@@ -59,7 +57,7 @@ def parse(words: list[str]) -> None:
     group = PROGRAMS[words[0]]
     # A command keeps the options for help that it was asked with first.
     context = click.Context(group, info_name=words[0], **group.context_settings)
-    command = group
+    command: click.Command = group
     left = words[1:]
     while isinstance(command, click.Group):
         _, found, left = command.resolve_command(context, list(left))

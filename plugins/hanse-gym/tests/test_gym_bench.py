@@ -1,6 +1,7 @@
 """The command that says what is to be beaten."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 
 from hanse_gym import PickOptions, Sequences
 from hanse_gym.bench import bootstrap, constants, judged, main
+from lrms_sim.machine.picks import OBJECTIVES, Objective
 from lrms_sim.workload.jobs import JobTable
 from lrms_sim.workload.swf import write_swf
 from lrms_sim.workload.swf_log import SwfHeader
@@ -33,8 +35,8 @@ def test_an_interval_is_about_the_standard_error() -> None:
         bootstrap(np.array([]))
 
 
-@pytest.mark.parametrize("objective", ["bounded-slowdown", "wait", "awrt"])
-def test_an_agent_that_picks_the_oldest_is_judged_as_fcfs(objective: str) -> None:
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_an_agent_that_picks_the_oldest_is_judged_as_fcfs(objective: Objective) -> None:
     sequences = Sequences(log(), 64, 30, "test")
     firsts = sequences.fixed(4, seed=1)
     (fcfs,) = constants(sequences, firsts, ("fcfs",), objective)
@@ -44,7 +46,7 @@ def test_an_agent_that_picks_the_oldest_is_judged_as_fcfs(objective: str) -> Non
     assert agent.values == pytest.approx(fcfs.values, rel=1e-12)
     assert fcfs.low <= fcfs.mean <= fcfs.high
     with pytest.raises(ValueError, match="must be one of bounded-slowdown"):
-        constants(sequences, firsts, ("fcfs",), "makespan")
+        constants(sequences, firsts, ("fcfs",), "makespan")  # type: ignore[arg-type]
 
 
 def test_the_command_prints_a_table_and_json(tmp_path: Path) -> None:
@@ -73,3 +75,10 @@ def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
     unknown = CliRunner().invoke(main, [str(path), "--length", "5", "--disciplines", "best"])
     assert unknown.exit_code == 1
     assert "best" in unknown.output
+
+
+def test_the_command_of_the_page_can_be_typed() -> None:
+    page = Path(__file__).parents[3] / "docs/how-to/learning-bench.md"
+    (typed,) = re.findall(r"^    hanse-gym (.*)$", page.read_text("utf-8"), re.MULTILINE)
+    given = main.make_context("hanse-gym", typed.split()).params
+    assert (given["processors"], given["requested_time_missing"]) == (256, "run_time")

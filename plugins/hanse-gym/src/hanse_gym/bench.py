@@ -25,8 +25,8 @@ from lrms_sim.cli.log_options import (
     read_log,
     user_errors,
 )
-from lrms_sim.kernel._picks import OBJECTIVES
 from lrms_sim.machine.machine import simulate
+from lrms_sim.machine.picks import FEATURES, OBJECTIVES, Objective
 from lrms_sim.report.parts import Table
 from lrms_sim.report.terminal import print_table
 from lrms_sim.scheduling.disciplines import discipline_by_name
@@ -43,7 +43,7 @@ CONSTANTS: Final = (
 RESAMPLES: Final = 10_000
 """Bootstrap samples of an interval."""
 
-_METRICS: Final[Mapping[str, Callable[[Schedule], float]]] = {
+_METRICS: Final[Mapping[Objective, Callable[[Schedule], float]]] = {
     "bounded-slowdown": mean_bounded_slowdown,
     "wait": mean_wait_time,
     "awrt": awrt,
@@ -98,7 +98,7 @@ def constants(
     sequences: Sequences,
     firsts: Iterable[int],
     names: Sequence[str] = CONSTANTS,
-    objective: str = OBJECTIVES[0],
+    objective: Objective = OBJECTIVES[0],
 ) -> list[Result]:
     """Replays disciplines on the sequences that begin in the rows `firsts`; one result each, in their order.
 
@@ -131,7 +131,7 @@ def judged(
     """Lets an agent pick on the same sequences; it is given what the environment shows, and returns a place."""
     rules = options or PickOptions()
     machine = rules.machine(sequences)
-    seen = np.empty((rules.window, 6), np.float32)
+    seen = np.empty((rules.window, FEATURES), np.float32)
     values = []
     for first in firsts:
         machine.reset(int(first), sequences.length)
@@ -181,7 +181,7 @@ def main(
     *,
     processors: int | None,
     disciplines: str,
-    objective: str,
+    objective: Objective,
     length: int,
     count: int,
     split: Split,

@@ -7,8 +7,9 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from hanse_gym.options import FEATURES, PickOptions
+from hanse_gym.options import PickOptions
 from hanse_gym.sequences import Sequences
+from lrms_sim.machine.picks import FEATURES
 
 Observation = npt.NDArray[np.float32]
 
@@ -23,7 +24,7 @@ class PickJobEnv(gymnasium.Env[Observation, SupportsInt]):
     """Picks jobs of sequences of a log, drawn by the seed of `reset`.
 
     An episode is one sequence on a machine that is empty at first, and ends when all its jobs have run. Observations
-    are those of `lrms_sim.kernel._picks.PickMachine.observe`; an action is a place in the window. `info` has
+    are those of `lrms_sim.machine.picks.PickMachine.observe`; an action is a place in the window. `info` has
     `jobs`, the number of jobs in the window: only the places below it are filled.
 
     Args:

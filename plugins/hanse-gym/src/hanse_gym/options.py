@@ -1,13 +1,9 @@
 """What a pick is, what an agent sees of the queue, and what it is rewarded for."""
 
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import asdict, dataclass
 
 from hanse_gym.sequences import Sequences
-from lrms_sim.kernel._picks import OBJECTIVES, PickMachine
-
-FEATURES: Final = 6
-"""Numbers by which a job is observed (`PickMachine.observe`)."""
+from lrms_sim.machine.picks import Objective, PickMachine, pick_machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +23,9 @@ class PickOptions:
     window: int = 128
     backfill: bool = False
     commit: bool = False
-    objective: str = OBJECTIVES[0]
+    objective: Objective = "bounded-slowdown"
     reward_at_end: bool = False
 
     def machine(self, sequences: Sequences) -> PickMachine:
         """Returns a machine for sequences; a ValueError says which option is impossible."""
-        jobs = sequences.jobs
-        return PickMachine(
-            jobs.submit_time,
-            jobs.processors,
-            jobs.requested_time,
-            jobs.run_time,
-            machine_processors=sequences.processors,
-            window=self.window,
-            backfills=self.backfill,
-            commits=self.commit,
-            objective=self.objective,
-            at_end=self.reward_at_end,
-        )
+        return pick_machine(sequences.jobs, sequences.processors, **asdict(self))

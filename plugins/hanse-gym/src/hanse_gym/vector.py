@@ -9,9 +9,9 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from hanse_gym.environment import observed
-from hanse_gym.options import FEATURES, PickOptions
+from hanse_gym.options import PickOptions
 from hanse_gym.sequences import Sequences
-from lrms_sim.kernel._picks import step_all
+from lrms_sim.machine.picks import FEATURES, step_all
 
 Observations = npt.NDArray[np.float32]
 Places = npt.NDArray[np.integer]

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hanse_gym import PickOptions, Sequences
 from lrms_sim.analysis.metrics import awrt, mean_bounded_slowdown, mean_wait_time
-from lrms_sim.kernel._picks import PickMachine, step_all
 from lrms_sim.machine.machine import simulate
+from lrms_sim.machine.picks import PickMachine, pick_machine, step_all
 from lrms_sim.scheduling.disciplines import discipline_by_name
 from lrms_sim.workload.jobs import JobTable
 
@@ -48,8 +47,7 @@ def picked(
 ) -> tuple[PickMachine, float]:
     """Lets the first job of an order be picked always; returns the machine and the sum of rewards."""
     length = len(jobs) - first if count is None else count
-    rules = PickOptions(window=len(jobs), **options)  # type: ignore[arg-type]
-    machine = rules.machine(Sequences(jobs, 64, 1))
+    machine = pick_machine(jobs, 64, window=len(jobs), **options)  # type: ignore[arg-type]
     machine.reset(first, length)
     total, ended = 0.0, False
     while not ended:
@@ -92,7 +90,7 @@ def test_nobody_passes_a_committed_pick() -> None:
     jobs = JobTable.from_columns(submit_time=[0, 1, 2], processors=[3, 4, 1], run_time=[10, 5, 1])
     starts = {}
     for commit in (False, True):
-        machine = PickOptions(window=3, commit=commit).machine(Sequences(jobs, 4, 1))
+        machine = pick_machine(jobs, 4, window=3, commit=commit)
         machine.reset(0, 3)
         ended = False
         while not ended:
@@ -119,7 +117,7 @@ def test_rewards_sum_up_to_the_objective(
 
 
 def test_a_reward_at_the_end_comes_with_no_other_step() -> None:
-    machine = PickOptions(window=8, reward_at_end=True).machine(Sequences(workload(4), 64, 20))
+    machine = pick_machine(workload(4), 64, window=8, reward_at_end=True)
     machine.reset(0, 50)
     rewards, ended = [], False
     while not ended:
@@ -136,7 +134,7 @@ def test_an_observation_is_the_window() -> None:
         run_time=[10, 5, 1],
         requested_time=[99, 9, 1e9],
     )
-    machine = PickOptions(window=4).machine(Sequences(jobs, 4, 1))
+    machine = pick_machine(jobs, 4, window=4)
     machine.reset(0, 3)
     machine.step(0)
     seen = np.full((4, 6), 7.0, np.float32)
@@ -155,7 +153,7 @@ def test_an_observation_is_the_window() -> None:
 
 def test_a_machine_begins_anew_from_the_middle_of_a_sequence() -> None:
     jobs = workload(6)
-    machine = PickOptions(window=300).machine(Sequences(jobs, 64, 1))
+    machine = pick_machine(jobs, 64, window=300)
     machine.reset(100, 100)
     for _ in range(30):
         machine.step(0)
@@ -168,8 +166,7 @@ def test_a_machine_begins_anew_from_the_middle_of_a_sequence() -> None:
 
 def test_what_is_impossible_is_refused() -> None:
     jobs = workload(7, 20)
-    sequences = Sequences(jobs, 64, 4)
-    machine = PickOptions(window=4).machine(sequences)
+    machine = pick_machine(jobs, 64, window=4)
     with pytest.raises(RuntimeError, match="reset first"):
         machine.step(0)
     with pytest.raises(ValueError, match="there are 20 jobs; no 4 from row 17 on"):
@@ -183,11 +180,13 @@ def test_what_is_impossible_is_refused() -> None:
     with pytest.raises(ValueError, match="has shape \\(4, 6\\)"):
         machine.observe(np.zeros((3, 6), np.float32))
     with pytest.raises(ValueError, match="window is 0"):
-        PickOptions(window=0).machine(sequences)
+        pick_machine(jobs, 64, window=0)
     with pytest.raises(ValueError, match="must be one of bounded-slowdown, wait, awrt"):
-        PickOptions(objective="makespan").machine(sequences)
-    with pytest.raises(ValueError, match="the widest job needs"):
-        PickOptions().machine(Sequences(jobs, 8, 4))
+        pick_machine(jobs, 64, objective="makespan")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="needs 11 processors; machine 'machine' has 8"):
+        pick_machine(jobs, 8)
+    with pytest.raises(ValueError, match="at least one"):
+        pick_machine(JobTable.empty(), 8)
     with pytest.raises(ValueError, match="as many rows"):
         step_all(
             [machine],
@@ -196,20 +195,3 @@ def test_what_is_impossible_is_refused() -> None:
             np.zeros(1),
             np.zeros(1, np.uint8),
         )
-
-
-def test_parts_of_a_log_have_no_job_in_common() -> None:
-    jobs = workload(8, 103)
-    parts = [Sequences(jobs, 64, 5, split).rows for split in ("train", "validation", "test")]
-    assert parts == [(0, 62), (62, 82), (82, 103)]
-    for (start, stop), split in zip(parts, ("train", "validation", "test"), strict=True):
-        sequences = Sequences(jobs, 64, 20, split)  # type: ignore[arg-type]
-        firsts = sequences.fixed(500, seed=3)
-        assert firsts.tolist() == sequences.fixed(500, seed=3).tolist()
-        assert (firsts.min(), firsts.max() + 20) == (start, stop)
-    with pytest.raises(ValueError, match="the test part has 21 jobs; a sequence needs 22"):
-        Sequences(jobs, 64, 22, "test")
-    with pytest.raises(ValueError, match="split is 'all'"):
-        Sequences(jobs, 64, 5, "all")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="length is 0"):
-        Sequences(jobs, 64, 0)

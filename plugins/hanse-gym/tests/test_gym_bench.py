@@ -64,6 +64,7 @@ def test_the_command_prints_a_table_and_json(tmp_path: Path) -> None:
         Sequences(log(), 64, 30, "test"), document["first_rows"], ("fcfs", "easy")
     )
     assert document["results"][0]["values"] == again.values
+    assert document["comparisons"] == []
 
 
 def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -144,6 +144,42 @@ def judged(
     return result(name, values)
 
 
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A learned agent against the constant with the best mean, sequence by sequence.
+
+    Attributes:
+        name: the agent.
+        constant: what it is compared with.
+        difference: mean of agent minus constant; less than 0 is better.
+        low: lower end of the 95 % interval of that mean.
+        high: its upper end.
+    """
+
+    name: str
+    constant: str
+    difference: float
+    low: float
+    high: float
+
+    @property
+    def sentence(self) -> str:
+        """Whether the agent beats the constant: only if the whole interval says so."""
+        verdict = "beats" if self.high < 0 else "does not beat"
+        return (
+            f"{self.name} {verdict} {self.constant}, the best constant: "
+            f"{self.difference:+,.2f} ({self.low:+,.2f} to {self.high:+,.2f})"
+        )
+
+
+def compared(agent: Result, constant_results: Sequence[Result]) -> Comparison:
+    """Returns an agent's paired difference to the best of constants on the same sequences."""
+    best = min(constant_results, key=lambda one: one.mean)
+    differences = np.array(agent.values) - np.array(best.values)
+    low, high = bootstrap(differences)
+    return Comparison(agent.name, best.name, float(differences.mean()), low, high)
+
+
 def _table(results: Sequence[Result], title: str) -> Table:
     rows = [
         (
@@ -155,6 +191,26 @@ def _table(results: Sequence[Result], title: str) -> Table:
         for one in results
     ]
     return Table(("discipline", "mean", "95 % interval", "median"), rows, title=title)
+
+
+def _learned(
+    sequences: Sequences, firsts: npt.NDArray[np.int64], options: PickOptions, seeds: Iterable[int]
+) -> list[Result]:
+    try:
+        from hanse_gym import linear  # noqa: PLC0415  # needs the extra
+    except ModuleNotFoundError as error:
+        raise click.ClickException(
+            f"{error.name} is missing: pip install 'hanse-gym[learn]'"
+        ) from error
+    part = replace(sequences, split="train")
+    held = replace(sequences, split="validation")
+    found = []
+    for seed in seeds:
+        agent = linear.train(part, held, seed=seed, options=options)
+        found.append(
+            result(f"linear-{seed}", linear.objectives(agent, sequences, firsts, options).tolist())
+        )
+    return found
 
 
 @click.command()
@@ -173,6 +229,14 @@ def _table(results: Sequence[Result], title: str) -> Table:
 @click.option("--split", type=click.Choice(SPLITS), default="test", show_default=True)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option(
+    "--learn",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Train so many linear agents, each with its own seed, and judge them too; needs hanse-gym[learn].",
+)
+@click.option("--backfill", is_flag=True, help="Learned agents pick with backfilling.")
+@click.option(
     "--json", "as_json", is_flag=True, help="Print JSON, with the value of each sequence."
 )
 @preparation_options
@@ -186,6 +250,8 @@ def main(
     count: int,
     split: Split,
     seed: int,
+    learn: int,
+    backfill: bool,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -196,11 +262,13 @@ def main(
     with user_errors():
         records = read_log(log)
         size = processors or processors_of(records)
-        sequences = Sequences(
-            prepare(records, size, PreparationOptions(**given)).jobs, size, length, split
-        )
+        jobs = prepare(records, size, PreparationOptions(**given)).jobs
+        sequences = Sequences(jobs, size, length, split)
         firsts = sequences.fixed(count, seed)
         results = constants(sequences, firsts, disciplines.split(","), objective)
+        options = PickOptions(backfill=backfill, objective=objective)
+        learned = _learned(sequences, firsts, options, range(seed, seed + learn)) if learn else []
+    comparisons = [compared(one, results) for one in learned]
     if as_json:
         document: dict[str, Any] = {
             "log": log.name,
@@ -210,14 +278,17 @@ def main(
             "split": split,
             "seed": seed,
             "first_rows": firsts.tolist(),
-            "results": [asdict(one) for one in results],
+            "results": [asdict(one) for one in (*results, *learned)],
+            "comparisons": [asdict(one) for one in comparisons],
         }
         click.echo(json.dumps(document, indent=2))
         return
     title = (
         f"{log.name}, {split}: {objective} of {count} sequences of {length} jobs (less is better)"
     )
-    print_table(Console(), _table(results, title))
+    print_table(Console(), _table((*results, *learned), title))
+    for one in comparisons:
+        click.echo(one.sentence)
 
 
 if __name__ == "__main__":

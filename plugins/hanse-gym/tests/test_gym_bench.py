@@ -46,7 +46,7 @@ def test_an_agent_that_picks_the_oldest_is_judged_as_fcfs(objective: Objective) 
     assert agent.values == pytest.approx(fcfs.values, rel=1e-12)
     assert fcfs.low <= fcfs.mean <= fcfs.high
     with pytest.raises(ValueError, match="must be one of bounded-slowdown"):
-        constants(sequences, firsts, ("fcfs",), "makespan")  # type: ignore[arg-type]
+        constants(sequences, firsts, ("fcfs",), "makespan")  # type: ignore[arg-type]  # none of them
 
 
 def test_the_command_prints_a_table_and_json(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def part(split: str) -> Sequences:
         processors=random.integers(1, 33, 600),
         run_time=run_time,
     )
-    return Sequences(jobs, 64, 60, split)  # type: ignore[arg-type]
+    return Sequences(jobs, 64, 60, split)  # type: ignore[arg-type]  # one of the words
 
 
 def test_a_weight_on_the_request_alone_is_sjf() -> None:

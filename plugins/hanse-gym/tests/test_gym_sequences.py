@@ -25,6 +25,6 @@ def test_parts_of_a_log_have_no_job_in_common() -> None:
     with pytest.raises(ValueError, match="the test part has 21 jobs; a sequence needs 22"):
         Sequences(jobs, 64, 22, "test")
     with pytest.raises(ValueError, match="split is 'all'"):
-        Sequences(jobs, 64, 5, "all")  # type: ignore[arg-type]
+        Sequences(jobs, 64, 5, "all")  # type: ignore[arg-type]  # no part
     with pytest.raises(ValueError, match="length is 0"):
         Sequences(jobs, 64, 0)

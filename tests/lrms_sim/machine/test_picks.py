@@ -47,7 +47,7 @@ def picked(
 ) -> tuple[PickMachine, float]:
     """Lets the first job of an order be picked always; returns the machine and the sum of rewards."""
     length = len(jobs) - first if count is None else count
-    machine = pick_machine(jobs, 64, window=len(jobs), **options)  # type: ignore[arg-type]
+    machine = pick_machine(jobs, 64, window=len(jobs), **options)  # type: ignore[arg-type]  # some of its own
     machine.reset(first, length)
     total, ended = 0.0, False
     while not ended:
@@ -182,7 +182,7 @@ def test_what_is_impossible_is_refused() -> None:
     with pytest.raises(ValueError, match="window is 0"):
         pick_machine(jobs, 64, window=0)
     with pytest.raises(ValueError, match="must be one of bounded-slowdown, wait, awrt"):
-        pick_machine(jobs, 64, objective="makespan")  # type: ignore[arg-type]
+        pick_machine(jobs, 64, objective="makespan")  # type: ignore[arg-type]  # none of them
     with pytest.raises(ValueError, match="needs 11 processors; machine 'machine' has 8"):
         pick_machine(jobs, 8)
     with pytest.raises(ValueError, match="at least one"):

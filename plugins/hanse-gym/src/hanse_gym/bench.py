@@ -1,0 +1,295 @@
+"""What anything learned has to beat: the house's own disciplines on the same sequences, with intervals.
+
+`python -m hanse_gym.bench LOG` replays each discipline on fixed sequences of one part of a log.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+
+from hanse_gym.options import PickOptions
+from hanse_gym.sequences import SPLITS, Sequences, Split
+from lrms_sim.analysis.metrics import awrt, mean_bounded_slowdown, mean_wait_time
+from lrms_sim.cli.log_options import (
+    LOG,
+    located_log,
+    preparation_options,
+    processors_of,
+    read_log,
+    user_errors,
+)
+from lrms_sim.machine.machine import simulate
+from lrms_sim.machine.picks import FEATURES, OBJECTIVES, Objective
+from lrms_sim.report.parts import Table
+from lrms_sim.report.terminal import print_table
+from lrms_sim.scheduling.disciplines import discipline_by_name
+from lrms_sim.workload.preparation import prepare
+from lrms_sim.workload.preparation_report import PreparationOptions
+from lrms_sim.workload.schedule import Schedule
+
+CONSTANTS: Final = (
+    "fcfs", "sjf", "saf", "wfp3", "f1", "f2", "f3", "f4",
+    "easy", "easy-sjbf", "easy-saf", "easy-plus-plus", "conservative",
+)  # fmt: skip
+"""Disciplines that are replayed unless others are named."""
+
+RESAMPLES: Final = 10_000
+"""Bootstrap samples of an interval."""
+
+_METRICS: Final[Mapping[Objective, Callable[[Schedule], float]]] = {
+    "bounded-slowdown": mean_bounded_slowdown,
+    "wait": mean_wait_time,
+    "awrt": awrt,
+}
+
+Values = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one discipline or agent reaches on the sequences.
+
+    Attributes:
+        name: the discipline.
+        mean: of the objective over the sequences; less is better.
+        low: lower end of the 95 % interval of the mean.
+        high: its upper end.
+        median: of the objective over the sequences.
+        values: of each sequence.
+    """
+
+    name: str
+    mean: float
+    low: float
+    high: float
+    median: float
+    values: list[float]
+
+
+def bootstrap(values: Values, seed: int = 0, level: float = 0.95) -> tuple[float, float]:
+    """Returns the percentile interval of the mean, from `RESAMPLES` samples with replacement (Efron 1979).
+
+    Raises:
+        ValueError: there is no value.
+    """
+    if len(values) == 0:
+        raise ValueError("no values; at least one is needed for a mean")
+    random = np.random.default_rng(seed)
+    means = [values[random.integers(0, len(values), len(values))].mean() for _ in range(RESAMPLES)]
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def result(name: str, values: Iterable[float], seed: int = 0) -> Result:
+    """Returns the result of values by sequence."""
+    given = np.array(list(values), np.float64)
+    low, high = bootstrap(given, seed)
+    return Result(name, float(given.mean()), low, high, float(np.median(given)), given.tolist())
+
+
+def constants(
+    sequences: Sequences,
+    firsts: Iterable[int],
+    names: Sequence[str] = CONSTANTS,
+    objective: Objective = OBJECTIVES[0],
+) -> list[Result]:
+    """Replays disciplines on the sequences that begin in the rows `firsts`; one result each, in their order.
+
+    Raises:
+        ValueError: an unknown discipline or objective.
+    """
+    if objective not in _METRICS:
+        raise ValueError(f"objective is {objective!r}; it must be one of {', '.join(_METRICS)}")
+    metric = _METRICS[objective]
+    tables = [sequences.table(int(first)) for first in firsts]
+    return [
+        result(
+            name,
+            (
+                metric(simulate(jobs, sequences.processors, discipline_by_name(name)))
+                for jobs in tables
+            ),
+        )
+        for name in names
+    ]
+
+
+def judged(
+    name: str,
+    agent: Callable[[npt.NDArray[np.float32]], int],
+    sequences: Sequences,
+    firsts: Iterable[int],
+    options: PickOptions | None = None,
+) -> Result:
+    """Lets an agent pick on the same sequences; it is given what the environment shows, and returns a place."""
+    rules = options or PickOptions()
+    machine = rules.machine(sequences)
+    seen = np.empty((rules.window, FEATURES), np.float32)
+    values = []
+    for first in firsts:
+        machine.reset(int(first), sequences.length)
+        total, ended = 0.0, False
+        while not ended:
+            machine.observe(seen)
+            reward, ended = machine.step(agent(seen))
+            total -= reward
+        values.append(total)
+    return result(name, values)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A learned agent against the constant with the best mean, sequence by sequence.
+
+    Attributes:
+        name: the agent.
+        constant: what it is compared with.
+        difference: mean of agent minus constant; less than 0 is better.
+        low: lower end of the 95 % interval of that mean.
+        high: its upper end.
+    """
+
+    name: str
+    constant: str
+    difference: float
+    low: float
+    high: float
+
+    @property
+    def sentence(self) -> str:
+        """Whether the agent beats the constant: only if the whole interval says so."""
+        verdict = "beats" if self.high < 0 else "does not beat"
+        return (
+            f"{self.name} {verdict} {self.constant}, the best constant: "
+            f"{self.difference:+,.2f} ({self.low:+,.2f} to {self.high:+,.2f})"
+        )
+
+
+def compared(agent: Result, constant_results: Sequence[Result]) -> Comparison:
+    """Returns an agent's paired difference to the best of constants on the same sequences."""
+    best = min(constant_results, key=lambda one: one.mean)
+    differences = np.array(agent.values) - np.array(best.values)
+    low, high = bootstrap(differences)
+    return Comparison(agent.name, best.name, float(differences.mean()), low, high)
+
+
+def _table(results: Sequence[Result], title: str) -> Table:
+    rows = [
+        (
+            one.name,
+            f"{one.mean:,.2f}",
+            f"{one.low:,.2f} to {one.high:,.2f}",
+            f"{one.median:,.2f}",
+        )
+        for one in results
+    ]
+    return Table(("discipline", "mean", "95 % interval", "median"), rows, title=title)
+
+
+def _learned(
+    sequences: Sequences, firsts: npt.NDArray[np.int64], options: PickOptions, seeds: Iterable[int]
+) -> list[Result]:
+    try:
+        from hanse_gym import linear  # noqa: PLC0415  # needs the extra
+    except ModuleNotFoundError as error:
+        raise click.ClickException(
+            f"{error.name} is missing: pip install 'hanse-gym[learn]'"
+        ) from error
+    part = replace(sequences, split="train")
+    held = replace(sequences, split="validation")
+    found = []
+    for seed in seeds:
+        agent = linear.train(part, held, seed=seed, options=options)
+        found.append(
+            result(f"linear-{seed}", linear.objectives(agent, sequences, firsts, options).tolist())
+        )
+    return found
+
+
+@click.command()
+@click.argument("log", type=LOG, callback=located_log)
+@click.option(
+    "--processors", type=click.IntRange(1), help="Size of the machine; default the log's."
+)
+@click.option("--disciplines", default=",".join(CONSTANTS), show_default=True)
+@click.option(
+    "--objective", type=click.Choice(OBJECTIVES), default=OBJECTIVES[0], show_default=True
+)
+@click.option(
+    "--length", type=click.IntRange(1), default=256, show_default=True, help="Jobs of a sequence."
+)
+@click.option("--sequences", "count", type=click.IntRange(1), default=100, show_default=True)
+@click.option("--split", type=click.Choice(SPLITS), default="test", show_default=True)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option(
+    "--learn",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Train so many linear agents, each with its own seed, and judge them too; needs hanse-gym[learn].",
+)
+@click.option("--backfill", is_flag=True, help="Learned agents pick with backfilling.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON, with the value of each sequence."
+)
+@preparation_options
+def main(
+    log: Path,
+    *,
+    processors: int | None,
+    disciplines: str,
+    objective: Objective,
+    length: int,
+    count: int,
+    split: Split,
+    seed: int,
+    learn: int,
+    backfill: bool,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Replay disciplines on fixed sequences of a log: what anything learned has to beat.
+
+    LOG is a file in the Standard Workload Format, or the key of a known log.
+    """
+    with user_errors():
+        records = read_log(log)
+        size = processors or processors_of(records)
+        jobs = prepare(records, size, PreparationOptions(**given)).jobs
+        sequences = Sequences(jobs, size, length, split)
+        firsts = sequences.fixed(count, seed)
+        results = constants(sequences, firsts, disciplines.split(","), objective)
+        options = PickOptions(backfill=backfill, objective=objective)
+        learned = _learned(sequences, firsts, options, range(seed, seed + learn)) if learn else []
+    comparisons = [compared(one, results) for one in learned]
+    if as_json:
+        document: dict[str, Any] = {
+            "log": log.name,
+            "processors": size,
+            "objective": objective,
+            "length": length,
+            "split": split,
+            "seed": seed,
+            "first_rows": firsts.tolist(),
+            "results": [asdict(one) for one in (*results, *learned)],
+            "comparisons": [asdict(one) for one in comparisons],
+        }
+        click.echo(json.dumps(document, indent=2))
+        return
+    title = (
+        f"{log.name}, {split}: {objective} of {count} sequences of {length} jobs (less is better)"
+    )
+    print_table(Console(), _table((*results, *learned), title))
+    for one in comparisons:
+        click.echo(one.sentence)
+
+
+if __name__ == "__main__":
+    main()

@@ -93,6 +93,7 @@ class TunnelHub:
         self._arrived = asyncio.Condition()
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._callers: dict[asyncio.Task[None], tuple[str, str]] = {}
 
     async def open(self) -> None:
         """Begins to take tunnels."""
@@ -105,6 +106,12 @@ class TunnelHub:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def check(self) -> None:
+        """Ends calls from site to site that are not allowed any more."""
+        for task, (site, target) in self._callers.items():
+            if self._forbids is not None and self._forbids(site, target):
+                task.cancel()
 
     def waiting(self, site: str) -> int:
         """Returns how many tunnels of a site wait."""
@@ -128,6 +135,8 @@ class TunnelHub:
             tunnel = await self._next(site)
             tunnel.taken = True
             tunnel.stream.say(GO, caller)
+            # In use from now on: its site opens the next one, for which others may wait.
+            self._used[site] += 1
             try:
                 async with asyncio.timeout(GO_S):
                     await tunnel.answered
@@ -137,6 +146,8 @@ class TunnelHub:
             except BaseException:
                 tunnel.stream.abort()
                 raise
+            finally:
+                self._used[site] -= 1
             return tunnel.stream
 
     async def _next(self, site: str) -> _Waiting:
@@ -207,23 +218,31 @@ class TunnelHub:
             raise TunnelError(f"{word!r} is not known here")
 
     async def _call(self, site: str, target: str, stream: Stream) -> None:
-        tunnel = await self.take(target, site)
-        stream.say(GO)
+        task = asyncio.current_task()
+        assert task is not None
+        self._callers[task] = site, target
         try:
-            await self._join(target, stream, tunnel)
+            tunnel = await self.take(target, site)
+            stream.say(GO)
+            try:
+                await self._join(target, stream, tunnel)
+            finally:
+                self._on_ended(site, target, stream.carried, tunnel.carried)
         finally:
-            self._on_ended(site, target, stream.carried, tunnel.carried)
+            del self._callers[task]
 
     async def _wait(self, stream: Stream, site: str) -> None:
         tunnel = _Waiting(stream)
         stream.say(OK)
         waiting = self._waiting.setdefault(site, deque())
         waiting.append(tunnel)
-        async with self._arrived:
-            self._arrived.notify_all()
-        self._on_waiting(site)
         try:
+            async with self._arrived:
+                self._arrived.notify_all()
+            self._on_waiting(site)
             await tunnel.follow()
+        except OSError as error:  # as where there are no descriptors left
+            raise TunnelError(f"no connection can wait here now: {error.strerror}") from error
         finally:
             if tunnel in waiting:
                 waiting.remove(tunnel)

@@ -178,6 +178,53 @@ def test_who_is_taken_off_is_let_go_at_a_reload(tmp_path: Path) -> None:
     run(scene)
 
 
+def test_a_call_ends_when_its_sites_may_not_meet_any_more(tmp_path: Path) -> None:
+    """Though both may meet others still, as the reload of the file says; other calls go on."""
+
+    async def scene() -> None:
+        with capture_logs() as log:
+            async with meeting(tmp_path) as here:
+                north, ends = [await here.waits("north") for _ in range(2)], []
+                for caller in ("south", "east"):
+                    end = await here.tunnel(caller)
+                    end.say(CALL, "north")
+                    taken = north.pop()  # the newest
+                    assert await taken.line(60.0) == (GO, caller)
+                    taken.say(GO)
+                    assert await end.line(60.0) == (GO, "")
+                    ends.append((end, taken))
+                here.write(meet=[["south", "east"], ["north", "east"]])
+                here.relay.reload()
+                (south, called), (east, other) = ends
+                assert await called.reader.read() == b""
+                assert await south.reader.read() == b""
+                east.writer.write(b"still there")
+                assert await other.reader.readexactly(11) == b"still there"
+                for pair in ends:
+                    for end in pair:
+                        end.close()
+        carried = [one["caller"] for one in log if one["event"] == "carried"]
+        assert carried[0] == "south"
+
+    run(scene)
+
+
+def test_what_takes_a_restart_is_told_until_there_is_one(tmp_path: Path) -> None:
+    """Other files of keys take one too; the content of those that there are is read anew."""
+
+    async def scene() -> None:
+        with capture_logs() as log:
+            async with meeting(tmp_path) as here:
+                tls = here.written["tls"]
+                here.write(listen="127.0.0.1:1", tls=tls | {"certificate": tls["authority"]})
+                for _ in range(2):
+                    here.relay.reload()
+        told = [one["restart_needed"] for one in log if one["event"] == "reloaded"]
+        assert told == [["listen", "tls"]] * 2
+
+    run(scene)
+
+
 def test_no_site_can_fill_it(tmp_path: Path) -> None:
     """One has so many connections at most, and others come in all the same."""
 

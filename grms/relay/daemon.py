@@ -108,6 +108,7 @@ class RelayDaemon:
             port.site,
             refuses=self._refuses,
             forbids=self._forbids,
+            on_refused=port.refuse,
             on_ended=self._ended,
         )
         await hub.open()

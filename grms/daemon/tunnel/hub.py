@@ -67,6 +67,7 @@ class TunnelHub:
         caller: tells which site is at the other end of a connection there, by its source; empty for nobody.
         refuses: tells why a site may not wait here; empty if it may.
         forbids: tells why a site may not call another through here; empty if it may. None where no calls are passed on.
+        on_refused: is told why one may not wait here, or call another.
         on_waiting: is told of each site's tunnel that waits.
         on_ended: is told which site has called which through here, and how many bytes went there and back.
     """
@@ -78,6 +79,7 @@ class TunnelHub:
         *,
         refuses: Callable[[str], str],
         forbids: Callable[[str, str], str] | None = None,
+        on_refused: Callable[[str], None] = lambda _: None,
         on_waiting: Callable[[str], None] = lambda _: None,
         on_ended: Callable[[str, str, int, int], None] = lambda *_: None,
     ) -> None:
@@ -85,6 +87,7 @@ class TunnelHub:
         self._caller = caller
         self._refuses = refuses
         self._forbids = forbids
+        self._on_refused = on_refused
         self._on_waiting = on_waiting
         self._on_ended = on_ended
         self._waiting: dict[str, deque[_Waiting]] = {}
@@ -199,14 +202,12 @@ class TunnelHub:
         if not site:
             raise TunnelError("the certificate names no site")
         if word == WAIT:
-            if problem := self._refuses(site):
-                raise TunnelError(problem)
+            self._check_allowed(self._refuses(site))
             await self._wait(stream, site)
         elif word == CALL and self._forbids is not None:
-            if problem := self._forbids(site, target):
-                raise TunnelError(problem)
+            self._check_allowed(self._forbids(site, target))
             if self._calls[site, target] >= CALLS_MAX:
-                raise TunnelError(
+                self._check_allowed(
                     f"{site} has {CALLS_MAX} calls to {target} open, as many as it may"
                 )
             self._calls[site, target] += 1
@@ -216,6 +217,11 @@ class TunnelHub:
                 self._calls[site, target] -= 1
         else:
             raise TunnelError(f"{word!r} is not known here")
+
+    def _check_allowed(self, problem: str) -> None:
+        if problem:
+            self._on_refused(problem)
+            raise TunnelError(problem)
 
     async def _call(self, site: str, target: str, stream: Stream) -> None:
         task = asyncio.current_task()

@@ -86,7 +86,7 @@ async def meeting(folder: Path, **more: Any) -> AsyncIterator[Meeting]:
 
 
 def test_those_that_may_meet_do(tmp_path: Path) -> None:
-    """And no others; what was carried is logged, and nothing else of it."""
+    """And no others, as the log says; what was carried is logged, and nothing else of it."""
 
     async def scene() -> None:
         with capture_logs() as log:
@@ -114,6 +114,8 @@ def test_those_that_may_meet_do(tmp_path: Path) -> None:
                 assert await north.reader.read() == b""
                 north.close()
                 await until(lambda: any(one["event"] == "carried" for one in log))
+            refused = [one["reason"] for one in log if one["event"] == "connection_refused"]
+            assert refused == ["south may not call east here", "stranger may not call north here"]
             (told,) = [one for one in log if one["event"] == "carried"]
             assert told == {
                 "event": "carried",

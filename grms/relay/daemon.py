@@ -6,6 +6,7 @@ the relay has none of its keys. What it learns, and logs, is who has called whom
 
 import asyncio
 import time
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import structlog
@@ -113,7 +114,15 @@ class RelayDaemon:
         )
         await hub.open()
         try:
-            async with port:
+            async with AsyncExitStack() as stack:
+                try:
+                    await stack.enter_async_context(port)
+                except OSError as error:
+                    text = (
+                        f"cannot listen on {config.listen}: {error.strerror or error}; "
+                        "is the address in use, or another's?"
+                    )
+                    raise OSError(text) from error
                 self._log.info("serving", listen=config.listen, sites=len(config.sites))
                 notify("READY=1", "STATUS=serving")
                 self.ready.set()

@@ -227,6 +227,19 @@ def test_what_takes_a_restart_is_told_until_there_is_one(tmp_path: Path) -> None
     run(scene)
 
 
+def test_an_address_that_is_taken_is_named(tmp_path: Path) -> None:
+    """So that its operator knows which one of a machine's it was."""
+
+    async def scene() -> None:
+        with capture_logs():
+            async with meeting(tmp_path) as here:
+                second = RelayDaemon(load_relay(here.path), here.path, structlog.get_logger())
+                with pytest.raises(OSError, match=rf"cannot listen on {here.endpoint}: .* in use"):
+                    await second.run()
+
+    run(scene)
+
+
 def test_no_site_can_fill_it(tmp_path: Path) -> None:
     """One has so many connections at most, and others come in all the same."""
 

@@ -27,6 +27,9 @@ ANSWER_S: Final = 10.0
 PAUSES: Final = BackoffSettings(first_s=0.2, most_s=10.0)
 """Between attempts."""
 
+EMPTY_S: Final = 0.05
+"""After a call that has said nothing. It is short: at a relay one caller would keep others waiting by such calls."""
+
 
 class Waiter:
     """Keeps some connections to one place waiting.
@@ -60,6 +63,7 @@ class Waiter:
         self._on_problem = on_problem
         self._changed = asyncio.Event()
         self._useless = 0
+        self._empty = False
         self._streams: set[Stream] = set()
 
     async def run(self) -> None:
@@ -68,8 +72,11 @@ class Waiter:
             while True:
                 self._changed.clear()
                 if self._useless > IDLE:
-                    # The last ones were taken, and dropped before a word or a byte: without pauses that would go on for ever.
+                    # The last ones were taken, and dropped before a word: without pauses that would go on for ever.
                     await self._pause()
+                elif self._empty:
+                    self._empty = False
+                    await asyncio.sleep(EMPTY_S)
                 if self.waiting >= IDLE or self.used >= USED_MAX:
                     await self._changed.wait()
                     continue
@@ -131,7 +138,7 @@ class Waiter:
         try:
             stream.say(GO)
             await self._deliver(stream, caller)
-            self._count(useful=stream.carried > 0)
+            self._empty = not stream.carried
         except OSError as error:  # as where there are no descriptors left
             self._count(useful=False)
             self._tell(f"a call of {caller} is not served: {error.strerror or error}")

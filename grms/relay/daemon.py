@@ -6,6 +6,7 @@ the relay has none of its keys. What it learns, and logs, is who has called whom
 
 import asyncio
 import time
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import structlog
@@ -55,7 +56,7 @@ class RelayDaemon:
     port: PartnerPort
 
     def __init__(self, config: RelayConfig, path: Path, log: Log) -> None:
-        self._config = config
+        self._config = self._begun = config
         self._path = path
         self._log = log
         self._tls = check_keys(config, path)
@@ -68,17 +69,23 @@ class RelayDaemon:
         self._stop.set()
 
     def reload(self) -> None:
-        """Reads anew who may meet whom, and which certificates are refused; what cannot be used is logged."""
+        """Reads anew who may meet whom, and which certificates are refused; what cannot be used is logged.
+
+        Calls of those that may not meet any more end.
+        """
         try:
             config = load_relay(self._path)
         except ConfigError as error:
             self._log.error("not_reloaded", problem=str(error))  # the operator's, and said in full
             return
         fixed = ("name", "listen", "limits", "logging")
-        changed = [key for key in fixed if getattr(config, key) != getattr(self._config, key)]
+        changed = [key for key in fixed if getattr(config, key) != getattr(self._begun, key)]
+        if TlsFiles.of(config.tls) != TlsFiles.of(self._begun.tls):
+            changed.append("tls")  # other files; what is in them is read anew as it is
         self._config = config
         self._trust.refused = frozenset(config.tls.refused)
         self.port.check(config.sites)
+        self.hub.check()
         self._log.info("reloaded", sites=len(config.sites), restart_needed=changed)
 
     async def run(self) -> None:
@@ -102,11 +109,20 @@ class RelayDaemon:
             port.site,
             refuses=self._refuses,
             forbids=self._forbids,
+            on_refused=port.refuse,
             on_ended=self._ended,
         )
         await hub.open()
         try:
-            async with port:
+            async with AsyncExitStack() as stack:
+                try:
+                    await stack.enter_async_context(port)
+                except OSError as error:
+                    text = (
+                        f"cannot listen on {config.listen}: {error.strerror or error}; "
+                        "is the address in use, or another's?"
+                    )
+                    raise OSError(text) from error
                 self._log.info("serving", listen=config.listen, sites=len(config.sites))
                 notify("READY=1", "STATUS=serving")
                 self.ready.set()

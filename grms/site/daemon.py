@@ -351,6 +351,7 @@ class Daemon:
             port.folder / "tunnels",
             port.site,
             refuses=refuses,
+            on_refused=port.refuse,
             on_waiting=core.tunnels.arrived,
         )
         core.tunnels.hub = port.tunnels = hub

@@ -80,7 +80,7 @@ class Outside:
         except ssl.SSLCertVerificationError as error:
             raise TunnelError(f"TLS with {endpoint}: {error.verify_message}") from error
         except OSError as error:
-            text = error.strerror or str(error)
+            text = error.strerror or str(error) or "it has hung up"
             raise TunnelError(f"not connected to {endpoint}{via}: {text}") from error
         keep_alive(found[1].get_extra_info("socket"))
         return Stream(*found)

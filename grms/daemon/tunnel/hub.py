@@ -67,6 +67,7 @@ class TunnelHub:
         caller: tells which site is at the other end of a connection there, by its source; empty for nobody.
         refuses: tells why a site may not wait here; empty if it may.
         forbids: tells why a site may not call another through here; empty if it may. None where no calls are passed on.
+        on_refused: is told why one may not wait here, or call another.
         on_waiting: is told of each site's tunnel that waits.
         on_ended: is told which site has called which through here, and how many bytes went there and back.
     """
@@ -78,6 +79,7 @@ class TunnelHub:
         *,
         refuses: Callable[[str], str],
         forbids: Callable[[str, str], str] | None = None,
+        on_refused: Callable[[str], None] = lambda _: None,
         on_waiting: Callable[[str], None] = lambda _: None,
         on_ended: Callable[[str, str, int, int], None] = lambda *_: None,
     ) -> None:
@@ -85,6 +87,7 @@ class TunnelHub:
         self._caller = caller
         self._refuses = refuses
         self._forbids = forbids
+        self._on_refused = on_refused
         self._on_waiting = on_waiting
         self._on_ended = on_ended
         self._waiting: dict[str, deque[_Waiting]] = {}
@@ -93,6 +96,7 @@ class TunnelHub:
         self._arrived = asyncio.Condition()
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._callers: dict[asyncio.Task[None], tuple[str, str]] = {}
 
     async def open(self) -> None:
         """Begins to take tunnels."""
@@ -105,6 +109,12 @@ class TunnelHub:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def check(self) -> None:
+        """Ends calls from site to site that are not allowed any more."""
+        for task, (site, target) in self._callers.items():
+            if self._forbids is not None and self._forbids(site, target):
+                task.cancel()
 
     def waiting(self, site: str) -> int:
         """Returns how many tunnels of a site wait."""
@@ -128,6 +138,8 @@ class TunnelHub:
             tunnel = await self._next(site)
             tunnel.taken = True
             tunnel.stream.say(GO, caller)
+            # In use from now on: its site opens the next one, for which others may wait.
+            self._used[site] += 1
             try:
                 async with asyncio.timeout(GO_S):
                     await tunnel.answered
@@ -137,6 +149,8 @@ class TunnelHub:
             except BaseException:
                 tunnel.stream.abort()
                 raise
+            finally:
+                self._used[site] -= 1
             return tunnel.stream
 
     async def _next(self, site: str) -> _Waiting:
@@ -188,14 +202,12 @@ class TunnelHub:
         if not site:
             raise TunnelError("the certificate names no site")
         if word == WAIT:
-            if problem := self._refuses(site):
-                raise TunnelError(problem)
+            self._check_allowed(self._refuses(site))
             await self._wait(stream, site)
         elif word == CALL and self._forbids is not None:
-            if problem := self._forbids(site, target):
-                raise TunnelError(problem)
+            self._check_allowed(self._forbids(site, target))
             if self._calls[site, target] >= CALLS_MAX:
-                raise TunnelError(
+                self._check_allowed(
                     f"{site} has {CALLS_MAX} calls to {target} open, as many as it may"
                 )
             self._calls[site, target] += 1
@@ -206,24 +218,37 @@ class TunnelHub:
         else:
             raise TunnelError(f"{word!r} is not known here")
 
+    def _check_allowed(self, problem: str) -> None:
+        if problem:
+            self._on_refused(problem)
+            raise TunnelError(problem)
+
     async def _call(self, site: str, target: str, stream: Stream) -> None:
-        tunnel = await self.take(target, site)
-        stream.say(GO)
+        task = asyncio.current_task()
+        assert task is not None
+        self._callers[task] = site, target
         try:
-            await self._join(target, stream, tunnel)
+            tunnel = await self.take(target, site)
+            stream.say(GO)
+            try:
+                await self._join(target, stream, tunnel)
+            finally:
+                self._on_ended(site, target, stream.carried, tunnel.carried)
         finally:
-            self._on_ended(site, target, stream.carried, tunnel.carried)
+            del self._callers[task]
 
     async def _wait(self, stream: Stream, site: str) -> None:
         tunnel = _Waiting(stream)
         stream.say(OK)
         waiting = self._waiting.setdefault(site, deque())
         waiting.append(tunnel)
-        async with self._arrived:
-            self._arrived.notify_all()
-        self._on_waiting(site)
         try:
+            async with self._arrived:
+                self._arrived.notify_all()
+            self._on_waiting(site)
             await tunnel.follow()
+        except OSError as error:  # as where there are no descriptors left
+            raise TunnelError(f"no connection can wait here now: {error.strerror}") from error
         finally:
             if tunnel in waiting:
                 waiting.remove(tunnel)

@@ -20,6 +20,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from lrms_sim.util.messages import printable
+
 LINE_BYTES_MAX: Final = 512
 """Longest line."""
 
@@ -60,7 +62,7 @@ class Stream:
     def say(self, *words: str) -> None:
         """Sends a line; without words an empty one."""
         if not self.writer.is_closing():
-            text = " ".join(words).replace("\n", " ")[: LINE_BYTES_MAX - 1]
+            text = printable(" ".join(words).replace("\n", " "))[: LINE_BYTES_MAX - 1]
             self.writer.write(text.encode("ascii", "replace") + b"\n")
 
     async def read_by(self, timeout_s: float) -> None:
@@ -92,9 +94,11 @@ class Stream:
             raise TunnelError(f"the connection has broken: {error}") from error
         if not raw.endswith(b"\n"):
             raise TunnelError("the other side has hung up")
-        if len(raw) > LINE_BYTES_MAX or not raw.isascii():
+        text = raw[:-1].decode("ascii", "replace")
+        # It goes to logs and terminals, which control characters would control.
+        if len(raw) > LINE_BYTES_MAX or not (text.isascii() and text.isprintable()):
             raise TunnelError("the other side says what is no line of a tunnel")
-        word, _, rest = raw[:-1].decode("ascii").partition(" ")
+        word, _, rest = text.partition(" ")
         return word, rest
 
     async def ask(self, *words: str, wanted: str, timeout_s: float) -> None:

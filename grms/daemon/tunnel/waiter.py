@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Final
 
 import numpy as np
@@ -27,6 +26,9 @@ ANSWER_S: Final = 10.0
 
 PAUSES: Final = BackoffSettings(first_s=0.2, most_s=10.0)
 """Between attempts."""
+
+EMPTY_S: Final = 0.05
+"""After a call that has said nothing. It is short: at a relay one caller would keep others waiting by such calls."""
 
 
 class Waiter:
@@ -60,7 +62,8 @@ class Waiter:
         self._backoff = Backoff(PAUSES, rng)
         self._on_problem = on_problem
         self._changed = asyncio.Event()
-        self._short_lived = 0
+        self._useless = 0
+        self._empty = False
         self._streams: set[Stream] = set()
 
     async def run(self) -> None:
@@ -68,9 +71,12 @@ class Waiter:
         async with asyncio.TaskGroup() as group:
             while True:
                 self._changed.clear()
-                if self._short_lived > IDLE:
-                    # Others were taken, and dropped before a word: without a pause that would go on for ever.
+                if self._useless > IDLE:
+                    # The last ones were taken, and dropped before a word: without pauses that would go on for ever.
                     await self._pause()
+                elif self._empty:
+                    self._empty = False
+                    await asyncio.sleep(EMPTY_S)
                 if self.waiting >= IDLE or self.used >= USED_MAX:
                     await self._changed.wait()
                     continue
@@ -94,10 +100,16 @@ class Waiter:
             self.problem = problem
             self._on_problem(self.where, problem)
 
+    def _count(self, *, useful: bool) -> None:
+        if useful:
+            self._useless = 0
+            self._backoff.reset()
+        else:
+            self._useless += 1
+
     async def _pause(self) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._backoff.next_s()):
-                await self._changed.wait()
+        # To its end, as each connection that is dropped is a change.
+        await asyncio.sleep(self._backoff.next_s())
 
     async def _opened(self) -> Stream:
         stream = await self._dial()
@@ -111,6 +123,7 @@ class Waiter:
         try:
             caller = await self._called(stream)
         except TunnelError:
+            self._count(useful=False)
             stream.close()
         except asyncio.CancelledError:
             stream.abort()
@@ -125,6 +138,10 @@ class Waiter:
         try:
             stream.say(GO)
             await self._deliver(stream, caller)
+            self._empty = not stream.carried
+        except OSError as error:  # as where there are no descriptors left
+            self._count(useful=False)
+            self._tell(f"a call of {caller} is not served: {error.strerror or error}")
         finally:
             stream.close()
             self.used -= 1
@@ -132,17 +149,14 @@ class Waiter:
 
     async def _called(self, stream: Stream) -> str:
         pings = asyncio.create_task(_ping(stream), name="ping")
-        self._short_lived += 1
         try:
             while True:
                 word, caller = await stream.line(SILENCE_MAX_S)
-                if self._short_lived:
-                    self._short_lived = 0
-                    self._backoff.reset()
                 if word == GO:
                     return caller
                 if word:
                     raise TunnelError(f"it says {word!r} while one waits")
+                self._count(useful=True)
         finally:
             pings.cancel()
 

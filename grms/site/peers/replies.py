@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 import grpc
 from grpc import aio
 
+from grms.security.certificates import PkiError
 from lrms_sim.util.messages import shorten
 
 CHANNEL_OPTIONS: Final = (
@@ -40,7 +41,7 @@ def channel_maker(
     """Returns a function that makes channels to partners.
 
     `credentials` are called for each channel; with `None` it has no TLS. `tls_options` pin a
-    channel to one partner's certificate.
+    channel to one partner's certificate. Without keys that can be read there is no connection: `ConnectionError`.
     """
 
     def make(partner: str, address: str) -> aio.Channel:
@@ -51,7 +52,13 @@ def channel_maker(
         ]
         if credentials is None:
             return aio.insecure_channel(address, options=options)
-        return aio.secure_channel(address, credentials(), options=[*options, *tls_options(partner)])
+        try:
+            shown = credentials()
+        except (
+            PkiError
+        ) as error:  # as while they are replaced, or where there are no descriptors left
+            raise ConnectionError(f"the own certificate cannot be used: {error}") from error
+        return aio.secure_channel(address, shown, options=[*options, *tls_options(partner)])
 
     return make
 

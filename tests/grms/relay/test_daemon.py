@@ -86,7 +86,7 @@ async def meeting(folder: Path, **more: Any) -> AsyncIterator[Meeting]:
 
 
 def test_those_that_may_meet_do(tmp_path: Path) -> None:
-    """And no others; what was carried is logged, and nothing else of it."""
+    """And no others, as the log says; what was carried is logged, and nothing else of it."""
 
     async def scene() -> None:
         with capture_logs() as log:
@@ -114,6 +114,8 @@ def test_those_that_may_meet_do(tmp_path: Path) -> None:
                 assert await north.reader.read() == b""
                 north.close()
                 await until(lambda: any(one["event"] == "carried" for one in log))
+            refused = [one["reason"] for one in log if one["event"] == "connection_refused"]
+            assert refused == ["south may not call east here", "stranger may not call north here"]
             (told,) = [one for one in log if one["event"] == "carried"]
             assert told == {
                 "event": "carried",
@@ -174,6 +176,66 @@ def test_who_is_taken_off_is_let_go_at_a_reload(tmp_path: Path) -> None:
         told = [one for one in log if one["event"] in {"not_reloaded", "reloaded"}]
         assert "meet[0]" in told[0]["problem"]
         assert (told[1]["sites"], told[1]["restart_needed"]) == (2, ["listen"])
+
+    run(scene)
+
+
+def test_a_call_ends_when_its_sites_may_not_meet_any_more(tmp_path: Path) -> None:
+    """Though both may meet others still, as the reload of the file says; other calls go on."""
+
+    async def scene() -> None:
+        with capture_logs() as log:
+            async with meeting(tmp_path) as here:
+                north, ends = [await here.waits("north") for _ in range(2)], []
+                for caller in ("south", "east"):
+                    end = await here.tunnel(caller)
+                    end.say(CALL, "north")
+                    taken = north.pop()  # the newest
+                    assert await taken.line(60.0) == (GO, caller)
+                    taken.say(GO)
+                    assert await end.line(60.0) == (GO, "")
+                    ends.append((end, taken))
+                here.write(meet=[["south", "east"], ["north", "east"]])
+                here.relay.reload()
+                (south, called), (east, other) = ends
+                assert await called.reader.read() == b""
+                assert await south.reader.read() == b""
+                east.writer.write(b"still there")
+                assert await other.reader.readexactly(11) == b"still there"
+                for pair in ends:
+                    for end in pair:
+                        end.close()
+        carried = [one["caller"] for one in log if one["event"] == "carried"]
+        assert carried[0] == "south"
+
+    run(scene)
+
+
+def test_what_takes_a_restart_is_told_until_there_is_one(tmp_path: Path) -> None:
+    """Other files of keys take one too; the content of those that there are is read anew."""
+
+    async def scene() -> None:
+        with capture_logs() as log:
+            async with meeting(tmp_path) as here:
+                tls = here.written["tls"]
+                here.write(listen="127.0.0.1:1", tls=tls | {"certificate": tls["authority"]})
+                for _ in range(2):
+                    here.relay.reload()
+        told = [one["restart_needed"] for one in log if one["event"] == "reloaded"]
+        assert told == [["listen", "tls"]] * 2
+
+    run(scene)
+
+
+def test_an_address_that_is_taken_is_named(tmp_path: Path) -> None:
+    """So that its operator knows which one of a machine's it was."""
+
+    async def scene() -> None:
+        with capture_logs():
+            async with meeting(tmp_path) as here:
+                second = RelayDaemon(load_relay(here.path), here.path, structlog.get_logger())
+                with pytest.raises(OSError, match=rf"cannot listen on {here.endpoint}: .* in use"):
+                    await second.run()
 
     run(scene)
 

@@ -41,6 +41,11 @@ async def echo(host: str = "127.0.0.1", **tls: Any) -> AsyncIterator[Endpoint]:
         yield Endpoint(host, port)
 
 
+async def _hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read(1)
+    writer.transport.abort()
+
+
 def has_ipv6() -> bool:
     """Returns whether this machine has the loopback address of IPv6."""
     try:
@@ -145,6 +150,9 @@ def test_a_tunnel_ends_at_the_one_of_that_name(federation: Federation, tmp_path:
         async with echo(ssl=ServerTls(stranger).context()) as there:
             with pytest.raises(TunnelError, match=r"TLS with 127\.0\.0\.1"):
                 await Outside().tunnel(there, "south", trust)
+        async with listening(_hang_up) as port:
+            with pytest.raises(TunnelError, match=f"not connected to .*:{port}: it has hung up"):
+                await Outside().tunnel(Endpoint("127.0.0.1", port), "south", trust)
         north.key.unlink()
         with pytest.raises(TunnelError, match="the own certificate cannot be used"):
             await Outside().tunnel(there, "south", trust)

@@ -1,6 +1,7 @@
 """Where tunnels wait: who may, who takes which, and what becomes of those that are gone."""
 
 import asyncio
+import errno
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -139,6 +140,48 @@ def test_a_tunnel_that_is_gone_is_not_taken(
                 await deaf.line(60.0)
             for end in (odd, deaf, well):
                 end.close()
+
+    run(scene)
+
+
+def test_callers_at_one_moment_wait_for_the_next_tunnel(tmp_path: Path) -> None:
+    """The others are being taken, and are not in use yet; their site opens more all the same."""
+
+    async def scene() -> None:
+        async with meeting(tmp_path) as here:
+            first = await here.waits("north")
+            callers = [asyncio.create_task(here.hub.take("north", "south")) for _ in range(2)]
+            assert await first.line(60.0) == (GO, "south")
+            assert here.hub.knows("north")
+            second = await here.waits("north")
+            assert await second.line(60.0) == (GO, "south")
+            for end in (first, second):
+                end.say(GO)
+            for stream in await asyncio.gather(*callers):
+                stream.close()
+            assert here.hub.count("north") == 0
+            for end in (first, second):
+                end.close()
+
+    run(scene)
+
+
+def test_a_tunnel_for_which_there_is_no_room_does_not_wait(tmp_path: Path) -> None:
+    """As where there are no descriptors left for the socket that leads to it: it hears so, and nobody takes it."""
+
+    async def scene() -> None:
+        async with meeting(tmp_path) as here:
+
+            def full(_: str) -> None:
+                raise OSError(errno.EMFILE, "Too many open files")
+
+            here.hub._on_waiting = full
+            north = await here.waits("north")
+            reason = "no connection can wait here now: Too many open files"
+            assert await north.line(60.0) == (NO, reason)
+            assert await north.reader.read() == b""
+            assert not here.hub.knows("north")
+            north.close()
 
     run(scene)
 

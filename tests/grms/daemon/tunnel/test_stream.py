@@ -38,6 +38,7 @@ def test_a_line_is_a_word_and_what_follows_it() -> None:
     [
         (b"no end", "hung up"),
         (b"\xff\n", "no line of a tunnel"),
+        (b"NO \x1b[2Jall is well\n", "no line of a tunnel"),
         (b"x" * LINE_BYTES_MAX + b"\n", "no line of a tunnel"),
         (b"x" * (1 << 20), "broken"),
     ],

@@ -1,6 +1,7 @@
 """A site that keeps tunnels open: there are always some that wait, and pauses where there cannot be."""
 
 import asyncio
+import errno
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -8,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from grms.daemon.backoff import Backoff
+from grms.daemon.backoff import Backoff, BackoffSettings
 from grms.daemon.tunnel import waiter as module
 from grms.daemon.tunnel.stream import GO, NO, OK, WAIT, Stream, TunnelError
 from grms.daemon.tunnel.waiter import IDLE, Waiter
@@ -73,6 +74,7 @@ async def waiting(there: There) -> AsyncIterator[Waiter]:
 def test_there_are_always_some_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also while others are used; one that breaks is replaced; each says that it is there."""
     monkeypatch.setattr(module, "PING_S", 0.01)
+    monkeypatch.setattr(module, "PAUSES", BackoffSettings(first_s=0.001, most_s=0.002))
 
     async def scene() -> None:
         there = There()
@@ -147,32 +149,55 @@ def test_where_none_can_wait_there_are_pauses(
     run(scene)
 
 
-def test_connections_that_are_dropped_at_once_are_not_opened_without_a_pause(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """As by a port that takes them and dies."""
-    paused = asyncio.Event()
-
-    async def pause(_: Waiter) -> None:
-        paused.set()
-        await asyncio.sleep(3600.0)
-
-    monkeypatch.setattr(Waiter, "_pause", pause)
+@pytest.mark.parametrize("said", ["", f"{GO} east"])
+def test_connections_that_are_dropped_at_once_are_not_opened_without_pauses(said: str) -> None:
+    """As by a port that takes them and dies, or by one that calls and says nothing; that it ends is no end of a pause."""
 
     async def scene() -> None:
         there = There()
 
         async def dial() -> Stream:
             stream = await there.dial()
+            if said:
+                there.ends[-1].say(said)
             there.ends[-1].close()
             return stream
 
+        async def deliver(_: Stream, caller: str) -> None:
+            there.called.append(caller)
+
         async with waiting(there) as waiter:
-            waiter._dial = dial
-            for end in there.ends:
-                end.close()
-            await paused.wait()
-            assert there.dialled < 10
+            waiter._dial, waiter._deliver = dial, deliver
+            await until(lambda: waiter._useless > IDLE or len(there.called) > IDLE)
+            dialled = there.dialled
+            # Less than half of the first pause, in which there were hundreds. Calls are not kept waiting so long.
+            await asyncio.sleep(0.05)
+            assert there.dialled <= dialled + 5
+            if said:
+                await until(lambda: len(there.called) > 20)
+
+    run(scene)
+
+
+def test_a_call_that_cannot_be_served_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where there are no descriptors left; connections wait as before, and the next call is served."""
+    monkeypatch.setattr(module, "PAUSES", BackoffSettings(first_s=0.001, most_s=0.002))
+
+    async def scene() -> None:
+        there = There()
+        async with waiting(there) as waiter:
+            await until(lambda: waiter.waiting == IDLE == len(there.ends))
+
+            async def deliver(_stream: Stream, _caller: str) -> None:
+                raise OSError(errno.EMFILE, "Too many open files")
+
+            waiter._deliver = deliver
+            there.ends[0].say(GO, "east")
+            await until(lambda: len(there.ends) == IDLE + 1 and waiter.used == 0)
+            waiter._deliver = there.deliver
+            there.ends[1].say(GO, "west")
+            await until(lambda: there.called == ["west"])
+            assert "south: a call of east is not served: Too many open files" in there.problems
 
     run(scene)
 

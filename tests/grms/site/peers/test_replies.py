@@ -7,6 +7,8 @@ import grpc
 import pytest
 from grpc import aio
 
+from grms.security.certificates import PkiError
+from grms.security.tls import channel_options
 from grms.site.peers.replies import SenselessError, answer_to, channel_maker
 from grms.v1 import partner_pb2, partner_pb2_grpc
 from tests.waiting import run
@@ -63,3 +65,14 @@ def test_a_channel_that_is_closed_is_no_answer() -> None:
             await waiting
 
     run(scene)
+
+
+def test_keys_that_cannot_be_read_make_no_connection_and_end_nothing() -> None:
+    """As while they are replaced, or where there are no descriptors left: links take it for a partner that is not reached."""
+
+    def credentials() -> grpc.ChannelCredentials:
+        raise PkiError("north.key: cannot be read: Too many open files")
+
+    make = channel_maker(credentials, channel_options, 1 << 20)
+    with pytest.raises(ConnectionError, match=r"own certificate .* Too many open files"):
+        make("south", "127.0.0.1:1")

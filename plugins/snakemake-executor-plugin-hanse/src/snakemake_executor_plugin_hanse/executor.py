@@ -102,7 +102,7 @@ class Executor(RemoteExecutor):
             "needs": needs_of(dict(job.resources.items()), job.threads, self._settings.runtime),
             "environment": dict(self.envvars()),
             "merged": True,
-            "sites": [each for each in (self._settings.sites or "").split(",") if each],
+            "sites": [each for each in self._settings.sites.split(",") if each],
             "home_only": self._settings.home_only,
         }
         lines = ["#!/bin/sh"]
@@ -164,28 +164,29 @@ class Executor(RemoteExecutor):
         if isinstance(answer, SiteUnavailable):
             return False
         if isinstance(answer, SiteError):
-            self._fail(info, f"The site has no such job: {answer}.")
-            return True
-        if not answer.has_ended:
+            problem: str | None = f"The site has no such job: {answer}."
+        elif not answer.has_ended:
             return False
-        if reason := ending(answer):
-            self._fail(info, reason)
-            return True
-        try:
-            problem = self._site.bring(_of(info), Path()) if self._files_travel else ""
-        except SiteUnavailable as error:
-            self._tell_away(error)
-            return False
-        except (SiteError, OSError) as error:
-            problem = f"Its files are not brought: {error}."
-        if problem is None:
-            return False
+        else:
+            problem = ending(answer) or self._brought(info)
         if problem:
             self._fail(info, problem)
-        else:
+        elif problem is not None:
             self._open.pop(_of(info).key, None)
             self.report_job_success(info)
-        return True
+        return problem is not None
+
+    def _brought(self, info: SubmittedJobInfo) -> str | None:
+        # What is wrong with the files of a job that has ended well; `None` if they are still to come.
+        if not self._files_travel:
+            return ""
+        try:
+            return self._site.bring(_of(info), Path())
+        except SiteUnavailable as error:
+            self._tell_away(error)
+            return None
+        except (SiteError, OSError) as error:
+            return f"Its files are not brought: {error}."
 
     def _fail(self, info: SubmittedJobInfo, reason: str) -> None:
         logs: list[str] = []
@@ -200,14 +201,16 @@ class Executor(RemoteExecutor):
         try:
             path = self._site.bring_log(job_id, LOGS / job_id)
         except (SiteError, OSError) as error:
-            self.logger.debug(f"What job {job_id} has printed is not brought: {error}")
+            reason = f"What job {job_id} has printed is not brought: {error}"
+            self.logger.debug(reason)
             return ""
         return "" if path is None else str(path)
 
     def _tell_away(self, error: SiteError) -> None:
         # Once, and not with every look.
         if not self._is_away:
-            self.logger.error(f"The site does not answer; jobs stay with it, and are asked for again: {error}")
+            text = f"The site does not answer; jobs stay with it, and are asked for again: {error}"
+            self.logger.error(text)
         self._is_away = True
 
     # --- the end ---------------------------------------------------------------------------------
@@ -219,7 +222,8 @@ class Executor(RemoteExecutor):
             self._site.cancel(jobs.values())
         except SiteError as error:
             named = ", ".join(job.job_id or f"key {job.key}" for job in jobs.values())
-            self.logger.error(f"These jobs may go on, as the site has not answered: {named}: {error}")
+            text = f"These jobs may go on, as the site has not answered: {named}: {error}"
+            self.logger.error(text)  # noqa: TRY400  # a traceback tells users nothing
 
     def shutdown(self) -> None:
         """Ends the looks at jobs, and then the connection."""

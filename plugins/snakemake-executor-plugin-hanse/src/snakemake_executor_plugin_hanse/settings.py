@@ -25,16 +25,16 @@ common_settings = CommonSettings(
 class ExecutorSettings(ExecutorSettingsBase):
     """Options of the command line: `--hanse-socket` and so on."""
 
-    socket: str | None = field(
-        default=None,
+    socket: str = field(
+        default="",
         metadata={
             "help": "Socket of the site",
             "env_var": False,
             "required": False,
         },
     )
-    sites: str | None = field(
-        default=None,
+    sites: str = field(
+        default="",
         metadata={
             "help": "Sites that may run jobs, with commas between; any by default",
             "env_var": False,

@@ -1,5 +1,6 @@
 """The jobs of a workflow at a site: submitted with a key each, asked for by one call, brought home."""
 
+import contextlib
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -134,7 +135,8 @@ class SiteJobs:
         problem = self._brought(job, results, folder)
         if problem:
             return f"Job {job.job_id} has ended well, but of its files {problem}"
-        self._client.remove_results(job.job_id)
+        with contextlib.suppress(SiteError):  # the site deletes it later by itself
+            self._client.remove_results(job.job_id)
         return ""
 
     def _brought(self, job: Submission, results: Results, folder: Path) -> str:

@@ -6,8 +6,8 @@ Snakemake has to be installed (`pip install snakemake`). Three runs of it:
 
 - 30 jobs with a script, a configuration, logs, a folder and a temporary file: every output has to be at home and right,
   and the site must have run 30 jobs, each once;
-- one job that fails, one that its user cancels, one that hits its limit, one that is well: Snakemake has to end, to say
-  why each has failed, and to have the output of the last one;
+- one job that fails, one that its user cancels, one that hits its limit, a group of two rules that is well: Snakemake has
+  to end, to say why each has failed, and to have the output of the group;
 - jobs that sleep, and Ctrl-C: the site must have ended them.
 """
 
@@ -65,10 +65,15 @@ rule parts:
 ENDINGS: Final = """
 rule all:
     input: "good.txt", "bad.txt", "gone.txt", "over.txt"
-rule good:
-    output: "good.txt"
-    resources: runtime=10, mem_mb=0
+rule word:
+    output: temp("word.txt")
+    group: "pair"
     shell: "echo good > {output}"
+rule good:
+    input: "word.txt"
+    output: "good.txt"
+    group: "pair"
+    shell: "cp {input} {output}"
 rule bad:
     output: "bad.txt"
     resources: runtime=10, mem_mb=0

@@ -1,32 +1,35 @@
-"""Runs workflows of Snakemake at a site above a real Slurm, by the executor plugin and without a shared file system.
+"""Runs workflows of Snakemake at sites above real Slurms, by the executor plugin and without a shared file system.
 
     python -m benchmarks.snakemake_jobs
 
-Snakemake has to be installed (`pip install snakemake`). Three runs of it:
+Snakemake has to be installed (`pip install snakemake`). Two sites that share no folder, and three runs of Snakemake at
+the first:
 
-- 30 jobs with a script, a configuration, logs, a folder and a temporary file: every output has to be at home and right,
-  and the site must have run 30 jobs, each once;
+- 30 jobs with a script, a configuration, logs, a folder and a temporary file, while the daemons of both sites are killed and
+  started again: every output has to be at home and right, some jobs must have run at the partner, and each once;
 - one job that fails, one that its user cancels, one that hits its limit, a group of two rules that is well: Snakemake has
   to end, to say why each has failed, and to have the output of the group;
 - jobs that sleep, and Ctrl-C: the site must have ended them.
 """
 
 import argparse
+import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+from benchmarks.batch_sites import Daemon, daemons
 from grms.client import JobState, Outcome, SyncClient
-from lrms_sim.util.files import to_toml
 from tests.clusters.slurm import SlurmCluster
-from tests.grms.site.daemons import document
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PLUGIN: Final = ROOT / "plugins/snakemake-executor-plugin-hanse/src"
@@ -98,32 +101,22 @@ rule sleeps:
 """
 
 
-@contextmanager
-def site_above_slurm(folder: Path) -> Iterator[Path]:
-    """Yields the socket of a site above a cluster of two nodes, and ends both."""
-    cluster = SlurmCluster(folder / "cluster", nodes=2, cpus=4)
-    cluster.up()
-    daemon: subprocess.Popen[bytes] | None = None
+@asynccontextmanager
+async def two_sites(folder: Path) -> AsyncIterator[dict[str, Daemon]]:
+    """Yields two sites, each above a cluster of its own, and ends all of it."""
+    clusters = {
+        name: SlurmCluster(folder / f"cluster-{name}", nodes=1, cpus=4) for name in ("home", "away")
+    }
     try:
-        table = {"kind": "slurm", "poll_s": 0.5, "settle_s": 0.0, "spool": str(folder / "jobs")}
-        table |= {"completion_log": cluster.completion_log}
-        table["configuration"] = cluster.environment["SLURM_CONF"]
-        site = folder / "home.toml"
-        site.write_text(to_toml(document(folder, processors=8, lrms=table)))
-        with (folder / "daemon.log").open("wb") as log:
-            daemon = subprocess.Popen(
-                [sys.executable, "-c", "from grms.command import main; main()", "serve", site],
-                env=os.environ | dict(cluster.environment) | {"PYTHONPATH": str(ROOT)},
-                stdout=log,
-                stderr=log,
-            )
-        until((folder / "home.sock").exists)
-        yield folder / "home.sock"
+        for cluster in clusters.values():
+            cluster.up()
+        processors = dict.fromkeys(clusters, 4)
+        lrms = {"poll_s": 0.5, "settle_s": 0.0}
+        async with daemons(folder, folder, clusters, processors, lrms=lrms) as (found, _):
+            yield found
     finally:
-        if daemon is not None:
-            daemon.terminate()
-            daemon.wait(WAIT_S)
-        cluster.down()
+        for cluster in clusters.values():
+            cluster.down()
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -167,9 +160,9 @@ class Run:
             )
 
 
-def all_outputs(folder: Path, socket: Path) -> dict[str, float]:
-    """Runs 30 jobs; returns figures."""
-    run = Run(folder / "many", socket, WORKFLOW)
+async def all_outputs(folder: Path, sites: dict[str, Daemon]) -> dict[str, float]:
+    """Runs 30 jobs, and kills both daemons in turn; returns figures."""
+    run = Run(folder / "many", sites["home"].socket, WORKFLOW)
     (run.folder / "config.yaml").write_text(f"count: {PAIRS}\n")
     (run.folder / "start.txt").write_text("100\n")
     (run.folder / "scripts").mkdir()
@@ -179,10 +172,24 @@ def all_outputs(folder: Path, socket: Path) -> dict[str, float]:
         "Path(snakemake.output[0]).write_text(f'{number**2}\\n')\n"
     )
     begun = time.monotonic()
-    status = run.start().wait(WAIT_S)
+    process = run.start()
+    for name, count in (("away", 3), ("home", 9)):
+        await asyncio.to_thread(until, partial(has_done, run, count))
+        await sites[name].end(signal.SIGKILL)
+        await sites[name].start()
+    status = await asyncio.to_thread(process.wait, WAIT_S)
     took = time.monotonic() - begun
-    text = run.said.read_text()
-    check(status == 0, text)
+    check(status == 0, run.said.read_text())
+    return await asyncio.to_thread(outputs, run, sites["home"].socket) | {"seconds": round(took, 1)}
+
+
+def has_done(run: "Run", count: int) -> bool:
+    """Returns whether Snakemake has reported so many jobs as finished."""
+    return run.said.read_text().count("Finished jobid") >= count
+
+
+def outputs(run: "Run", socket: Path) -> dict[str, float]:
+    """Checks every output of the 30 jobs; returns figures."""
     expected = [(100 + n) ** 2 for n in range(PAIRS)]
     found = [int((run.folder / f"out/{n}.square.txt").read_text()) for n in range(PAIRS)]
     check(found == expected, f"squares are {found}")
@@ -200,7 +207,17 @@ def all_outputs(folder: Path, socket: Path) -> dict[str, float]:
         check(not left, f"files are left at the site: {left}")
     again = run.start("--dry-run").wait(WAIT_S)
     check(again == 0 and "Nothing to be done" in run.said.read_text(), run.said.read_text())
-    return {"jobs": len(jobs), "seconds": round(took, 1)}
+    away = sum(job.executed_on == "away" for job in jobs)
+    check(away > 0, "no job has run at the partner")
+    runs = [
+        state
+        for log in run.folder.parent.glob("cluster-*/jobcomp.txt")
+        for state in re.findall(r"\bJobState=(\S+)", log.read_text())
+    ]
+    # One that was withdrawn before it began, to run at the partner, is cancelled.
+    check(runs.count("COMPLETED") == len(jobs), f"the clusters have run {runs}")
+    check(set(runs) <= {"COMPLETED", "CANCELLED"}, f"the clusters have run {runs}")
+    return {"jobs": len(jobs), "at the partner": away}
 
 
 def all_endings(folder: Path, socket: Path) -> dict[str, float]:
@@ -273,9 +290,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(options.keep or temporary).resolve()
         folder.mkdir(parents=True, exist_ok=True)
-        with site_above_slurm(folder) as socket:
-            for part in (all_outputs, all_endings, interrupted):
-                print(f"{part.__name__}: {part(folder, socket)}", flush=True)
+        asyncio.run(all_parts(folder))
+
+
+async def all_parts(folder: Path) -> None:
+    """Runs all of it over the same sites."""
+    async with two_sites(folder) as sites:
+        print(f"all_outputs: {await all_outputs(folder, sites)}", flush=True)
+        for part in (all_endings, interrupted):
+            figures = await asyncio.to_thread(part, folder, sites["home"].socket)
+            print(f"{part.__name__}: {figures}", flush=True)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import pytest
 from snakemake_interface_common.exceptions import WorkflowError
 
 from grms.client import Outcome
-from snakemake_executor_plugin_hanse import common_settings
+from snakemake_executor_plugin_hanse import Executor, common_settings
 from snakemake_scene import FakeSite, RuleJob, Scene, file
 
 
@@ -138,6 +138,12 @@ async def test_one_call_asks_for_all_jobs(site: FakeSite) -> None:
     site.calls.clear()
     assert await scene.look() == 200
     assert site.calls == ["get_many"]
+
+
+async def test_a_look_before_the_executor_is_complete_finds_nothing() -> None:
+    """Snakemake starts its thread for looks first; if that ended by an error, it would wait for ever."""
+    incomplete = Executor.__new__(Executor)
+    assert [each async for each in incomplete.check_active_jobs([])] == []
 
 
 async def test_what_is_refused_stops_no_other(site: FakeSite) -> None:

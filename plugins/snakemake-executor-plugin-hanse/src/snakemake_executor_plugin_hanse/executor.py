@@ -139,6 +139,9 @@ class Executor(RemoteExecutor):
         self, active_jobs: Sequence[SubmittedJobInfo]
     ) -> AsyncIterator[SubmittedJobInfo]:
         """Yields the jobs that have not ended, and reports the others; one call asks for all of them."""
+        if not active_jobs:
+            # Snakemake looks for the first time before `__post_init__`, and an error there would end all looks unseen.
+            return
         unsent = [info for info in active_jobs if not _of(info).job_id]
         sent = [info for info in active_jobs if _of(info).job_id]
         for info in self._submit(unsent):
@@ -149,7 +152,7 @@ class Executor(RemoteExecutor):
             try:
                 answers = self._site.look([_of(info).job_id for info in sent])
                 self._is_away = False
-            except SiteUnavailable as error:
+            except SiteError as error:  # whatever it says, the jobs may go on
                 self._tell_away(error)
                 answers = []
         if not answers:

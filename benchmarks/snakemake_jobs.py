@@ -174,7 +174,7 @@ async def all_outputs(folder: Path, sites: dict[str, Daemon]) -> dict[str, float
     begun = time.monotonic()
     process = run.start()
     for name, count in (("away", 3), ("home", 9)):
-        await asyncio.to_thread(until, partial(has_done, run, count))
+        await asyncio.to_thread(until, partial(has_done, run, process, count))
         await sites[name].end(signal.SIGKILL)
         await sites[name].start()
     status = await asyncio.to_thread(process.wait, WAIT_S)
@@ -183,9 +183,9 @@ async def all_outputs(folder: Path, sites: dict[str, Daemon]) -> dict[str, float
     return await asyncio.to_thread(outputs, run, sites["home"].socket) | {"seconds": round(took, 1)}
 
 
-def has_done(run: "Run", count: int) -> bool:
-    """Returns whether Snakemake has reported so many jobs as finished."""
-    return run.said.read_text().count("Finished jobid") >= count
+def has_done(run: "Run", process: subprocess.Popen[str], count: int) -> bool:
+    """Returns whether Snakemake has reported so many jobs as finished, or has ended."""
+    return process.poll() is not None or run.said.read_text().count("Finished jobid") >= count
 
 
 def outputs(run: "Run", socket: Path) -> dict[str, float]:

@@ -1,0 +1,1 @@
+"""What the plugin uses of Snakemake's package of this name, for tests without Snakemake."""

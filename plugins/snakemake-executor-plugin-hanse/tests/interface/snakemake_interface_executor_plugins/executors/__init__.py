@@ -1,0 +1,1 @@
+"""Executors to derive from."""

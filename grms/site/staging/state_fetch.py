@@ -227,7 +227,8 @@ class StateFetch:
             check_size([*others, *found], self._inputs.limits)
         except ValueError as error:
             raise StateError(f"what the job has written, with its inputs: {error}") from error
-        names = {file.name for file in (*others, *found, *shared_files(job.payload))}
+        names = {file.name for file in (*others, *found)}
+        names.update(file.name for file in shared_files(job.payload))
         for name in sorted(names):
             if above := [each for each in _above(name) if each in names]:
                 # Nobody could lay out such a folder, and the job would be refused.

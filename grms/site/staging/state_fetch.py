@@ -12,7 +12,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
@@ -42,6 +42,9 @@ GIVE_UP_S: Final = 600.0
 LONGEST_S: Final = 4 * 3600.0
 """And so long in all: a partner may send, or promise, the same again and again."""
 
+RENEWED_S: Final = 600.0
+"""So often it is said of files on their way that they are wanted, seconds: what is not is swept after an hour."""
+
 REASON_MAX: Final = 200
 """Most characters of a reason."""
 
@@ -59,6 +62,9 @@ class StateFetch:
     """Gets the state of jobs that were sent home, beyond the limits of `inputs` none.
 
     `inputs` has what users' jobs are given. What does not come for `give_up_s` seconds (`monotonic`) does not come.
+
+    Attributes:
+        renewed_s: see `RENEWED_S`.
     """
 
     def __init__(
@@ -78,6 +84,7 @@ class StateFetch:
         self._store = inputs.store
         self._log = log
         self._give_up_s = give_up_s
+        self.renewed_s = RENEWED_S
         self._monotonic = monotonic
         self._pauses = pauses
         self._wanted: asyncio.Queue[int] = asyncio.Queue()
@@ -187,11 +194,21 @@ class StateFetch:
                 raise StateError(f"there is no room for its files at home: {problem}")
             self._files[user] += count
             self._bytes[user] += size
+        wanted = asyncio.create_task(self._renew([user_input(user, file) for file in files]))
         try:
             yield
         finally:
+            wanted.cancel()
             self._files[user] -= count
             self._bytes[user] -= size
+
+    async def _renew(self, names: Collection[str]) -> None:
+        # Also of those that have come already, which no job is given before all are here.
+        while True:
+            for name in names:
+                with suppress(OSError):
+                    await asyncio.to_thread(self._store.touch, name)
+            await asyncio.sleep(self.renewed_s)
 
     def _read(self, job: HomeJob, answer: results_pb2.ResultList) -> tuple[JobFile, ...]:
         # The partner's list is checked against what the job declares and this site's limits.
@@ -245,11 +262,11 @@ class StateFetch:
     async def _only(
         self, there: StateThere, name: str, file: JobFile, progress: Progress, last: float
     ) -> None:
+        await asyncio.to_thread(self._store.touch, name)  # first, so that it is not swept meanwhile
         manifest = await asyncio.to_thread(self._store.manifest, name)
         if manifest is not None:
             if manifest.files[0].size != file.size:
                 raise SenselessError(f"{file.name} has another size than its content")
-            await asyncio.to_thread(self._store.touch, name)
             return
         if (left := last - self._monotonic()) <= 0:
             raise StateError("it has not sent all in time")

@@ -2,6 +2,8 @@
 
 import asyncio
 import hashlib
+import math
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -211,6 +213,45 @@ def test_the_same_content_of_several_jobs_comes_once(tmp_path: Path) -> None:
                 (given,) = given_inputs(job.program)
                 path = site.daemon._kept.inputs.store.path(user_input(job.user, given), 0)
                 assert path.read_bytes() == CONTENT
+
+    run(scene)
+
+
+class Halting(Leaving):
+    """A partner that sends files as it was told, and the last one only when it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_end = asyncio.Event()
+
+    async def FetchGuestResult(  # noqa: N802  # gRPC's
+        self, request: Any, context: Any
+    ) -> AsyncIterator[results_pb2.ResultChunk]:
+        """Waits before the last."""
+        if len(self.answers) == 1:
+            await self.may_end.wait()
+        async for chunk in super().FetchGuestResult(request, context):
+            yield chunk
+
+
+def test_what_has_come_is_not_swept_before_the_rest(tmp_path: Path) -> None:
+    """Nobody is given it so far; without the file the job could not run any more."""
+
+    async def scene() -> None:
+        partner = Halting()
+        other = hashlib.sha256(b"other").digest()
+        partner.list = [STATE, listed(name="state/2", size_bytes=5, sha256=other)]
+        partner.answers = [(CONTENT, None), (b"other", None)]
+        async with home(tmp_path, partner) as site:
+            site.daemon._kept.states.renewed_s = 0.01
+            store = site.daemon._kept.inputs.store
+            coming = asyncio.create_task(sent_home(site, "slow"))
+            await until(lambda: len(partner.answers) == 1)
+            (come,) = (each for each in store.stale(math.inf) if each.endswith(PLAIN.hex()))
+            os.utime(store.path(come, 0).parent, (0.0, 0.0))
+            await until(lambda: not store.is_stale(come, 1.0))
+            partner.may_end.set()
+            assert len(given_inputs((await coming).program)) == 2
 
     run(scene)
 

@@ -656,7 +656,7 @@ class Spool:
             said = json.loads(text)
             said = said if isinstance(said, dict) else {"outputs": said, "checkpoint": ()}
             wanted, state = check_wanted(said["outputs"]), check_wanted(said["checkpoint"])
-        except (ValueError, TypeError, AttributeError, KeyError):
+        except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
             wanted = state = WantedFiles()  # the job has written it
         return JobFolder(place, wanted, self._notes.given(place.name), state)
 

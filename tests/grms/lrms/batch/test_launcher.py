@@ -302,7 +302,10 @@ def test_what_a_job_leaves_is_known(tmp_path: Path) -> None:
     assert (left.path, left.names) == (folder, ("stdout", "stderr", "a", "b/c"))
 
 
-@pytest.mark.parametrize("said", ["{", "[1]", '["../x"]', '["x","x"]', "7", '"ab"', "x" * 10**6])
+@pytest.mark.parametrize(
+    "said",
+    ["{", "[1]", '["../x"]', '["x","x"]', "7", '"ab"', "x" * 10**6, "[" * 10**5, '{"outputs": []}'],
+)
 def test_a_list_that_the_job_has_written_itself_leads_nowhere(tmp_path: Path, said: str) -> None:
     """What is no list of names counts as none."""
     spool = Spool(tmp_path)

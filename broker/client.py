@@ -380,6 +380,7 @@ class BrokerClient:
 
     def _call(self, method: Method, request: Any, *, again: bool = True) -> Any:
         # Not without gRPC's library where a call must not be made `again` when its answer does not come in time.
+        deadline = time.monotonic() + self._timeout_s
         quick_s = min(QUICK_S, self._timeout_s)
         try:
             said = (
@@ -394,9 +395,9 @@ class BrokerClient:
         except DecodeError as error:
             reason = f"what answers on {self._socket} is no broker"
             raise CallError("INTERNAL", reason) from error
-        return self._call_by_library(method, request)
+        return self._call_by_library(method, request, deadline)
 
-    def _call_by_library(self, method: Method, request: Any) -> Any:
+    def _call_by_library(self, method: Method, request: Any, deadline: float) -> Any:
         import grpc  # noqa: PLC0415  # slow to import; most commands do without
 
         call = self._library().unary_unary(
@@ -404,7 +405,6 @@ class BrokerClient:
             request_serializer=type(request).SerializeToString,
             response_deserializer=method.answer.FromString,
         )
-        deadline = time.monotonic() + self._timeout_s
         backoff = Backoff(PAUSES)
         while True:
             left = max(0.001, deadline - time.monotonic())

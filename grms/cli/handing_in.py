@@ -4,6 +4,7 @@ Heavy modules are imported by the functions that need them, so that help and err
 """
 
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,6 +51,7 @@ def hand_in(
         if not has_key and tell_key is not None:
             # Whoever is stopped here, or gets no answer, knows how to hand in the same job again.
             tell_key(wanted["key"])
+        begun_s = time.monotonic()
         job_id = _quickly(socket, timeout_s, wanted)
         if job_id is not None:
             tell(job_id)
@@ -58,12 +60,16 @@ def hand_in(
                 return None
         from grms.client import SyncClient  # noqa: PLC0415  # see the module's docstring
 
-        with SyncClient(socket, timeout_s=timeout_s) as site:
-            if job_id is None:
+        if job_id is None:
+            left_s = max(0.001, begun_s + timeout_s - time.monotonic())
+            with SyncClient(socket, timeout_s=left_s) as site:
                 job_id = _answered(site, wanted)
-                tell(job_id)
-                start_deputy(socket)
-            return site.wait(job_id) if wait else None
+            tell(job_id)
+            start_deputy(socket)
+        if not wait:
+            return None
+        with SyncClient(socket, timeout_s=timeout_s) as site:
+            return site.wait(job_id)
 
 
 class UnfitError(HanseError):

@@ -14,7 +14,6 @@ from grms.cli.site_connection import client_of, site_option
 from grms.daemon.timeout_option import timeout_option
 from lrms_sim.util.json_output import json_option, print_json
 from lrms_sim.util.messages import day_and_time, duration, printable, shorten
-from lrms_sim.workload.requests import size_text
 
 if TYPE_CHECKING:
     from grms.v1 import operator_pb2
@@ -194,6 +193,8 @@ def guests(socket: Path, *, timeout_s: float, partner: str, as_json: bool) -> No
 
 def guest_line(guest: "operator_pb2.Guest", *, wide: bool) -> str:
     """Returns the line of a partner's job in a list."""
+    from lrms_sim.workload.requests import size_text  # noqa: PLC0415  # see the module's docstring
+
     state = guest.state
     used = f"{guest.cost / 3600:,.1f}" if guest.HasField("cost") else "-"
     whose, since = printable(guest.pseudonym) or "-", day_and_time(guest.since_s)

@@ -18,6 +18,10 @@ class Attempts:
     def __init__(self, timeout_s: float) -> None:
         self.timeout_s = timeout_s
 
-    def attempts(self) -> tuple[float, Backoff]:
-        """Returns until when a call is tried (`time.monotonic`), and the pauses between attempts."""
-        return time.monotonic() + self.timeout_s, Backoff(PAUSES)
+    def attempts(self, timeout_s: float | None = None) -> tuple[float, Backoff]:
+        """Returns until when a call is tried (`time.monotonic`), and the pauses between attempts.
+
+        `timeout_s` is what is left of the timeout, seconds; by default all of it.
+        """
+        left_s = self.timeout_s if timeout_s is None else timeout_s
+        return time.monotonic() + left_s, Backoff(PAUSES)

@@ -60,14 +60,19 @@ class Calls(Attempts):
         now = time.monotonic()
         return now + self.timeout_s if now - began > OPEN_S else deadline
 
-    async def call(self, method: Callable[..., Awaitable[T]], request: Any) -> T:
-        """Returns the answer of a method.
+    async def call(
+        self,
+        method: Callable[..., Awaitable[T]],
+        request: Any,
+        timeout_s: float | None = None,
+    ) -> T:
+        """Returns the answer of a method; `timeout_s` as of `attempts`.
 
         Raises:
             SiteError: it was refused.
             SiteUnavailable: the site cannot be reached in time.
         """
-        deadline, backoff = self.attempts()
+        deadline, backoff = self.attempts(timeout_s)
         while True:
             left = max(0.001, deadline - time.monotonic())
             try:

@@ -30,9 +30,9 @@ class ClientThread:
         await self.client.__aenter__()
         self._calls.open()
 
-    async def call(self, method: Method, request: Message) -> Any:
-        """Returns the answer of a method, by gRPC's library."""
-        return await by_library(self._calls, method, request)
+    async def call(self, method: Method, request: Message, left_s: float) -> Any:
+        """Returns the answer of a method, by gRPC's library, within so many seconds."""
+        return await by_library(self._calls, method, request, left_s)
 
     def close(self) -> None:
         """Hangs up, and ends the thread."""

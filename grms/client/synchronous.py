@@ -207,9 +207,9 @@ class SyncClient:
                 self._started = ClientThread(self._socket, self._timeout_s)
             return self._started
 
-    def _by_library(self, method: "Method", request: "Message") -> Any:
+    def _by_library(self, method: "Method", request: "Message", left_s: float) -> Any:
         thread = self._thread()
-        return thread.do(thread.call(method, request))
+        return thread.do(thread.call(method, request, left_s))
 
 
 def _finished(work: Awaitable[T]) -> T:

@@ -5,6 +5,7 @@ sources). A refusal that another attempt would not change is raised; whatever el
 the library.
 """
 
+import os
 import socket
 import time
 from pathlib import Path
@@ -143,6 +144,7 @@ class Connections:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._process = os.getpid()
         self._idle: list[Connection] = []
 
     def close(self) -> None:
@@ -152,14 +154,20 @@ class Connections:
 
     def ask(self, method: str, request: bytes, timeout_s: float) -> bytes | None:
         """Returns what `ask` does; a call to a site that has hung up since the last one is made again."""
-        while True:
+        if self._process != os.getpid():
+            # A fork has the sockets of its parent: each would read what the other one is answered.
+            self._process, before, self._idle = os.getpid(), self._idle, []
+            for each in before:
+                each.close()
+        until_s = time.monotonic() + timeout_s
+        while (left_s := until_s - time.monotonic()) > 0:
             try:
                 connection = self._idle.pop()
             except IndexError:
                 connection = Connection(self._path)
             is_used, said = connection.is_used, None
             try:
-                said = connection.ask(method, request, timeout_s)
+                said = connection.ask(method, request, left_s)
             finally:
                 if said is None or connection.is_worn:
                     connection.close()
@@ -167,6 +175,7 @@ class Connections:
                     self._idle.append(connection)
             if said is not None or not is_used:
                 return said
+        return None
 
 
 def _message(found: bytes, said: dict[bytes, bytes]) -> bytes | None:

@@ -52,15 +52,15 @@ class UnaryCalls(Attempts):
     Args:
         socket: of the site.
         timeout_s: the timeout of a call with its retries, seconds.
-        by_library: makes a call with gRPC's library, where it had no plain answer, and returns the answer. By
-            default it has an event loop of its own, so the caller may be in none.
+        by_library: makes a call with gRPC's library, where it had no plain answer, and returns the answer; it is told
+            how many seconds are left for that. By default it has an event loop of its own, so the caller may be in none.
     """
 
     def __init__(
         self,
         socket: Path,
         timeout_s: float,
-        by_library: Callable[[Method, Message], Any] | None = None,
+        by_library: Callable[[Method, Message, float], Any] | None = None,
     ) -> None:
         super().__init__(timeout_s)
         self.socket = socket
@@ -89,16 +89,17 @@ class UnaryCalls(Attempts):
             SiteError: it was refused, or what listens there is no site.
             SiteUnavailable: the site cannot be reached in time.
         """
+        deadline = time.monotonic() + self.timeout_s
         quick_s = min(QUICK_S, self.timeout_s)
         said = self._connections.ask(method.path, request.SerializeToString(), quick_s)
         if said is None:
-            return self._by_library(method, request)
+            return self._by_library(method, request, max(0.0, deadline - time.monotonic()))
         try:
             return method.answer.FromString(said)
         except DecodeError as error:
             raise SiteError("INTERNAL", f"what answers on {self.socket} is no site") from error
 
-    def _with_own_loop(self, method: Method, request: Message) -> Any:
+    def _with_own_loop(self, method: Method, request: Message, left_s: float) -> Any:
         import asyncio  # noqa: PLC0415  # slow, and seldom needed
 
         from grms.client.calls import Calls  # noqa: PLC0415  # same
@@ -107,13 +108,13 @@ class UnaryCalls(Attempts):
             calls = Calls(self.socket, self.timeout_s)
             calls.open()
             try:
-                return await by_library(calls, method, request)
+                return await by_library(calls, method, request, left_s)
             finally:
                 await calls.close()
 
         return asyncio.run(call())
 
 
-async def by_library(calls: "Calls", method: Method, request: Message) -> Any:
-    """Returns the answer of a method, by calls that are open and have gRPC's library."""
-    return await calls.call(getattr(getattr(calls, method.stub), method.name), request)
+async def by_library(calls: "Calls", method: Method, request: Message, left_s: float) -> Any:
+    """Returns the answer of a method, by calls that are open and have gRPC's library, within so many seconds."""
+    return await calls.call(getattr(getattr(calls, method.stub), method.name), request, left_s)

@@ -36,10 +36,14 @@ def _put(name: str) -> None:
                 except BaseException:
                     begun = False
                     raise
-                module.__dict__.pop("__getattr__", None)
+                if module.__dict__.get("__getattr__") is load:  # else it is the module's own
+                    del module.__dict__["__getattr__"]
         try:
             return module.__dict__[attribute]
         except KeyError:
+            own = module.__dict__.get("__getattr__", load)
+            if own is not load:
+                return own(attribute)
             text = f"module {name!r} has no attribute {attribute!r}"
             raise AttributeError(text, name=attribute, obj=module) from None
 

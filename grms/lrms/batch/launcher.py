@@ -115,6 +115,8 @@ _HALF: Final = ".half-"
 """Prefix of folders that are being created or deleted."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}")
+_COUNT = re.compile(r"[0-9]{1,9}")
+_RESTARTS_SAID = f"{RESTARTS}=".encode()
 _RESERVED = re.compile(r"(SLURM|SBATCH|SRUN|SGE|PBS)_.*|JOB_ID|NSLOTS|PE_HOSTFILE")
 
 
@@ -140,6 +142,8 @@ def check_program(program: Program | None) -> Program:
             raise LrmsRefusedError(f"{name[:80]!r} is no name of an environment variable")
         if _RESERVED.fullmatch(name) is not None:
             raise LrmsRefusedError(f"{name} is set by the batch system, and by nobody else")
+    if _COUNT.fullmatch(program.environment.get(RESTARTS, "0")) is None:
+        raise LrmsRefusedError(f"{RESTARTS} is no number; it is set by sites, and by nobody else")
     if any("\0" in text for text in (*program.arguments, *program.environment.values())):
         raise LrmsRefusedError("arguments and environment must have no NUL character")
     try:
@@ -236,6 +240,8 @@ def values_text(
     first += _array_lines(program.environment) + _told_lines(program.environment)
     if RESTARTS in program.environment:
         first += _restart_lines(program, elsewhere=home is not None and bool(home.folder))
+    elif home is not None and any(each.startswith(_RESTARTS_SAID) for each in home.environment):
+        first.append(f"unset {RESTARTS}")  # of the job that has submitted this one
     # A shell drops variables that it could not set itself, such as functions of bash.
     given = [os.fsdecode(each) for each in home.environment] if home is not None else []
     odd = [each for each in given if _VARIABLE.fullmatch(each.partition("=")[0]) is None]
@@ -650,7 +656,7 @@ class Spool:
             said = json.loads(text)
             said = said if isinstance(said, dict) else {"outputs": said, "checkpoint": ()}
             wanted, state = check_wanted(said["outputs"]), check_wanted(said["checkpoint"])
-        except (ValueError, TypeError, AttributeError, KeyError):
+        except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
             wanted = state = WantedFiles()  # the job has written it
         return JobFolder(place, wanted, self._notes.given(place.name), state)
 

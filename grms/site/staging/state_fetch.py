@@ -10,8 +10,11 @@ Pending transfers are not in the journal: they follow from the jobs whose state 
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 import grpc
 import structlog
@@ -29,7 +32,7 @@ from grms.site.peers.replies import SenselessError, answer_to, stub_of
 from grms.site.runtime.event_loop import Engine
 from grms.site.staging.stage_out import CALL_TIMEOUT_S, NOT_YET_S, PAUSES, PROBLEMS
 from grms.site.staging.streams import FILE_TIMEOUT_S, Progress, bring
-from grms.site.wire.convert import given_inputs, restored, state_files, write_offer
+from grms.site.wire.convert import given_inputs, restored, shared_files, state_files, write_offer
 from grms.v1 import partner_pb2, results_pb2
 from lrms_sim.util.messages import printable
 
@@ -38,6 +41,9 @@ GIVE_UP_S: Final = 600.0
 
 LONGEST_S: Final = 4 * 3600.0
 """And so long in all: a partner may send, or promise, the same again and again."""
+
+RENEWED_S: Final = 600.0
+"""So often it is said of files on their way that they are wanted, seconds: what is not is swept after an hour."""
 
 REASON_MAX: Final = 200
 """Most characters of a reason."""
@@ -56,6 +62,9 @@ class StateFetch:
     """Gets the state of jobs that were sent home, beyond the limits of `inputs` none.
 
     `inputs` has what users' jobs are given. What does not come for `give_up_s` seconds (`monotonic`) does not come.
+
+    Attributes:
+        renewed_s: see `RENEWED_S`.
     """
 
     def __init__(
@@ -75,11 +84,17 @@ class StateFetch:
         self._store = inputs.store
         self._log = log
         self._give_up_s = give_up_s
+        self.renewed_s = RENEWED_S
         self._monotonic = monotonic
         self._pauses = pauses
         self._wanted: asyncio.Queue[int] = asyncio.Queue()
         self._under_way: set[int] = set()
         self._here: dict[int, tuple[StateThere, tuple[JobFile, ...]]] = {}
+        # Of users: files on their way, and their bytes. By name in the store: who brings it.
+        self._files: Counter[str] = Counter()
+        self._bytes: Counter[str] = Counter()
+        self._counting = asyncio.Lock()
+        self._bringing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def _told(self, job: HomeJob) -> None:
         # What is published is in the journal: once it says that the state is here, the partner may forget it.
@@ -104,20 +119,20 @@ class StateFetch:
     async def _bring(self, number: int) -> None:
         backoff, progress = Backoff(self._pauses), Progress()
         begun, problem = self._monotonic(), ""
-        until = begun + self._give_up_s
+        until, last = begun + self._give_up_s, begun + LONGEST_S
         try:
             while (job := self._engine.state.memory.fetching.get(number)) is not None:
                 there = job.state_there
                 assert there is not None
                 try:
-                    await self._brought(job, there, progress)
+                    await self._brought(job, there, progress, last)
                 except StateError as error:
                     problem = str(error)
                 except (aio.AioRpcError, ConnectionError, WrongContentError, OSError) as error:
                     problem = _why(error)
                     if progress.taken() or _reads(error):
                         backoff.reset()
-                        until = min(self._monotonic() + self._give_up_s, begun + LONGEST_S)
+                        until = min(self._monotonic() + self._give_up_s, last)
                     if self._monotonic() < until:
                         await asyncio.sleep(min(backoff.next_s(), NOT_YET_S))
                         continue
@@ -137,18 +152,18 @@ class StateFetch:
             StateFetched(*self._engine.stamp(), job.job, there.partner, there.offer, files, reason)
         )
 
-    async def _brought(self, job: HomeJob, there: StateThere, progress: Progress) -> None:
+    async def _brought(
+        self, job: HomeJob, there: StateThere, progress: Progress, last: float
+    ) -> None:
         stub = stub_of(self._links.links, there.partner)
         site, offer = self._engine.state.settings.name, write_offer(there.offer)
         asked = partner_pb2.ListGuestResultsRequest(site=site, offer=offer, checkpoint=True)
         try:
             answer = await answer_to(stub.ListGuestResults(asked, timeout=CALL_TIMEOUT_S))
             files = self._read(job, answer)
-            size = sum(file.size for file in files)
-            if problem := await self._inputs.no_room_for(job.user, len(files), size):
-                raise StateError(f"there is no room for its files at home: {problem}")
-            for file in files:
-                await self._file(job, there, file, progress)
+            async with self._room(job.user, files):
+                for file in files:
+                    await self._file(job, there, file, progress, last)
         except SenselessError as error:
             raise StateError(f"it hands out no files: {error}") from error
         except aio.AioRpcError as error:
@@ -168,6 +183,32 @@ class StateFetch:
         )
         self._here[job.job] = there, files
         self._tell(job, there, files=restored(files, begun))
+
+    @asynccontextmanager
+    async def _room(self, user: str, files: Collection[JobFile]) -> AsyncIterator[None]:
+        # Of an array all elements may come at once: what is on its way counts as if it were here.
+        count, size = len(files), sum(file.size for file in files)
+        async with self._counting:
+            count_all, size_all = count + self._files[user], size + self._bytes[user]
+            if problem := await self._inputs.no_room_for(user, count_all, size_all):
+                raise StateError(f"there is no room for its files at home: {problem}")
+            self._files[user] += count
+            self._bytes[user] += size
+        wanted = asyncio.create_task(self._renew([user_input(user, file) for file in files]))
+        try:
+            yield
+        finally:
+            wanted.cancel()
+            self._files[user] -= count
+            self._bytes[user] -= size
+
+    async def _renew(self, names: Collection[str]) -> None:
+        # Also of those that have come already, which no job is given before all are here.
+        while True:
+            for name in names:
+                with suppress(OSError):
+                    await asyncio.to_thread(self._store.touch, name)
+            await asyncio.sleep(self.renewed_s)
 
     def _read(self, job: HomeJob, answer: results_pb2.ResultList) -> tuple[JobFile, ...]:
         # The partner's list is checked against what the job declares and this site's limits.
@@ -192,25 +233,43 @@ class StateFetch:
             raise StateError(f"{answer.left_out} of its files cannot be handed out")
         if not found:
             raise StateError("it has none of what the job has written")
-        others = [
-            file
-            for file in given_inputs(job.payload)
-            if file.name not in {each.name for each in found}
-        ]
+        self._check_with_inputs(job, found)
+        return tuple(found)
+
+    def _check_with_inputs(self, job: HomeJob, found: list[JobFile]) -> None:
+        state = {file.name for file in found}
+        others = [file for file in given_inputs(job.payload) if file.name not in state]
         try:
             check_inputs(file.name for file in (*others, *found))
             check_size([*others, *found], self._inputs.limits)
         except ValueError as error:
             raise StateError(f"what the job has written, with its inputs: {error}") from error
-        return tuple(found)
+        names = {file.name for file in (*others, *found)}
+        names.update(file.name for file in shared_files(job.payload))
+        for name in sorted(names):
+            if above := [each for each in _above(name) if each in names]:
+                # Nobody could lay out such a folder, and the job would be refused.
+                raise StateError(f"{above[0]} is a file, and the folder of {name}")
 
     async def _file(
-        self, job: HomeJob, there: StateThere, file: JobFile, progress: Progress
+        self, job: HomeJob, there: StateThere, file: JobFile, progress: Progress, last: float
     ) -> None:
         name = user_input(job.user, file)
-        if await asyncio.to_thread(self._store.manifest, name) is not None:
-            await asyncio.to_thread(self._store.touch, name)
+        # Elements of an array may have written the same: it comes once, and not by two calls into one file.
+        async with self._bringing.setdefault(name, asyncio.Lock()):
+            await self._only(there, name, file, progress, last)
+
+    async def _only(
+        self, there: StateThere, name: str, file: JobFile, progress: Progress, last: float
+    ) -> None:
+        await asyncio.to_thread(self._store.touch, name)  # first, so that it is not swept meanwhile
+        manifest = await asyncio.to_thread(self._store.manifest, name)
+        if manifest is not None:
+            if manifest.files[0].size != file.size:
+                raise SenselessError(f"{file.name} has another size than its content")
             return
+        if (left := last - self._monotonic()) <= 0:
+            raise StateError("it has not sent all in time")
 
         def call(begin: int) -> Any:
             request = partner_pb2.FetchGuestResultRequest(
@@ -221,7 +280,7 @@ class StateFetch:
                 checkpoint=True,
             )
             stub = stub_of(self._links.links, there.partner)
-            return stub.FetchGuestResult(request, timeout=FILE_TIMEOUT_S)
+            return stub.FetchGuestResult(request, timeout=min(FILE_TIMEOUT_S, left))
 
         await bring(self._store, name, 0, file, call, progress=progress)
         await asyncio.to_thread(self._store.finish, name, Manifest((file,)))
@@ -243,6 +302,12 @@ class StateFetch:
             await answer_to(stub.DropGuestResults(drop, timeout=CALL_TIMEOUT_S))
         except (aio.AioRpcError, ConnectionError, SenselessError) as error:
             self._log.info("state_stays", partner=there.partner, problem=printable(_why(error)))
+
+
+def _above(name: str) -> list[str]:
+    # The folders in which a file is.
+    parts = name.split("/")
+    return ["/".join(parts[:number]) for number in range(1, len(parts))]
 
 
 def _reads(error: Exception) -> bool:

@@ -356,6 +356,20 @@ def test_a_program_cannot_have_quotes_in_its_paths(monkeypatch: pytest.MonkeyPat
         programs.program_text("sbatch")
 
 
+def test_a_program_looks_where_packages_are_installed_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not in the present folder of who has installed it, nor in those of that user's PYTHONPATH."""
+    for name in ("given", "installed", "present"):
+        (tmp_path / name).mkdir()
+        monkeypatch.syspath_prepend(tmp_path / name)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}/given:")
+    text = programs.program_text("sbatch")
+    assert f'"{tmp_path}/installed"' in text
+    assert f"{tmp_path}/present" not in text
+    assert f"{tmp_path}/given" not in text
+
+
 def test_cancelled_jobs_that_never_ran_have_no_place() -> None:
     """As with Slurm; they have neither start nor run time."""
     ended = job(

@@ -336,6 +336,58 @@ def test_a_site_that_has_hung_up_is_asked_anew(tmp_path: Path) -> None:
     run(scene)
 
 
+def test_a_fork_has_a_connection_of_its_own(tmp_path: Path) -> None:
+    """On that of its parent each of them would read what the other one has asked for."""
+    path = tmp_path / "x.sock"
+    said = job_pb2.Job(job_id="a-1").SerializeToString()
+    twice = answered(1, said, DONE) + answered(3, said, DONE)
+
+    def program() -> int:
+        calls = UnaryCalls(path, 5.0)
+        wanted = job_pb2.GetRequest(job_id="a-1")
+        assert calls.ask(calls.jobs.Get, wanted).job_id == "a-1"
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                code = int(calls.ask(calls.jobs.Get, wanted).job_id != "a-1")
+            finally:
+                os._exit(code)
+        _, status = os.waitpid(child, 0)
+        assert calls.ask(calls.jobs.Get, wanted).job_id == "a-1"
+        calls.close()
+        return status
+
+    async def scene() -> None:
+        async with answering(path, twice, answered(1, said, DONE)) as seen:
+            assert await asyncio.to_thread(program) == 0
+            assert len(seen) == 2
+
+    run(scene)
+
+
+def test_all_attempts_together_have_the_time_of_the_call(tmp_path: Path) -> None:
+    """Of a site that says nothing: on a connection that was used before, on another one, and by the library."""
+    path = tmp_path / "x.sock"
+    left: list[float] = []
+    said = job_pb2.Job(job_id="a-1").SerializeToString()
+
+    def program() -> None:
+        calls = UnaryCalls(path, 0.3, lambda *asked: left.append(asked[2]))
+        wanted = job_pb2.GetRequest(job_id="a-1")
+        assert calls.ask(calls.jobs.Get, wanted).job_id == "a-1"
+        assert calls.ask(calls.jobs.Get, wanted) is None
+        calls.close()
+
+    async def scene() -> None:
+        async with answering(path, answered(1, said, DONE), b"") as seen:
+            await asyncio.to_thread(program)
+            assert len(seen) == 1
+            assert left == [0.0]
+
+    run(scene)
+
+
 def test_a_refusal_says_which_field_it_is_about(tmp_path: Path) -> None:
     """As with gRPC's library; programs tell a job that was forgotten from one that never was."""
     path = tmp_path / "home.sock"

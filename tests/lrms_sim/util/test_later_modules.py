@@ -10,7 +10,7 @@ from threading import Barrier, Thread
 import package
 from lrms_sim.util.later_modules import load_later
 
-load_later("package.late", "package.nowhere", "alone", "broken")
+load_later("package.late", "package.nowhere", "alone", "broken", "open")
 load_later("alone")
 import alone, broken, package.late
 from package import late
@@ -34,6 +34,8 @@ for _ in range(2):
         broken.NAME
     except ValueError as error:
         print(error)
+import open
+print(open.any, open.other)
 """
 
 
@@ -45,6 +47,7 @@ def test_a_module_is_loaded_when_something_of_it_is_used(tmp_path: Path) -> None
         text = f"import time\nprint('{name} is loaded')\ntime.sleep(0.01)\nNAME = '{name}'\n"
         (tmp_path / f"{name}.py").write_text(text)
     (tmp_path / "broken.py").write_text("raise ValueError('broken')\nNAME = 1\n")
+    (tmp_path / "open.py").write_text("def __getattr__(name):\n    return f'any {name}'\n")
     words = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{PROGRAM}"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)  # noqa: S603  # this very interpreter
     assert done.stdout.splitlines() == [
@@ -55,4 +58,5 @@ def test_a_module_is_loaded_when_something_of_it_is_used(tmp_path: Path) -> None
         "alone False False",
         "broken",
         "broken",
+        "any any any other",
     ]

@@ -66,14 +66,29 @@ def _places() -> list[str]:
         assert spec is not None
         found += [str(Path(each).parent) for each in spec.submodule_search_locations or ()]
     own = {Path(get_path(each)) for each in ("stdlib", "platstdlib")}
+    passing = _passing()
     for place in map(Path, sys.path):
         is_own = own & {place, place.parent} and place.name not in {
             "site-packages",
             "dist-packages",
         }
-        if place.is_dir() and place.is_absolute() and not is_own:
+        if place.is_dir() and place.is_absolute() and not is_own and place not in passing:
             found.append(str(place))
     return list(dict.fromkeys(found))
+
+
+def _passing() -> set[Path]:
+    # Folders in which this process alone looks: the present one, or that of its program, and those of its user. Others
+    # who run the programs need not trust who can write there.
+    from site import getsitepackages  # noqa: PLC0415  # as in `_places`
+
+    found = set[Path]()
+    if not sys.flags.ignore_environment:
+        said = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        found.update(Path(each).absolute() for each in said if each)
+    if not sys.flags.safe_path:
+        found.add(Path(sys.path[0]).absolute())
+    return found - set(map(Path, getsitepackages()))
 
 
 def real(name: str) -> str:

@@ -236,6 +236,8 @@ def test_a_job_that_was_let_go_has_a_key_too(tmp_path: Path) -> None:
         (Program(SCRIPT, (), {"A=B": "x"}), "no name"),
         (Program(SCRIPT, (), {"A;touch x": "x"}), "no name"),
         (Program(SCRIPT, (), {"SLURM_JOB_ID": "1"}), "set by the batch system"),
+        (Program(SCRIPT, (), {RESTARTS: "many"}), "is no number"),
+        (Program(SCRIPT, (), {RESTARTS: "\u0663"}), "is no number"),
         (Program(SCRIPT, outputs=("../x",)), "outputs: "),
         (Program(SCRIPT, outputs=("program",)), "the site itself"),
     ],
@@ -300,7 +302,10 @@ def test_what_a_job_leaves_is_known(tmp_path: Path) -> None:
     assert (left.path, left.names) == (folder, ("stdout", "stderr", "a", "b/c"))
 
 
-@pytest.mark.parametrize("said", ["{", "[1]", '["../x"]', '["x","x"]', "7", '"ab"', "x" * 10**6])
+@pytest.mark.parametrize(
+    "said",
+    ["{", "[1]", '["../x"]', '["x","x"]', "7", '"ab"', "x" * 10**6, "[" * 10**5, '{"outputs": []}'],
+)
 def test_a_list_that_the_job_has_written_itself_leads_nowhere(tmp_path: Path, said: str) -> None:
     """What is no list of names counts as none."""
     spool = Spool(tmp_path)
@@ -732,6 +737,21 @@ def test_a_job_goes_on_from_its_state_where_it_was_handed_in(tmp_path: Path) -> 
         words = ["/bin/sh", str(own / "launch"), str(own)]
         subprocess.run(words, cwd=place, env=values, check=True, timeout=300)  # noqa: S603  # the folder's own launcher
         assert (place / "said").read_text() == f"{said}\n"
+
+
+def test_a_job_does_not_go_on_from_what_another_one_has_written(tmp_path: Path) -> None:
+    """A job that goes on from its state, and submits another one, hands it its variables as well."""
+    place = tmp_path / "own"
+    place.mkdir()
+    spool = Spool(tmp_path / "jobs")
+    spool.open()
+    program = check_program(Program('#!/bin/sh\necho "${HANSE_RESTART_COUNT:-0}" >said\n'))
+    variables = (f"{RESTARTS}=2".encode(),)
+    own = spool.prepare("A/1/1", program, run=True, home=HomeRun(str(place), variables))
+    words = ["/bin/sh", str(own / "launch"), str(own)]
+    values = {"PATH": "/usr/bin:/bin", RESTARTS: "2"}
+    subprocess.run(words, cwd=place, env=values, check=True, timeout=300)  # noqa: S603  # the folder's own launcher
+    assert (place / "said").read_text() == "0\n"
 
 
 def test_a_folder_knows_when_its_job_has_written_its_state(tmp_path: Path) -> None:

@@ -1,8 +1,11 @@
 """The state of jobs that partners have sent home: what comes, and what is said where it cannot come."""
 
+import asyncio
 import hashlib
+import math
+import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ from grms.daemon.ports import free_port
 from grms.daemon.uploads import user_input
 from grms.site.model.jobs import HomeJob
 from grms.site.model.lifecycle import JobState
+from grms.site.staging.state_fetch import LONGEST_S
 from grms.site.wire.convert import given_inputs, read_request
 from grms.v1 import job_pb2, partner_pb2, request_pb2, results_pb2
 from tests.grms.site.daemons import Running, document, running
@@ -38,6 +42,10 @@ BAD: list[tuple[list[results_pb2.ResultFile] | grpc.StatusCode | None, str]] = [
     (
         [listed(name="state/1", problem=results_pb2.FILE_PROBLEM_TOO_LARGE)],
         "state/1 is larger than it hands out",
+    ),
+    (
+        [listed(name="state/1"), listed(name="state/1/2")],
+        "state/1 is a file, and the folder of state/1/2",
     ),
     (grpc.StatusCode.NOT_FOUND, "it has none of what the job has written: as it was told"),
     (None, "it hands out no files"),
@@ -142,6 +150,128 @@ def test_state_that_cannot_come_is_said(tmp_path: Path) -> None:
     run(scene)
 
 
+def test_a_size_that_is_not_that_of_the_content_is_found(tmp_path: Path) -> None:
+    """Also where the content is here already: whoever is given the file would wait for more of it for ever."""
+
+    async def scene() -> None:
+        partner = Leaving()
+        partner.list = [STATE, listed(name="state/2", size_bytes=len(CONTENT) + 2)]
+        partner.answers = [(CONTENT, None)]
+        async with home(tmp_path, partner) as site:
+            job = await sent_home(site, "lies")
+            assert "state/2 has another size than its content" in job.sent_home[0].problem
+            assert given_inputs(job.program) == ()
+
+    run(scene)
+
+
+class Together(Leaving):
+    """A partner that sends nothing before it is asked so often for lists, and each file half by half."""
+
+    def __init__(self, lists: int) -> None:
+        super().__init__()
+        self.lists = lists
+        self.all_asked = asyncio.Event()
+
+    async def ListGuestResults(self, request: Any, context: Any) -> results_pb2.ResultList:  # noqa: N802  # gRPC's
+        """Waits for the others."""
+        self.lists -= 1
+        if not self.lists:
+            self.all_asked.set()
+        await self.all_asked.wait()
+        return await super().ListGuestResults(request, context)
+
+    async def FetchGuestResult(  # noqa: N802  # gRPC's
+        self,
+        request: Any,
+        context: Any,  # noqa: ARG002  # gRPC's
+    ) -> AsyncIterator[results_pb2.ResultChunk]:
+        """Lets another call, if there is one, send its half first."""
+        self.offsets.append(request.offset_bytes)
+        rest = CONTENT[request.offset_bytes :]
+        yield results_pb2.ResultChunk(content=rest[:5])
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.wait_for_another(), 0.2)
+        yield results_pb2.ResultChunk(content=rest[5:])
+
+    async def wait_for_another(self) -> None:
+        """Returns when a second call has come."""
+        while len(self.offsets) < 2:  # noqa: ASYNC110  # for a moment at most
+            await asyncio.sleep(0.01)
+
+
+def test_the_same_content_of_several_jobs_comes_once(tmp_path: Path) -> None:
+    """Elements of an array that are sent home together may have written the same; two calls would write into one file."""
+
+    async def scene() -> None:
+        partner = Together(2)
+        partner.list = [STATE]
+        async with home(tmp_path, partner) as site:
+            jobs = await asyncio.gather(sent_home(site, "first"), sent_home(site, "second"))
+            assert partner.offsets == [0]
+            for job in jobs:
+                (given,) = given_inputs(job.program)
+                path = site.daemon._kept.inputs.store.path(user_input(job.user, given), 0)
+                assert path.read_bytes() == CONTENT
+
+    run(scene)
+
+
+class Halting(Leaving):
+    """A partner that sends files as it was told, and the last one only when it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_end = asyncio.Event()
+
+    async def FetchGuestResult(  # noqa: N802  # gRPC's
+        self, request: Any, context: Any
+    ) -> AsyncIterator[results_pb2.ResultChunk]:
+        """Waits before the last."""
+        if len(self.answers) == 1:
+            await self.may_end.wait()
+        async for chunk in super().FetchGuestResult(request, context):
+            yield chunk
+
+
+def test_what_has_come_is_not_swept_before_the_rest(tmp_path: Path) -> None:
+    """Nobody is given it so far; without the file the job could not run any more."""
+
+    async def scene() -> None:
+        partner = Halting()
+        other = hashlib.sha256(b"other").digest()
+        partner.list = [STATE, listed(name="state/2", size_bytes=5, sha256=other)]
+        partner.answers = [(CONTENT, None), (b"other", None)]
+        async with home(tmp_path, partner) as site:
+            site.daemon._kept.states.renewed_s = 0.01
+            store = site.daemon._kept.inputs.store
+            coming = asyncio.create_task(sent_home(site, "slow"))
+            await until(lambda: len(partner.answers) == 1)
+            (come,) = (each for each in store.stale(math.inf) if each.endswith(PLAIN.hex()))
+            os.utime(store.path(come, 0).parent, (0.0, 0.0))
+            await until(lambda: not store.is_stale(come, 1.0))
+            partner.may_end.set()
+            assert len(given_inputs((await coming).program)) == 2
+
+    run(scene)
+
+
+def test_what_is_on_its_way_takes_room(tmp_path: Path) -> None:
+    """Of jobs whose state comes at once, no more is kept than if it came one after the other."""
+
+    async def scene() -> None:
+        partner = Together(2)
+        partner.list = [STATE]
+        async with home(tmp_path, partner) as site:
+            site.daemon._kept.inputs._bytes_held = 2 * len(CONTENT) - 1
+            jobs = await asyncio.gather(sent_home(site, "first"), sent_home(site, "second"))
+            problems = sorted(job.sent_home[0].problem for job in jobs)
+            assert problems[0] == ""
+            assert "no room for its files at home" in problems[1]
+
+    run(scene)
+
+
 @pytest.mark.parametrize(
     ("change", "field"),
     [
@@ -180,5 +310,23 @@ def test_nothing_is_awaited_for_ever(tmp_path: Path) -> None:
             site.daemon._kept.states._give_up_s = 0.5
             job = await sent_home(site, "late")
             assert job.sent_home[0].problem.startswith("away: it did not come in time: UNAVAILABLE")
+
+    run(scene)
+
+
+def test_many_files_have_no_more_time_than_one(tmp_path: Path) -> None:
+    """Each may take long, all of them together not longer than is said."""
+
+    async def scene() -> None:
+        partner = Leaving()
+        other = hashlib.sha256(b"other").digest()
+        partner.list = [STATE, listed(name="state/2", size_bytes=5, sha256=other)]
+        partner.answers = [(CONTENT, None), (b"other", None)]
+        async with home(tmp_path, partner) as site:
+            clock = iter([0.0, 0.0, LONGEST_S])
+            site.daemon._kept.states._monotonic = lambda: next(clock, LONGEST_S)
+            job = await sent_home(site, "slow")
+            assert job.sent_home[0].problem == "away: it has not sent all in time"
+            assert partner.offsets == [0]
 
     run(scene)

@@ -66,6 +66,7 @@ def test_records_are_printed_a_line_each(path: Path) -> None:
         "dependencies": [],
         "here": False,
         "sites": [],
+        "checkpoint": 0.0,
     }
     assert second == {"record": 2, "kind": "JobKept", "time": 2.0, "job": 1}
     assert third["job"] == ["away", {"epoch": 4, "number": 5}]

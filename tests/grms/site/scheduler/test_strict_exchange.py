@@ -25,6 +25,7 @@ from grms.site.model.events import (
     ResolveReceived,
     Restarted,
     RoundDue,
+    StateFetched,
     TimePassed,
 )
 from grms.site.model.jobs import Completion, Load, OfferId, Request
@@ -174,6 +175,21 @@ def test_a_guest_that_may_not_be_run_again_is_taken_as_where_guests_run_to_their
     assert not one(offered(site, 2, rerun=False), AnswerOffer).accepted
 
 
+def test_of_a_guest_that_writes_its_state_no_more_is_lost_than_since_it_did() -> None:
+    """So one that is too long to be lost as a whole is taken; and one that goes on counts for what is left."""
+    site = site_of()
+    site.submit(load=FREE, request=Request(2, 100.0))
+    key = site.job().lrms_key
+    site(base.Started, key=key, start_time=0.0)
+    site.now = 100.0
+    site(base.Ended, key=key, outcome=Outcome.COMPLETED, end_time=100.0, run_time=100.0)
+    long = Request(2, 100_000.0)
+    assert not one(offered(site, 1, request=long), AnswerOffer).accepted
+    handed = one(offered(site, 2, request=long, checkpoint=60.0), LrmsSubmit)
+    assert (handed.preemptible, handed.at_once) == (True, True)
+    assert one(offered(site, 3, request=long, left=90.0), AnswerOffer).accepted
+
+
 def test_where_guests_run_to_their_ends_the_account_has_to_cover_them() -> None:
     site = site_of(RUN)
     handed = one(offered(site), LrmsSubmit)
@@ -201,10 +217,10 @@ def delegated(site: Conversation, number: int = 1, **more: Any) -> str:
     return partner
 
 
-def comes_home(site: Conversation, number: int, ran: float) -> list[Command]:
-    """Lets the partner of a job send it home after it has run for `ran` seconds."""
+def comes_home(site: Conversation, number: int, ran: float, kept: float = 0.0) -> list[Command]:
+    """Lets the partner of a job send it home after it has run for `ran` seconds, and written its state after `kept`."""
     job = site.job(number)
-    end = Completion(job.offer, Outcome.PREEMPTED, site.now, ran)
+    end = Completion(job.offer, Outcome.PREEMPTED, site.now, ran, kept=kept)
     return site(ReportReceived, load=FULL, partner=job.partner, completions=(end,))
 
 
@@ -252,6 +268,28 @@ def test_lost_work_is_a_debt_and_more_than_an_hour_of_the_machine_breaks_the_pro
         site.settings, compacted(site.settings, lambda: journal) or journal
     )
     assert again_read.partners[partner].trust == trust
+
+
+@pytest.mark.parametrize("comes", [True, False])
+def test_work_that_is_kept_is_no_debt_unless_it_does_not_come(comes: bool) -> None:
+    site = site_of()
+    partner = delegated(site, request=Request(8, 20_000.0), checkpoint=60.0)
+    site.now, which = 3000.0, site.job(1).offer
+    comes_home(site, 1, 3000.0, kept=2900.0)
+    trust = site.state.partners[partner].trust
+    assert trust.debt == 8 * 100.0
+    site(
+        StateFetched,
+        load=FULL,
+        job=1,
+        partner=partner,
+        offer=which,
+        restored=b"state" if comes else b"",
+        reason="" if comes else "it is damaged",
+    )
+    assert trust.debt == 8 * (100.0 if comes else 3000.0)
+    site.restart()
+    assert site.state.partners[partner].trust.debt == trust.debt
 
 
 def test_the_account_counts_what_was_exchanged() -> None:

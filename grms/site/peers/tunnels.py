@@ -224,7 +224,7 @@ class Tunnels:
             waiter = Waiter(
                 where,
                 partial(self._to_partner, key) if key else self._to_relay,
-                partial(self._deliver, where),
+                partial(self._deliver, partial(origin_of, key, where)),
                 rng=self._rng,
                 on_problem=self._tell,
             )
@@ -238,14 +238,13 @@ class Tunnels:
             raise TunnelError(f"{partner} has no address")
         return await self._outside.tunnel(parse_endpoint(address), partner, self._trust)
 
-    async def _deliver(self, where: str, stream: Stream, caller: str) -> None:
+    async def _deliver(self, origin: Callable[[str], str], stream: Stream, caller: str) -> None:
         here, there = socket.socketpair()
         try:
             here.setblocking(False)
             there.setblocking(False)
             assert self.take is not None
-            # TLS says who it is; until then connections are counted by what is said here.
-            self.take(there, f"{caller}, by way of {where}" if caller != where else where)
+            self.take(there, origin(caller))
             reader, writer = await asyncio.open_unix_connection(sock=here)
         except BaseException:
             here.close()
@@ -257,3 +256,16 @@ class Tunnels:
             self._log.info("tunnels_open", to=where)
         elif (more := self._logged.to_tell(where)) is not None:
             self._log.warning("no_tunnels", to=where, problem=problem, **more)
+
+
+def origin_of(partner: str, where: str, caller: str) -> str:
+    """Returns where a call over a tunnel comes from, by which connections are counted until TLS says who it is.
+
+    Over a tunnel to a partner that partner alone can call, whatever it says; a relay says who does.
+
+    Args:
+        partner: to which the tunnel leads; empty for a relay.
+        where: the tunnel leads to, for a person.
+        caller: as the other end says.
+    """
+    return partner or f"{caller}, by way of {where}"

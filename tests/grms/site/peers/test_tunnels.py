@@ -10,6 +10,7 @@ import pytest
 from grms.cli.main import run_command
 from grms.daemon.ports import free_port
 from grms.site.model.lifecycle import JobState
+from grms.site.peers.tunnels import origin_of
 from grms.v1 import job_pb2, operator_pb2
 from lrms_sim.util.files import to_toml
 from tests.grms.daemon.tunnel.ends import proxy
@@ -119,3 +120,9 @@ async def test_offers_are_declined_until_there_is_a_way_back(
             )
             await home_file.reload(home)
             assert home.core.tunnels.way("away").tunnels == 0
+
+
+def test_a_partner_cannot_say_that_another_one_calls() -> None:
+    """By that name connections are counted and logged until TLS says who it is; a relay's word is marked as such."""
+    assert origin_of("south", "south", "east") == "south"
+    assert origin_of("", "the relay hub", "east") == "east, by way of the relay hub"

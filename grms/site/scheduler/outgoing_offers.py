@@ -539,9 +539,10 @@ class OfferHandler:
                 if never_ran and not job.confirms:  # a place that nobody has confirmed says nothing
                     self._came_back(job, transaction.now)
                 transaction.note(JobReturned(transaction.now, job.job))
-            # With an account it stands where it stood in its own queue, and is offered again in the next round.
-            back = sent_home and self.memory.settings.account is not None
-            self.decide(job, load, transaction, offer=not back)
+            if sent_home:
+                self._decide_again(job, load, transaction)
+            else:
+                self.decide(job, load, transaction)
         elif never_ran:
             self._end_cancelled(job, f"cancelled; {partner} had not started it", transaction)
         elif sent_home:
@@ -593,7 +594,11 @@ class OfferHandler:
         transaction.note(record)
         if event.reason and there.partner in self.memory.books:
             self._owes(there.partner, job, there.kept, transaction)
-        self.decide(job, event.load, transaction)
+        self._decide_again(job, event.load, transaction)
+
+    def _decide_again(self, job: HomeJob, load: Load | None, transaction: Transaction) -> None:
+        # With an account a job that was sent home stands where it stood in its own queue, and is offered in the next round.
+        self.decide(job, load, transaction, offer=self.memory.settings.account is None)
 
     def _came_back(self, job: HomeJob, now: float) -> None:
         settings = self.memory.settings

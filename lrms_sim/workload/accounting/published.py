@@ -15,11 +15,6 @@ def _tables() -> Mapping[str, Mapping[str, Any]]:
     return tomllib.loads(text)
 
 
-def titles() -> dict[str, str]:
-    """Returns what people call the tables that are known, by the names of them here."""
-    return {name: str(said["title"]) for name, said in _tables().items()}
-
-
 def layout_of(
     name: str, columns: Mapping[str, str] | None = None, units: Mapping[str, str] | None = None
 ) -> Layout:

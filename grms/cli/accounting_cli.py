@@ -77,8 +77,13 @@ discipline_option = click.option(
 @click.argument("config", type=click.Path(path_type=Path))
 @since_option
 @discipline_option
+@click.option(
+    "--chart", is_flag=True, help="Draw the last 30 days of the account that the site keeps."
+)
 @json_option("grms-exchange", "grms.cli.output_models:ExchangeOutput")
-def exchange(config: Path, *, since_s: float, discipline: str | None, as_json: bool) -> None:
+def exchange(
+    config: Path, *, since_s: float, discipline: str | None, chart: bool, as_json: bool
+) -> None:
     """Say what exchange has brought the site's own users, in all and with each partner.
 
     CONFIG is the site's configuration. Its journal is read; the daemon may run meanwhile. Own users'
@@ -89,7 +94,8 @@ def exchange(config: Path, *, since_s: float, discipline: str | None, as_json: b
 
     docs/how-to/what-exchange-brings.md explains every figure and what it cannot say.
     """
-    from grms.cli.accounting_output import account_lines, circuit_breaker_words, exchange_document  # noqa: PLC0415  # see the module's docstring
+    from grms.cli.account_chart import chart_lines  # noqa: PLC0415  # see the module's docstring
+    from grms.cli.accounting_output import account_lines, circuit_breaker_words, exchange_document  # noqa: PLC0415  # same
     from grms.site.accounting.own_account import account_of_site  # noqa: PLC0415  # same
     from grms.site.accounting.report import exchange_of_site, own_gain  # noqa: PLC0415  # same
     from grms.site.assembly import site_settings  # noqa: PLC0415  # same
@@ -102,6 +108,9 @@ def exchange(config: Path, *, since_s: float, discipline: str | None, as_json: b
     seen = None if circuit_breaker is None else own_gain(settings, circuit_breaker)
     kept = site_settings(settings, 1, str(config))
     account = account_of_site(Path(settings.journal.path), kept)
+    if chart and account is None:
+        text = "the site keeps no account of itself, so there is nothing to draw; its constraints are not strict-exchange"
+        raise click.UsageError(f"{config}: {text}")
     if as_json:
         print_json("grms-exchange", exchange_document(found, settings, word, seen, account))
         return
@@ -109,6 +118,10 @@ def exchange(config: Path, *, since_s: float, discipline: str | None, as_json: b
     if account is not None:
         notes += account_lines(account, wall=settings.clock.kind == "wall")
     click.echo("\n".join(_lines(found, settings, word, notes)))
+    if chart and account is not None:
+        click.echo(
+            "\n".join(["", *chart_lines(account.history, wall=settings.clock.kind == "wall")])
+        )
 
 
 def _lines(

@@ -44,6 +44,9 @@ class Sums(TypedDict):
     gain: float
     saved: float
     base: float
+    booked: float
+    weight: float
+    ran: float
     work: float
     asked: float
     in_credit: bool
@@ -72,6 +75,9 @@ class Balance:
         saved: SB, the same, bounded by `cap` times `base`.
         base: B, what the jobs' response times would have been alone, fading.
         owed: H at the last look.
+        booked: number of jobs in gain and base, fading likewise.
+        weight: their work, processor seconds, fading likewise.
+        ran: the sum of work times run time, fading likewise; what is left of `base` is their waiting alone.
     """
 
     in_credit: bool
@@ -80,6 +86,9 @@ class Balance:
     saved: float
     base: float
     owed: float
+    booked: float
+    weight: float
+    ran: float
 
 
 def accountable(discipline: Discipline) -> bool:
@@ -273,6 +282,9 @@ class OwnAccount:
             sums["saved"],
             sums["base"],
             self._owed,
+            sums["booked"],
+            sums["weight"],
+            sums["ran"],
         )
 
     def _finished(self) -> int:
@@ -344,6 +356,9 @@ class OwnAccount:
             "gain": sums["gain"],
             "saved": sums["saved"],
             "base": sums["base"],
+            "booked": sums["booked"],
+            "weight": sums["weight"],
+            "ran": sums["ran"],
             "work": sums["work"],
             "asked": sums["asked"],
             "in_credit": sums["in_credit"],

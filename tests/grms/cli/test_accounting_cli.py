@@ -14,6 +14,7 @@ from grms.site.model.lifecycle import Outcome
 from grms.site.model.records import Record
 from grms.site.runtime.journal import Journal
 from tests.grms.site.accounting.stories import at_home, at_partner, guest, received
+from tests.schemas import printed
 
 SITE = """
 name = "home"
@@ -288,14 +289,21 @@ def test_the_account_of_a_site_in_sentences(
     )
     assert "4.0 lent to partners' jobs" in out
     assert "8.0 got from partners" in out
-    assert (
-        "some of yours that waited at the last look would have run by then without exchange." in out
-    )
+    assert "It is too early for a sentence: the account has compared 3 own jobs" in out
+    assert run_command(["exchange", config, "--chart"]) == 0
+    chart = capsys.readouterr().out
+    assert max(map(len, chart.splitlines())) <= 80
+    assert "Account, hours of own users' waiting, 30 days to 21,600 s" in chart
     assert run_command(["exchange", config, "--json"]) == 0
-    account = json.loads(capsys.readouterr().out)["account"]
+    account = printed("grms-exchange", capsys.readouterr().out)["account"]
     assert account["in_credit"] is False
-    assert account["turned_owed_percent"] is None
-    assert account["owed_percent"] > 0
+    assert account["turned_owed_hours"] is None
+    assert account["owed_hours"] > 0
+    assert account["balance_hours"] == account["saved_hours"] - account["owed_hours"]
+    assert account["sentence"] in out
+    assert [point["looks"] for point in account["history"]] == [8, 8, 8, 1]
+    assert account["history"][-1]["balance_hours"] == account["balance_hours"]
+    assert account["history"][-1]["owing"] == 1
     assert (account["waiting"], account["guests"]) == (1, "preempt")
     assert (account["lent"], account["given"]) == (4 * 3600.0, 8 * 3600.0)
 
@@ -307,7 +315,8 @@ def test_the_account_of_a_site_that_has_seen_nothing(
     assert run_command(["exchange", config]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "Account: the site is in credit, as it was from the beginning." in out
-    assert "no job of yours has ended yet that the account could compare" in out
+    assert "the account has compared 0 own jobs" in out
+    assert "In hours of own users' waiting" not in out
     assert run_command(["exchange", config, "--json"]) == 0
     account = json.loads(capsys.readouterr().out)["account"]
     assert (account["since_s"], account["gain_percent"], account["last_look_s"]) == (
@@ -325,3 +334,6 @@ def test_a_site_without_strict_exchange_has_no_account(
     assert "Account" not in capsys.readouterr().out
     assert run_command(["exchange", config, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["account"] is None
+    assert run_command(["exchange", config, "--chart"]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "the site keeps no account of itself, so there is nothing to draw" in said

@@ -86,6 +86,28 @@ def test_a_turn_is_in_the_journal_before_the_batch_system_is_told() -> None:
     assert one(site(TimePassed, load=FULL), ProtectGuests).on is True
 
 
+def test_a_look_is_remembered_with_the_guests_of_then_across_restarts() -> None:
+    """Also where the journal was shortened: two hours are one point."""
+    site = site_of()
+    offered(site)
+    site(base.Accepted, key="b/3/1")
+    site(base.Started, key="b/3/1", start_time=site.now)
+    site(AccountDue)
+    out_of_credit(site)
+    account = site.state.memory.account
+    assert account is not None
+    first, second = account.history.points
+    assert (first.time, first.looks, first.in_credit, first.protected) == (0.0, 1, 1, 1)
+    assert (second.time, second.looks, second.in_credit, second.owing) == (7200.0, 1, 0, 1)
+    assert (second.protected, second.preemptible, second.staying) == (0, 1, 0)
+    journal = list(site.journal)
+    site.journal = compacted(site.settings, lambda: journal) or journal
+    site.restart()
+    again = site.state.memory.account
+    assert again is not None
+    assert repr(again.history.points) == repr(account.history.points)
+
+
 def test_a_round_comes_after_the_look_of_its_moment() -> None:
     site = site_of(reoffer=900.0)
     out_of_credit(site)

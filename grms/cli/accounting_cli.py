@@ -259,15 +259,17 @@ def advise(  # an option each
 
     CONFIG is the site's configuration; its daemon may run meanwhile. What its journal knows is replayed
     with each policy: own users' jobs, and the partners' jobs that were taken. What partners would say to
-    offers is a model of what they have said. Each policy is compared with being alone (all jobs are kept),
+    offers is a model of what they have said; under strict-exchange guests are sent home. Each policy is compared with being alone (all jobs are kept),
     with what was, and with awf (accept when fit), with a 95 % interval.
 
     docs/how-to/what-exchange-brings.md explains every figure, and the model.
     """
-    from grms.policy.constraints import CONSTRAINTS  # noqa: PLC0415  # see the module's docstring
+    from grms.cli.advice_words import recommendation, words_to_advise  # noqa: PLC0415  # see the module's docstring
+    from grms.federation.own_account import accountable  # noqa: PLC0415  # same
     from grms.policy.registry import PolicyShelf  # noqa: PLC0415  # same
     from grms.policy.transfer import without_constraints  # noqa: PLC0415  # same
-    from grms.site.accounting.report import advice_for_site  # noqa: PLC0415  # see the module's docstring
+    from grms.site.accounting.report import advice_for_site, queue_alone  # noqa: PLC0415  # same
+    from grms.site.accounting.strict_policy_site import account_rules  # noqa: PLC0415  # same
     from grms.site.config.load import load_config, load_policies  # noqa: PLC0415  # same
 
     settings = load_config(config)
@@ -278,10 +280,16 @@ def advise(  # an option each
     if not partners:
         raise click.UsageError(f"{config}: the site exchanges jobs with no partner")
     shelf = PolicyShelf()
-    for word in ("awf", *(words or CONSTRAINTS)):
-        policy = shelf.policy_by_name(word)
+    queue, queue_word = queue_alone(settings, discipline)
+    ends_no_guests = settings.lrms.ends_no_guests
+    said = words_to_advise(queue, may_preempt=not ends_no_guests)
+    for word in ("awf", *(words or said)):
+        policy = said.get(word) or shelf.policy_by_name(word)
         if why := without_constraints(policy):
             text = f"{word}: {why}; or put it into a copy of the site's file and name that with --candidate"
+            raise click.UsageError(text)
+        if account_rules({word: policy}) is not None and not accountable(queue):
+            text = f"{word}: under {queue_word} no account can be kept; there are fcfs, list and easy (--discipline)"
             raise click.UsageError(text)
         policies[word] = dict.fromkeys(partners, policy)
     asked: dict[str, int | None] = dict.fromkeys(policies, settings.partners_asked)
@@ -304,11 +312,12 @@ def advise(  # an option each
         progress=_told,
     )
     _told("", 0)
+    recommended = recommendation(rows, ends_no_guests)
     if as_json:
-        said = {"site": settings.name, "seed": seed, "policies": rows}
-        print_json("grms-advise", said)
+        found_all = {"site": settings.name, "seed": seed, "policies": rows}
+        print_json("grms-advise", found_all | {"recommendation": recommended})
     else:
-        click.echo("\n".join(_advice_lines(rows, settings)))
+        click.echo("\n".join(_advice_lines(rows, settings, recommended)))
 
 
 def _told(word: str, jobs: int) -> None:
@@ -318,7 +327,9 @@ def _told(word: str, jobs: int) -> None:
         click.echo(f"\r{shorten(printable(text), WIDTH):<{WIDTH}}\r", err=True, nl=False)
 
 
-def _advice_lines(rows: "Sequence[Advised]", settings: "SiteConfig") -> Iterator[str]:
+def _advice_lines(
+    rows: "Sequence[Advised]", settings: "SiteConfig", recommended: str
+) -> Iterator[str]:
     yield f"Site {printable(settings.name)}: own users' jobs under other policies"
     yield ""
     yield _ADVICE.format("POLICY", "GIVEN", "TAKEN", "WAIT/s", "AWRT/s", "BETTER", "95 %")
@@ -343,3 +354,6 @@ def _advice_lines(rows: "Sequence[Advised]", settings: "SiteConfig") -> Iterator
         WIDTH,
         break_on_hyphens=False,
     )
+    if recommended:
+        yield ""
+        yield from textwrap.wrap(recommended, WIDTH, break_on_hyphens=False)

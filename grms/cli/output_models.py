@@ -381,6 +381,7 @@ class AdvisedOutput(OutputModel):
     high_percent: Percent = Field(validation_alias="high")
     given: int = Field(description="Own jobs of the window that partners run.")
     taken: int = Field(description="Partners' jobs that run here; of the whole journal.")
+    jobs: int = Field(description="Own jobs of the window.")
 
 
 class AdviceOutput(OutputModel):
@@ -389,6 +390,9 @@ class AdviceOutput(OutputModel):
     site: str
     seed: int
     policies: Sequence[AdvisedOutput]
+    recommendation: str = Field(
+        description="Whether strict-exchange is recommended, and why; empty where it was not among the policies."
+    )
 
 
 class UsageOutput(OutputModel):

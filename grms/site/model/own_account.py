@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from grms.federation.own_account import AccountRules, CreditChange, OwnAccount
 from grms.site.model.account_history import AccountHistory, RunningGuests
@@ -24,6 +24,46 @@ KNOWN_LEAST: Final = 86_400.0
 
 MEMORIES_MAX: Final = 20.0
 """What is so many memories ago has faded away: looks before that are not made up for."""
+
+
+class EndedJob(Protocol):
+    """What the account has to know of a local user's job that has ended; run times are seconds."""
+
+    @property
+    def job(self) -> int:
+        """Its number."""
+
+    @property
+    def request(self) -> Request:
+        """What it asked for."""
+
+    @property
+    def partner(self) -> str:
+        """Where it ran last; empty at home."""
+
+    @property
+    def end_time(self) -> float:
+        """Seconds."""
+
+    @property
+    def run_time(self) -> float:
+        """Of its last run; 0 if it never ran."""
+
+    @property
+    def restored_time(self) -> float:
+        """What it has kept of runs before."""
+
+
+class ChargedGuest(Protocol):
+    """What the account has to know of a guest that runs to its end."""
+
+    @property
+    def request(self) -> Request:
+        """What it asked for."""
+
+    @property
+    def charge(self) -> float:
+        """What it may cost, processor seconds times seconds."""
 
 
 @dataclass(slots=True)
@@ -125,7 +165,7 @@ class SiteAccount:
         if self._account.is_open(job):
             self._account.returned(job)
 
-    def ended(self, job: HomeJob) -> None:
+    def ended(self, job: EndedJob) -> None:
         """Notes the end of a local user's job; one that has never run is forgotten."""
         # Alone it would have run as a whole, also where parts of it ran elsewhere before.
         run_time = job.run_time + job.restored_time if job.run_time > 0 else 0.0
@@ -281,7 +321,7 @@ class SiteAccount:
     # --- guests that run to their ends ---------------------------------------------------------
 
     def charge(
-        self, now: float, idle: int, request: Request, others: Iterable[GuestJob]
+        self, now: float, idle: int, request: Request, others: Iterable[ChargedGuest]
     ) -> float | None:
         """Returns what a guest that runs to its end may cost own users, processor seconds times seconds.
 

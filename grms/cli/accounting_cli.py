@@ -288,9 +288,6 @@ def advise(  # an option each
         if why := without_constraints(policy):
             text = f"{word}: {why}; or put it into a copy of the site's file and name that with --candidate"
             raise click.UsageError(text)
-        if account_rules({word: policy}) is not None and not accountable(queue):
-            text = f"{word}: under {queue_word} no account can be kept; there are fcfs, list and easy (--discipline)"
-            raise click.UsageError(text)
         policies[word] = dict.fromkeys(partners, policy)
     asked: dict[str, int | None] = dict.fromkeys(policies, settings.partners_asked)
     for candidate in candidates:
@@ -302,6 +299,10 @@ def advise(  # an option each
         found = load_policies(changed, str(candidate))
         asked[candidate.name] = changed.partners_asked
         policies[candidate.name] = {name: found[name] for name in partners if name in found}
+    for word, each in policies.items():
+        if account_rules(each) is not None and not accountable(queue):
+            text = f"{word}: strict-exchange keeps an account, which {queue_word} cannot; there are fcfs, list and easy (--discipline)"
+            raise click.UsageError(text)
     rows = advice_for_site(
         settings,
         policies,

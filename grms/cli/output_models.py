@@ -278,7 +278,9 @@ class AccountPointOutput(OutputModel):
     time_s: float = Field(description="Of the last of these looks.")
     looks: int
     in_credit: int = Field(description="Looks after which the site was in credit.")
-    owing: int = Field(description="Looks at which own jobs that waited had lost something.")
+    late: int = Field(
+        description="Looks at which an own job waited that would have begun by then without exchange."
+    )
     balance_hours: float | None = Field(description="After the last one, as in the account.")
     protected: int = Field(description="Guests at the last one; so are the next two.")
     preemptible: int

@@ -262,6 +262,15 @@ class OwnAccount:
         return self._kernel.owed(waiting, now)
 
     @property
+    def late(self) -> int:
+        """The number of own jobs that wait and have begun in the shadow.
+
+        There may be more: the shadow goes only so far as it knows run times.
+        """
+        rows = [self._rows[job] for job in self._waiting]
+        return int(np.count_nonzero(~np.isnan(self._floats[_START, rows])))
+
+    @property
     def in_credit(self) -> bool:
         """Whether the site is in credit until the next look; it is before the first."""
         return self._kernel.sums["in_credit"]

@@ -144,15 +144,16 @@ def in_a_sentence(account: AccountFigures) -> str:
 
 
 def _waited(history: Sequence[AccountPoint]) -> str:
-    looks, owing = sum(point.looks for point in history), sum(point.owing for point in history)
+    looks, late = sum(point.looks for point in history), sum(point.late for point in history)
     if not looks:
         return ""
     span = min(history[-1].time - history[0].time, HISTORY_S)
     days = max(1, math.ceil(span / 86_400.0))
     of_all = f"of {looks:,} looks in {'a day' if days == 1 else f'{days} days'}"
-    if not owing:
-        return f"; at none {of_all} did a job of theirs wait that would have run without exchange"
-    return f"; at {owing:,} {of_all} a job of theirs waited that would have run without exchange"
+    which = "that would have begun by then without exchange"
+    if not late:
+        return f"; at none {of_all} did a job of theirs wait {which}"
+    return f"; at {late:,} {of_all} a job of theirs waited {which}"
 
 
 def _than(part: float, verb: str) -> str:

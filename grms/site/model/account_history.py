@@ -42,7 +42,7 @@ class AccountPoint:
         time: of the last of them, seconds.
         looks: their number.
         in_credit: of these, those after which the site was in credit.
-        owing: of these, those at which own jobs that waited had lost something.
+        late: of these, those at which an own job waited that had begun in the shadow.
         balance: after the last one, by so much more the site's own jobs might have to wait until it is out of credit; hours of
             waiting of a job of mean work, nan while none was compared.
         protected, preemptible, staying: guests at the last one, as in `RunningGuests`.
@@ -51,7 +51,7 @@ class AccountPoint:
     time: float
     looks: int
     in_credit: int
-    owing: int
+    late: int
     balance: float
     protected: int
     preemptible: int
@@ -70,18 +70,18 @@ class AccountHistory:
         return tuple(self._points)
 
     def note(
-        self, time: float, *, in_credit: bool, owing: bool, balance: float, guests: RunningGuests
+        self, time: float, *, in_credit: bool, late: bool, balance: float, guests: RunningGuests
     ) -> None:
         """Notes a look; the arguments are as in `AccountPoint`. After a clock that was set back it begins anew."""
         if self._points and time < self._points[-1].time:
             self._points.clear()
-        looks, credits_, owings = 1, int(in_credit), int(owing)
+        looks, credits_, lates = 1, int(in_credit), int(late)
         if self._points and self._points[-1].time // POINT_S == time // POINT_S:
             last = self._points.pop()
-            looks, credits_, owings = (
+            looks, credits_, lates = (
                 last.looks + 1,
                 last.in_credit + credits_,
-                last.owing + owings,
+                last.late + lates,
             )
         while self._points and self._points[0].time <= time - HISTORY_S:
             self._points.popleft()
@@ -90,7 +90,7 @@ class AccountHistory:
                 time,
                 looks,
                 credits_,
-                owings,
+                lates,
                 balance,
                 guests.protected,
                 guests.preemptible,
@@ -110,12 +110,12 @@ class AccountHistory:
         """Returns the history of a record."""
         points = []
         for values in record:
-            time, looks, in_credit, owing, balance, *guests = (
+            time, looks, in_credit, late, balance, *guests = (
                 math.nan if value is None else value for value in values
             )
             points.append(
                 AccountPoint(
-                    time, int(looks), int(in_credit), int(owing), balance, *map(int, guests)
+                    time, int(looks), int(in_credit), int(late), balance, *map(int, guests)
                 )
             )
         return cls(points)

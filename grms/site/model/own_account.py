@@ -248,7 +248,7 @@ class SiteAccount:
         self.history.note(
             self.last_look,
             in_credit=self.in_credit,
-            owing=self.owed > 0.0,
+            late=self._account.late > 0,
             balance=self.hours(self.saved + self.rules.allowed * self.base - self.owed),
             guests=guests,
         )

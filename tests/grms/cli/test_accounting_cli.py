@@ -203,6 +203,10 @@ def test_policies_stand_beside_the_constants_in_a_terminal(
         "short-guests",
         "fair-exchange",
     ]
+    assert lines[10].startswith("strict-exchange ")
+    assert " ".join(lines[-3:]).endswith(
+        "Recommended: nothing yet. 6 own jobs of the window have ended; 100, on at least two days, are needed."
+    )
     assert lines[3:6] == [
         "alone                   0      0     1,800     5,700   ±0.0%",
         "as it was               3      0         0     3,900  +31.6%   +28.6% to +33.3%",
@@ -224,9 +228,25 @@ def test_a_candidate_brings_its_own_numbers(
     rows = {row["policy"]: row for row in found["policies"]}
     assert list(rows) == ["alone", "as it was", "now", "awf", "keep", "strict.toml"]
     assert found["seed"] == 4
+    assert found["recommendation"] == ""
+    assert {row["jobs"] for row in found["policies"]} == {6}
     assert rows["strict.toml"]["given"] == rows["keep"]["given"] == 0
     assert rows["strict.toml"]["improvement_percent"] == 0.0
     assert rows["awf"]["improvement_percent"] == pytest.approx(31.58, abs=0.01)
+
+
+def test_under_a_discipline_without_an_account_strict_exchange_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who asks for it is told why it is not there."""
+    path = trading(tmp_path)
+    assert run_command(["advise", path, "--discipline", "conservative"]) == 0
+    out = capsys.readouterr().out
+    assert "fair-exchange" in out
+    assert "strict-exchange" not in out
+    words = ["--discipline", "conservative", "--policy", "strict-exchange"]
+    assert run_command(["advise", path, *words]) == 2
+    assert "keeps an account, which conservative cannot" in capsys.readouterr().err
 
 
 def test_what_cannot_be_advised_on_is_said(
@@ -303,7 +323,7 @@ def test_the_account_of_a_site_in_sentences(
     assert account["sentence"] in out
     assert [point["looks"] for point in account["history"]] == [8, 8, 8, 1]
     assert account["history"][-1]["balance_hours"] == account["balance_hours"]
-    assert account["history"][-1]["owing"] == 1
+    assert account["history"][-1]["late"] == 1
     assert (account["waiting"], account["guests"]) == (1, "preempt")
     assert (account["lent"], account["given"]) == (4 * 3600.0, 8 * 3600.0)
 

@@ -65,11 +65,11 @@ def test_a_circuit_breaker_that_stops_says_what_exchange_has_cost(
     assert printed("grms-exchange", capsys.readouterr().out)["circuit_breaker"]["stops"]
 
 
-def points(*owing: int) -> tuple[AccountPoint, ...]:
+def points(*late: int) -> tuple[AccountPoint, ...]:
     """Returns a history of eight looks every two hours, so many of them with something owed."""
     return tuple(
         AccountPoint(7200.0 * number, 8, 8, count, 1.0, 0, 0, 0)
-        for number, count in enumerate(owing)
+        for number, count in enumerate(late)
     )
 
 
@@ -95,14 +95,14 @@ def test_the_account_is_in_hours_of_own_users_waiting() -> None:
             {"history": points(*[0] * 360)},
             (
                 "In a sentence: your users waited 21 % less than without exchange (weighted by work, recent jobs most); at "
-                "none of 2,880 looks in 30 days did a job of theirs wait that would have run without exchange."
+                "none of 2,880 looks in 30 days did a job of theirs wait that would have begun by then without exchange."
             ),
         ),
         (
             {"waiting_gain": -0.031, "history": points(0, 3, 1)},
             (
                 "In a sentence: your users waited 3.1 % longer than without exchange (weighted by work, recent jobs most); "
-                "at 4 of 24 looks in a day a job of theirs waited that would have run without exchange."
+                "at 4 of 24 looks in a day a job of theirs waited that would have begun by then without exchange."
             ),
         ),
         (

@@ -21,16 +21,16 @@ def noted(*times: float, in_credit: bool = True) -> AccountHistory:
     """Returns the history of looks at some moments."""
     history = AccountHistory()
     for time in times:
-        history.note(time, in_credit=in_credit, owing=False, balance=time, guests=NOBODY)
+        history.note(time, in_credit=in_credit, late=False, balance=time, guests=NOBODY)
     return history
 
 
 def test_the_looks_of_two_hours_are_one_point() -> None:
     history = noted(0.0, 900.0)
-    history.note(6300.0, in_credit=False, owing=True, balance=-1.0, guests=RunningGuests(1, 2, 3))
-    history.note(7200.0, in_credit=True, owing=False, balance=2.0, guests=NOBODY)
+    history.note(6300.0, in_credit=False, late=True, balance=-1.0, guests=RunningGuests(1, 2, 3))
+    history.note(7200.0, in_credit=True, late=False, balance=2.0, guests=NOBODY)
     first, second = history.points
-    assert (first.time, first.looks, first.in_credit, first.owing) == (6300.0, 3, 2, 1)
+    assert (first.time, first.looks, first.in_credit, first.late) == (6300.0, 3, 2, 1)
     assert (first.balance, first.protected, first.preemptible, first.staying) == (-1.0, 1, 2, 3)
     assert (second.time, second.looks) == (7200.0, 1)
 
@@ -62,7 +62,7 @@ def test_after_a_clock_that_was_set_back_it_begins_anew() -> None:
 
 def test_its_record_is_plain_and_brings_it_back() -> None:
     history = noted(0.0, 8000.0)
-    history.note(16_000.0, in_credit=False, owing=True, balance=math.nan, guests=NOBODY)
+    history.note(16_000.0, in_credit=False, late=True, balance=math.nan, guests=NOBODY)
     again = AccountHistory.of_record(json.loads(json.dumps(history.record())))
     assert repr(again.points) == repr(history.points)
     assert noted().points == ()

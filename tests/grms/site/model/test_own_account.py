@@ -177,7 +177,7 @@ def test_amounts_are_hours_in_which_a_job_of_mean_work_waits() -> None:
     assert one.hours(one.gain) == pytest.approx(-2.0)
     assert one.waiting_alone == pytest.approx(0.0, abs=1e-3)
     (point,) = one.history.points
-    assert (point.in_credit, point.owing, point.protected) == (0, 0, 3)
+    assert (point.in_credit, point.late, point.protected) == (0, 0, 3)
     assert point.balance == pytest.approx(-2.0)
     again = SiteAccount(8, Fcfs(), one.rules)
     again.resume(one.record())

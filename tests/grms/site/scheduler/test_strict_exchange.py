@@ -101,7 +101,7 @@ def test_a_look_is_remembered_with_the_guests_of_then_across_restarts() -> None:
     assert account is not None
     first, second = account.history.points
     assert (first.time, first.looks, first.in_credit, first.protected) == (0.0, 1, 1, 1)
-    assert (second.time, second.looks, second.in_credit, second.owing) == (7200.0, 1, 0, 1)
+    assert (second.time, second.looks, second.in_credit, second.late) == (7200.0, 1, 0, 1)
     assert (second.protected, second.preemptible, second.staying) == (0, 1, 0)
     journal = list(site.journal)
     site.journal = compacted(site.settings, lambda: journal) or journal

@@ -90,7 +90,7 @@ function showAccount() {
   replace(
     page("account-figures"),
     figure("Hours saved", hours(found.saved_hours)),
-    figure("Lost by waiting jobs", hours(found.owed_hours)),
+    figure("Hours lost by waiting jobs", hours(found.owed_hours)),
     figure("Guests protected", number(found.protected)),
     figure("Guests preemptible", number(found.preemptible), found.staying ? `, ${number(found.staying)} stay` : ""),
     figure("Processor hours lent", hours(found.lent_hours), `, ${hours(found.lent_lost_hours)} lost${times(found.guests_sent_home)}`),

@@ -77,8 +77,13 @@ discipline_option = click.option(
 @click.argument("config", type=click.Path(path_type=Path))
 @since_option
 @discipline_option
+@click.option(
+    "--chart", is_flag=True, help="Draw the last 30 days of the account that the site keeps."
+)
 @json_option("grms-exchange", "grms.cli.output_models:ExchangeOutput")
-def exchange(config: Path, *, since_s: float, discipline: str | None, as_json: bool) -> None:
+def exchange(
+    config: Path, *, since_s: float, discipline: str | None, chart: bool, as_json: bool
+) -> None:
     """Say what exchange has brought the site's own users, in all and with each partner.
 
     CONFIG is the site's configuration. Its journal is read; the daemon may run meanwhile. Own users'
@@ -89,7 +94,8 @@ def exchange(config: Path, *, since_s: float, discipline: str | None, as_json: b
 
     docs/how-to/what-exchange-brings.md explains every figure and what it cannot say.
     """
-    from grms.cli.accounting_output import account_lines, circuit_breaker_words, exchange_document  # noqa: PLC0415  # see the module's docstring
+    from grms.cli.account_chart import chart_lines  # noqa: PLC0415  # see the module's docstring
+    from grms.cli.accounting_output import account_lines, circuit_breaker_words, exchange_document  # noqa: PLC0415  # same
     from grms.site.accounting.own_account import account_of_site  # noqa: PLC0415  # same
     from grms.site.accounting.report import exchange_of_site, own_gain  # noqa: PLC0415  # same
     from grms.site.assembly import site_settings  # noqa: PLC0415  # same
@@ -102,6 +108,9 @@ def exchange(config: Path, *, since_s: float, discipline: str | None, as_json: b
     seen = None if circuit_breaker is None else own_gain(settings, circuit_breaker)
     kept = site_settings(settings, 1, str(config))
     account = account_of_site(Path(settings.journal.path), kept)
+    if chart and account is None:
+        text = "the site keeps no account of itself, so there is nothing to draw; its constraints are not strict-exchange"
+        raise click.UsageError(f"{config}: {text}")
     if as_json:
         print_json("grms-exchange", exchange_document(found, settings, word, seen, account))
         return
@@ -109,6 +118,10 @@ def exchange(config: Path, *, since_s: float, discipline: str | None, as_json: b
     if account is not None:
         notes += account_lines(account, wall=settings.clock.kind == "wall")
     click.echo("\n".join(_lines(found, settings, word, notes)))
+    if chart and account is not None:
+        click.echo(
+            "\n".join(["", *chart_lines(account.history, wall=settings.clock.kind == "wall")])
+        )
 
 
 def _lines(
@@ -246,15 +259,17 @@ def advise(  # an option each
 
     CONFIG is the site's configuration; its daemon may run meanwhile. What its journal knows is replayed
     with each policy: own users' jobs, and the partners' jobs that were taken. What partners would say to
-    offers is a model of what they have said. Each policy is compared with being alone (all jobs are kept),
+    offers is a model of what they have said; under strict-exchange guests are sent home. Each policy is compared with being alone (all jobs are kept),
     with what was, and with awf (accept when fit), with a 95 % interval.
 
     docs/how-to/what-exchange-brings.md explains every figure, and the model.
     """
-    from grms.policy.constraints import CONSTRAINTS  # noqa: PLC0415  # see the module's docstring
+    from grms.cli.advice_words import recommendation, words_to_advise  # noqa: PLC0415  # see the module's docstring
+    from grms.federation.own_account import accountable  # noqa: PLC0415  # same
     from grms.policy.registry import PolicyShelf  # noqa: PLC0415  # same
     from grms.policy.transfer import without_constraints  # noqa: PLC0415  # same
-    from grms.site.accounting.report import advice_for_site  # noqa: PLC0415  # see the module's docstring
+    from grms.site.accounting.report import advice_for_site, queue_alone  # noqa: PLC0415  # same
+    from grms.site.accounting.strict_policy_site import account_rules  # noqa: PLC0415  # same
     from grms.site.config.load import load_config, load_policies  # noqa: PLC0415  # same
 
     settings = load_config(config)
@@ -265,8 +280,11 @@ def advise(  # an option each
     if not partners:
         raise click.UsageError(f"{config}: the site exchanges jobs with no partner")
     shelf = PolicyShelf()
-    for word in ("awf", *(words or CONSTRAINTS)):
-        policy = shelf.policy_by_name(word)
+    queue, queue_word = queue_alone(settings, discipline)
+    ends_no_guests = settings.lrms.ends_no_guests
+    said = words_to_advise(queue, may_preempt=not ends_no_guests)
+    for word in ("awf", *(words or said)):
+        policy = said.get(word) or shelf.policy_by_name(word)
         if why := without_constraints(policy):
             text = f"{word}: {why}; or put it into a copy of the site's file and name that with --candidate"
             raise click.UsageError(text)
@@ -281,6 +299,10 @@ def advise(  # an option each
         found = load_policies(changed, str(candidate))
         asked[candidate.name] = changed.partners_asked
         policies[candidate.name] = {name: found[name] for name in partners if name in found}
+    for word, each in policies.items():
+        if account_rules(each) is not None and not accountable(queue):
+            text = f"{word}: strict-exchange keeps an account, which {queue_word} cannot; there are fcfs, list and easy (--discipline)"
+            raise click.UsageError(text)
     rows = advice_for_site(
         settings,
         policies,
@@ -291,11 +313,12 @@ def advise(  # an option each
         progress=_told,
     )
     _told("", 0)
+    recommended = recommendation(rows, ends_no_guests)
     if as_json:
-        said = {"site": settings.name, "seed": seed, "policies": rows}
-        print_json("grms-advise", said)
+        found_all = {"site": settings.name, "seed": seed, "policies": rows}
+        print_json("grms-advise", found_all | {"recommendation": recommended})
     else:
-        click.echo("\n".join(_advice_lines(rows, settings)))
+        click.echo("\n".join(_advice_lines(rows, settings, recommended)))
 
 
 def _told(word: str, jobs: int) -> None:
@@ -305,7 +328,9 @@ def _told(word: str, jobs: int) -> None:
         click.echo(f"\r{shorten(printable(text), WIDTH):<{WIDTH}}\r", err=True, nl=False)
 
 
-def _advice_lines(rows: "Sequence[Advised]", settings: "SiteConfig") -> Iterator[str]:
+def _advice_lines(
+    rows: "Sequence[Advised]", settings: "SiteConfig", recommended: str
+) -> Iterator[str]:
     yield f"Site {printable(settings.name)}: own users' jobs under other policies"
     yield ""
     yield _ADVICE.format("POLICY", "GIVEN", "TAKEN", "WAIT/s", "AWRT/s", "BETTER", "95 %")
@@ -330,3 +355,6 @@ def _advice_lines(rows: "Sequence[Advised]", settings: "SiteConfig") -> Iterator
         WIDTH,
         break_on_hyphens=False,
     )
+    if recommended:
+        yield ""
+        yield from textwrap.wrap(recommended, WIDTH, break_on_hyphens=False)

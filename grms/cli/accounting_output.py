@@ -3,11 +3,11 @@
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, fields
-from typing import Any
+from typing import Any, Final
 
 from grms.policy.circuit_breaker import DAY, CircuitBreaker
 from grms.site.accounting.counterfactual import Compared, ExchangeReport
-from grms.site.accounting.own_account import AccountFigures
+from grms.site.accounting.own_account import AccountFigures, in_a_sentence
 from grms.site.config.circuit_breaker_table import circuit_breaker_of
 from grms.site.config.schema import SiteConfig
 from lrms_sim.util.messages import moment
@@ -38,25 +38,48 @@ def exchange_document(
     }
 
 
-_PARTS = ("gain", "saved", "owed", "turned_saved", "turned_owed")
 _TIMES = ("since", "began", "last_look")
+_PARTS = ("gain", "waiting_gain")
+_AMOUNTS = ("brought", "saved", "owed", "turned_saved", "turned_owed")
 
 
 def _account(account: AccountFigures) -> dict[str, Any]:
     document = asdict(account)
+    del document["waiting_part"]
     for name in _PARTS:
         document[f"{name}_percent"] = 100.0 * document.pop(name)
+    for name in _AMOUNTS:
+        document[f"{name}_hours"] = document.pop(name)
     for name in _TIMES:
         document[f"{name}_s"] = document.pop(name)
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in document.items()
-    }
+    document["balance_hours"] = account.balance
+    document["sentence"] = in_a_sentence(account)
+    document["history"] = [
+        {
+            **{name: value for name, value in asdict(point).items() if name not in _RENAMED},
+            **{new: _plain(getattr(point, name)) for name, new in _RENAMED.items()},
+        }
+        for point in account.history
+    ]
+    return {name: _plain(value) for name, value in document.items()}
+
+
+_RENAMED: Final = {"time": "time_s", "balance": "balance_hours"}
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def account_lines(account: AccountFigures, *, wall: bool) -> Iterator[str]:
     """Yields what a site's account of itself says, for a person: sentences."""
     yield _credit(account, wall=wall)
+    if math.isfinite(account.brought):
+        word = "brought" if account.brought >= 0 else "cost"
+        yield (
+            f"In hours of own users' waiting (of a job of mean work, recent ones most): exchange has {word} "
+            f"{_amount(abs(account.brought))}. Saved: {_amount(account.saved)}; lost by own jobs that wait: {_amount(account.owed)}."
+        )
     if account.guests == "preempt":
         yield (
             f"Guests that run here: {account.protected} protected, {account.preemptible} that go when an own job "
@@ -69,7 +92,7 @@ def account_lines(account: AccountFigures, *, wall: bool) -> Iterator[str]:
         f"{_hours(account.given)} got from partners and {_hours(account.given_lost)} lost with "
         f"{_times(account.sent_home)} that one of yours came home."
     )
-    yield _in_a_sentence(account)
+    yield in_a_sentence(account)
 
 
 def _credit(account: AccountFigures, *, wall: bool) -> str:
@@ -81,29 +104,14 @@ def _credit(account: AccountFigures, *, wall: bool) -> str:
     if math.isfinite(account.turned_owed):
         relation = "no more than" if account.in_credit else "more than"
         why = (
-            f": own jobs that waited had lost {_percent(account.turned_owed)} by then, {relation} the "
-            f"{_percent(account.turned_saved)} that exchange had saved them"
+            f": own jobs that waited had lost {_amount(account.turned_owed)} hours by then, {relation} the "
+            f"{_amount(account.turned_saved)} that exchange had saved them"
         )
     return f"Account: the site is {word} since {since}{why}. It has turned {_times(account.turns)}."
 
 
-def _in_a_sentence(account: AccountFigures) -> str:
-    # Only what the account has measured: time in the system against the shadow's, and who would run there.
-    if math.isnan(account.gain):
-        return "In a sentence: no job of yours has ended yet that the account could compare."
-    way = "less" if account.gain >= 0 else "more"
-    took = f"your users' jobs took {_percent(abs(account.gain))} {way} time than they would have without exchange"
-    if account.waiting == 0:
-        waits = "none of yours waits"
-    elif not account.owed > 0:
-        waits = "none of yours that wait would have run by the last look without exchange"
-    else:
-        waits = "some of yours that waited at the last look would have run by then without exchange"
-    return f"In a sentence: {took} (weighted by work, recent ones most); {waits}."
-
-
-def _percent(part: float) -> str:
-    return f"{100.0 * part:.1f} %"
+def _amount(hours: float) -> str:
+    return f"{hours:,.1f}"
 
 
 def _hours(work: float) -> str:

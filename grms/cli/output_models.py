@@ -272,8 +272,27 @@ class CircuitBreakerOutput(OutputModel):
     stops: bool = Field(description="Exchange stands still.")
 
 
+class AccountPointOutput(OutputModel):
+    """The account at the looks of two hours."""
+
+    time_s: float = Field(description="Of the last of these looks.")
+    looks: int
+    in_credit: int = Field(description="Looks after which the site was in credit.")
+    late: int = Field(
+        description="Looks at which an own job waited that would have begun by then without exchange."
+    )
+    balance_hours: float | None = Field(description="After the last one, as in the account.")
+    protected: int = Field(description="Guests at the last one; so are the next two.")
+    preemptible: int
+    staying: int
+
+
 class AccountOutput(OutputModel):
-    """The account that a site keeps of itself, at its last look; work is in processor seconds since it began."""
+    """The account that a site keeps of itself, at its last look.
+
+    Work is in processor seconds since it began. Amounts in hours are of waiting of an own job of mean work, fading;
+    null while none was compared.
+    """
 
     in_credit: bool
     since_s: float | None = Field(description="When it has turned last; null if it never has.")
@@ -283,15 +302,21 @@ class AccountOutput(OutputModel):
     guests: str = Field(
         description="`preempt`: they may be sent home; `run`: they run to their ends."
     )
+    compared: float = Field(description="Number of own jobs that it has compared, fading.")
     gain_percent: float | None = Field(
         description="By so much own jobs have taken less time than alone, weighted by work, fading."
     )
-    saved_percent: float | None = Field(description="What of that is saved.")
-    owed_percent: float | None = Field(
-        description="What own jobs that wait have lost, of the same."
+    waiting_gain_percent: float | None = Field(description="By so much they have waited less.")
+    brought_hours: float | None = Field(
+        description="What exchange has brought; negative if it has cost."
     )
-    turned_saved_percent: float | None = Field(description="Saved when it has turned last.")
-    turned_owed_percent: float | None = Field(description="Owed then.")
+    saved_hours: float | None = Field(
+        description="What of that is saved, and what exchange may cost beyond."
+    )
+    owed_hours: float | None = Field(description="What own jobs that wait have lost.")
+    balance_hours: float | None = Field(description="Saved and not owed; negative out of credit.")
+    turned_saved_hours: float | None = Field(description="Saved when it has turned last.")
+    turned_owed_hours: float | None = Field(description="Owed then.")
     waiting: int = Field(description="Own jobs that wait at home.")
     protected: int = Field(description="Guests that run and are not ended for own jobs now.")
     preemptible: int = Field(description="Guests that run and are.")
@@ -302,6 +327,10 @@ class AccountOutput(OutputModel):
     given_lost: float = Field(description="By own jobs that partners have sent home.")
     guests_sent_home: int
     sent_home: int = Field(description="How often own jobs were.")
+    sentence: str = Field(description="What was measured of own users, for a director.")
+    history: Sequence[AccountPointOutput] = Field(
+        description="The last 30 days, oldest first; none while nobody looked."
+    )
 
 
 class ExchangeOutput(OutputModel):
@@ -354,6 +383,7 @@ class AdvisedOutput(OutputModel):
     high_percent: Percent = Field(validation_alias="high")
     given: int = Field(description="Own jobs of the window that partners run.")
     taken: int = Field(description="Partners' jobs that run here; of the whole journal.")
+    jobs: int = Field(description="Own jobs of the window.")
 
 
 class AdviceOutput(OutputModel):
@@ -362,6 +392,9 @@ class AdviceOutput(OutputModel):
     site: str
     seed: int
     policies: Sequence[AdvisedOutput]
+    recommendation: str = Field(
+        description="Whether strict-exchange is recommended, and why; empty where it was not among the policies."
+    )
 
 
 class UsageOutput(OutputModel):

@@ -167,9 +167,12 @@ def check_checkpoint(
     if not runs:
         raise ValueError("checkpoint_s and checkpoint_files are for a job with a script")
     if every_s is None or not files:
-        raise ValueError("checkpoint_s and checkpoint_files go together: how often, which files")
+        text = "checkpoint_s (--checkpoint) and checkpoint_files (--checkpoint-file) go together: how often the job writes its state, and into which files"
+        raise ValueError(text)
     if not 1.0 <= every_s <= limit_s:
-        text = f"checkpoint_s is {every_s:g}; it must be from 1 s to the requested time"
+        text = (
+            f"checkpoint_s (--checkpoint) is {every_s:g}; it must be from 1 s to the requested time"
+        )
         raise ValueError(f"{text}, {limit_s:g} s")
     if needs is not None and needs.requeue is False:
         text = "the job must not run a second time (no-requeue), and so has no checkpoint"

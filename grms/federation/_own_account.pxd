@@ -30,6 +30,9 @@ cdef struct OwnAccount:
     double gain                  # Σ w·(end in the shadow − end), fading
     double saved                 # the same, never more than `cap`·base
     double base                  # Σ w·(end in the shadow − submit time), fading
+    double booked                # number of jobs in these sums, fading likewise
+    double weight                # Σ w of these
+    double ran                   # Σ w·run time of these
     double work                  # Σ p·m of ended own jobs
     double asked                 # Σ requested time·m of these
     bint in_credit

@@ -102,6 +102,9 @@ cdef inline void account_book(OwnAccount* account, job_index_t job) noexcept nog
     cdef double gained = work * (end - account.real_end[job])
     account.base += work * (end - shadow.view.submit_time[job])
     account.gain += gained
+    account.booked += 1.0
+    account.weight += work
+    account.ran += work * account.known_run[job]
     account.saved += gained
     if account.saved > account.rules.cap * account.base:
         account.saved = account.rules.cap * account.base
@@ -162,6 +165,9 @@ cdef int account_look(OwnAccount* account, seconds_t now) except -1 nogil:
     account.gain *= account.rules.decay
     account.saved *= account.rules.decay
     account.base *= account.rules.decay
+    account.booked *= account.rules.decay
+    account.weight *= account.rules.decay
+    account.ran *= account.rules.decay
     return 0
 
 
@@ -253,6 +259,8 @@ cdef class OwnAccountKernel:
         cdef Py_ssize_t i
         cdef Py_ssize_t joined = sums["joined"]
         account.gain, account.saved, account.base = sums["gain"], sums["saved"], sums["base"]
+        account.booked, account.weight = sums["booked"], sums["weight"]
+        account.ran = sums["ran"]
         account.work, account.asked = sums["work"], sums["asked"]
         account.in_credit, account.since = sums["in_credit"], sums["since"]
         account.last = clock
@@ -282,6 +290,7 @@ cdef class OwnAccountKernel:
         cdef OwnAccount* account = &self.account
         return {
             "gain": account.gain, "saved": account.saved, "base": account.base,
+            "booked": account.booked, "weight": account.weight, "ran": account.ran,
             "work": account.work, "asked": account.asked, "in_credit": bool(account.in_credit),
             "since": account.since, "clock": account.last, "joined": account.next,
             "first_arrival": account.first_arrival,

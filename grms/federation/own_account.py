@@ -44,6 +44,9 @@ class Sums(TypedDict):
     gain: float
     saved: float
     base: float
+    booked: float
+    weight: float
+    ran: float
     work: float
     asked: float
     in_credit: bool
@@ -72,6 +75,9 @@ class Balance:
         saved: SB, the same, bounded by `cap` times `base`.
         base: B, what the jobs' response times would have been alone, fading.
         owed: H at the last look.
+        booked: number of jobs in gain and base, fading likewise.
+        weight: their work, processor seconds, fading likewise.
+        ran: the sum of work times run time, fading likewise; what is left of `base` is their waiting alone.
     """
 
     in_credit: bool
@@ -80,6 +86,9 @@ class Balance:
     saved: float
     base: float
     owed: float
+    booked: float
+    weight: float
+    ran: float
 
 
 def accountable(discipline: Discipline) -> bool:
@@ -253,6 +262,15 @@ class OwnAccount:
         return self._kernel.owed(waiting, now)
 
     @property
+    def late(self) -> int:
+        """The number of own jobs that wait and have begun in the shadow.
+
+        There may be more: the shadow goes only so far as it knows run times.
+        """
+        rows = [self._rows[job] for job in self._waiting]
+        return int(np.count_nonzero(~np.isnan(self._floats[_START, rows])))
+
+    @property
     def in_credit(self) -> bool:
         """Whether the site is in credit until the next look; it is before the first."""
         return self._kernel.sums["in_credit"]
@@ -273,6 +291,9 @@ class OwnAccount:
             sums["saved"],
             sums["base"],
             self._owed,
+            sums["booked"],
+            sums["weight"],
+            sums["ran"],
         )
 
     def _finished(self) -> int:
@@ -344,6 +365,9 @@ class OwnAccount:
             "gain": sums["gain"],
             "saved": sums["saved"],
             "base": sums["base"],
+            "booked": sums["booked"],
+            "weight": sums["weight"],
+            "ran": sums["ran"],
             "work": sums["work"],
             "asked": sums["asked"],
             "in_credit": sums["in_credit"],

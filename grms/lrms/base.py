@@ -190,7 +190,7 @@ class LrmsJob:
             that cannot have that runs it as any other; of a job without it no adapter has the LRMS do that.
         at_once: of a preemptible guest: processors are idle, on which it starts at once, past the queue. A simulated
             machine refuses it where that is not so; others have a queue for such guests.
-        place: of a local job, since when it waits for a place to run, seconds, if it comes back to its queue; `None`
+        place: since when it waits for a place to run, seconds, if it comes back to its queue, or the queue is made anew; `None`
             for a new one. A simulated machine puts it where it would stand since then; an adapter whose LRMS has no such
             place puts it behind all others.
     """

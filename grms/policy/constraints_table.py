@@ -102,6 +102,7 @@ Period = Annotated[float, BeforeValidator(span), AfterValidator(_period)]
 ConstraintsWord = Annotated[str, AfterValidator(_constraints_word)]
 Factor = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 Weight = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+Part = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
 class ConstraintsSpec(BaseModel):
@@ -122,9 +123,9 @@ class ConstraintsSpec(BaseModel):
     suspension: Period | None = None
     doublings: Annotated[int, Field(ge=0, le=DOUBLINGS_MAX)] | None = None
     guests: Annotated[str, AfterValidator(_guests)] | None = None
-    allowance: Weight | None = None
+    allowance: Part | None = None
     memory: Period | None = None
-    cap: Weight | None = None
+    cap: Part | None = None
     account: Period | None = None
     lost_work: Span | None = None
     empty_returns: Annotated[int, Field(ge=1, le=EMPTY_RETURNS_MAX)] | None = None
@@ -136,6 +137,11 @@ class ConstraintsSpec(BaseModel):
         if given and (rails is None or rails.account is None):
             text = f'{given[0]} says how an account is kept, which rules = "strict-exchange" does'
             raise wrong(text)
+        if rails is not None and (rules := rails.account) is not None:
+            memory, every = self.memory or rules.memory, self.account or rules.every
+            if memory < every:
+                text = f"memory, {memory:g} s, is shorter than the period of the account, {every:g} s, in which all would fade"
+                raise wrong(text)
         return self
 
     @property

@@ -162,7 +162,7 @@ class Request:
             raise RequestError(f"the wall time is {self.wall_time} s; it must be more than 0")
         if not 0 <= self.signal_before <= SIGNAL_BEFORE_MAX:
             raise RequestError(
-                f"the signal {self.signal_before} s before the end; it must be from 0 to {SIGNAL_BEFORE_MAX:.0f}"
+                f"the signal comes {self.signal_before:g} s before the end; that must be from 0 s to {SIGNAL_BEFORE_MAX:.0f} s"
             )
         for name, count in self.licences:
             _check(f"licences of {name}", count)

@@ -7,7 +7,7 @@ skipped.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from grms.site.model.jobs import GuestRef, Request
@@ -78,7 +78,10 @@ class GuestRun:
 
 @dataclass(frozen=True, slots=True)
 class OfferAnswer:
-    """A partner's answer to an offer of a local job; a withdrawn offer counts as declined."""
+    """A partner's answer to an offer of a local job.
+
+    A withdrawn offer counts as declined, and so does an accepted job that the partner has sent home: it was no place for it.
+    """
 
     job: int
     partner: str
@@ -97,6 +100,7 @@ class _Open:
     partner: str = ""
     number: int = 0
     accepted: bool = False
+    answer: int = -1  # which of the answers is the last one to it
 
 
 class Accounts:
@@ -208,7 +212,7 @@ class Accounts:
             job.partner = ""
 
     def _note_answer(self, number: int, job: _Open) -> None:
-        request = job.request
+        request, job.answer = job.request, len(self.answers)
         self.answers.append(
             OfferAnswer(
                 number, job.partner, request.processors, request.requested_time, job.accepted
@@ -218,6 +222,8 @@ class Accounts:
     def _left_partner(self, record: JobAbandoned | JobReturned | JobSentHome) -> None:
         job = self._open.get(record.job)
         if job is not None:
+            if isinstance(record, JobSentHome) and job.accepted and job.answer >= 0:
+                self.answers[job.answer] = replace(self.answers[job.answer], accepted=False)
             job.partner = ""
 
     def _kept(self, record: JobKept) -> None:

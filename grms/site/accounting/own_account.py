@@ -1,19 +1,34 @@
-"""The account that a site keeps of itself, for those who read it: from its journal, while its daemon runs."""
+"""The account that a site keeps of itself, for those who read it: from its journal, while its daemon runs.
+
+Amounts are hours in which an own job of mean work waits. The account itself counts processor seconds times
+seconds, which nobody can picture.
+"""
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Final
 
+from grms.site.model.account_history import HISTORY_S, AccountPoint
 from grms.site.model.lifecycle import JobState
 from grms.site.model.settings import SiteSettings
 from grms.site.model.state_tables import StateTables
 from grms.site.runtime.journal import JournalError, reading_of
 from grms.site.runtime.recovery import without_collection
 
+COMPARED_MIN: Final = 100
+"""With fewer own jobs than so many the account says nothing in a sentence."""
+
+_HARDLY: Final = 0.01
+"""Where own jobs would have waited for less than this part of their time alone, waiting is no measure."""
+
 
 @dataclass(frozen=True, slots=True)
 class AccountFigures:
-    """The account of a site at its last look. Times are seconds, work is in processor seconds.
+    """The account of a site at its last look.
+
+    Times are seconds, work is in processor seconds, amounts are hours in which an own job of mean work waits (nan while no job has been compared).
 
     Attributes:
         in_credit: until the next look.
@@ -22,9 +37,13 @@ class AccountFigures:
         began: when it began.
         last_look: minus infinity before the first.
         guests: "preempt" or "run".
+        compared: number of own jobs that it has compared, fading.
         gain: S as part of B: by so much own jobs have taken less time than alone, fading; nan without any.
-        saved: SB as part of B.
-        owed: H as part of B.
+        waiting_gain: S as part of what they would have waited alone, likewise.
+        waiting_part: that as part of B.
+        brought: S, an amount.
+        saved: SB and what exchange may cost beyond, an amount.
+        owed: H, an amount.
         turned_saved: `saved` when it has turned last; nan if it never has.
         turned_owed: `owed` then.
         waiting: own jobs that wait at home.
@@ -37,6 +56,7 @@ class AccountFigures:
         given_lost: by own jobs that partners have sent home.
         guests_sent_home: how often guests were sent home.
         sent_home: how often own jobs were.
+        history: the last 30 days, oldest first.
     """
 
     in_credit: bool
@@ -45,7 +65,11 @@ class AccountFigures:
     began: float
     last_look: float
     guests: str
+    compared: float
     gain: float
+    waiting_gain: float
+    waiting_part: float
+    brought: float
     saved: float
     owed: float
     turned_saved: float
@@ -60,6 +84,12 @@ class AccountFigures:
     given_lost: float
     guests_sent_home: int
     sent_home: int
+    history: Sequence[AccountPoint] = field(default=(), repr=False)
+
+    @property
+    def balance(self) -> float:
+        """What is saved and not owed, an amount; negative where the site is out of credit."""
+        return self.saved - self.owed
 
 
 def figures_of(memory: StateTables) -> AccountFigures | None:
@@ -68,10 +98,8 @@ def figures_of(memory: StateTables) -> AccountFigures | None:
     if account is None:
         return None
     last = account.last_change
-    guests = [job for job in memory.at_lrms.values() if job.owner[1]]
-    running = [job for job in guests if job.state is JobState.RUNNING]
-    may_go = [job for job in running if job.preemptible]
-    protected = [job for job in may_go if job.protected and account.in_credit]
+    own = [job for job in memory.at_lrms.values() if not job.owner[1]]
+    allowed, waiting_alone = account.rules.allowed, account.waiting_alone
     return AccountFigures(
         in_credit=account.in_credit,
         since=math.nan if last is None else last.time,
@@ -79,22 +107,64 @@ def figures_of(memory: StateTables) -> AccountFigures | None:
         began=account.began,
         last_look=account.last_look,
         guests=account.rules.guests,
+        compared=account.compared,
         gain=_part(account.gain, account.base),
-        saved=_part(account.saved, account.base),
-        owed=_part(account.owed, account.base),
-        turned_saved=math.nan if last is None else _part(last.saved, last.base),
-        turned_owed=math.nan if last is None else _part(last.owed, last.base),
-        waiting=len(memory.at_lrms) - len(guests) - _running(memory),
-        protected=len(protected),
-        preemptible=len(may_go) - len(protected),
-        staying=len(running) - len(may_go),
+        waiting_gain=_part(account.gain, waiting_alone),
+        waiting_part=_part(waiting_alone, account.base),
+        brought=account.hours(account.gain),
+        saved=account.hours(account.saved + allowed * account.base),
+        owed=account.hours(account.owed),
+        turned_saved=(
+            math.nan
+            if last is None
+            else _part(last.saved + allowed * last.base, 3600.0 * last.job_work)
+        ),
+        turned_owed=math.nan if last is None else _part(last.owed, 3600.0 * last.job_work),
+        waiting=sum(job.state is not JobState.RUNNING for job in own),
+        **asdict(memory.running_guests()),
         **asdict(account.exchanged),
+        history=account.history.points,
     )
 
 
-def _running(memory: StateTables) -> int:
-    own = (job for job in memory.at_lrms.values() if not job.owner[1])
-    return sum(job.state is JobState.RUNNING for job in own)
+def in_a_sentence(account: AccountFigures) -> str:
+    """Returns what a director can be told: what the account has measured of the site's own users, and no more."""
+    if not account.compared >= COMPARED_MIN:
+        return (
+            f"It is too early for a sentence: the account has compared {account.compared:,.0f} own jobs "
+            f"(old ones count less and less); {COMPARED_MIN} are needed."
+        )
+    if account.waiting_part < _HARDLY:
+        found = (
+            f"your users' jobs {_than(account.gain, 'took')}, where they would hardly have waited"
+        )
+    else:
+        found = f"your users {_than(account.waiting_gain, 'waited')}"
+    return f"In a sentence: {found} (weighted by work, recent jobs most){_waited(account.history)}."
+
+
+def _waited(history: Sequence[AccountPoint]) -> str:
+    looks, late = sum(point.looks for point in history), sum(point.late for point in history)
+    if not looks:
+        return ""
+    span = min(history[-1].time - history[0].time, HISTORY_S)
+    days = max(1, math.ceil(span / 86_400.0))
+    of_all = f"of {looks:,} looks in {'a day' if days == 1 else f'{days} days'}"
+    which = "that would have begun by then without exchange"
+    if not late:
+        return f"; at none {of_all} did a job of theirs wait {which}"
+    return f"; at {late:,} {of_all} a job of theirs waited {which}"
+
+
+def _than(part: float, verb: str) -> str:
+    shown = f"{100.0 * abs(part):.0f} %" if abs(part) >= 0.0995 else f"{100.0 * abs(part):.1f} %"
+    if abs(part) < 0.0005:
+        word = "as long as"
+    elif verb == "took":
+        word = f"{shown} {'less' if part > 0 else 'more'} time than"
+    else:
+        word = f"{shown} {'less' if part > 0 else 'longer'} than"
+    return f"{verb} {word} without exchange"
 
 
 def _part(amount: float, base: float) -> float:

@@ -6,7 +6,6 @@ The model also ignores that partners may answer a changed site differently. Exch
 to their promises are those of the daemon.
 """
 
-import heapq
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,17 +15,12 @@ from typing import Final
 
 import numpy as np
 
-from grms.policy._decisions import CompiledTransfer
-from grms.policy.transfer import TransferPolicy, compiled_transfer
+from grms.policy.transfer import TransferPolicy
 from grms.site.accounting.accounts import Accounts, GuestRun, OwnRun
 from grms.site.accounting.counterfactual import as_it_was, comparable, replay
 from grms.site.accounting.peer_model import PartnerAnswers
-from grms.site.model.lifecycle import Outcome
-from grms.site.model.partners import PartnerBook
-from grms.site.scheduler.exchange_constraints import review
-from lrms_sim.machine.stepped import Machine
+from grms.site.accounting.strict_policy_site import policy_site
 from lrms_sim.scheduling.disciplines import Discipline
-from lrms_sim.workload.groups import GROUPS
 from lrms_sim.workload.jobs import BoolArray, FloatArray, Int64Array
 
 ALONE: Final = "alone"
@@ -54,6 +48,7 @@ class Advised:
         low, high: 95 % confidence interval of it; nan with fewer than two days.
         given: these jobs run by partners.
         taken: partners' jobs run here, in the whole journal.
+        jobs: local jobs in the window.
     """
 
     policy: str
@@ -64,6 +59,7 @@ class Advised:
     high: float
     given: int
     taken: int
+    jobs: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +117,7 @@ class PolicyReplay:
         `progress` gets the number of arrived jobs now and then; `partners_asked` limits the partners asked
         about a job.
         """
-        site = _Site(self._processors, self._discipline, policies, partners_asked)
+        site = policy_site(self._processors, self._discipline, policies, partners_asked)
         end_time = np.full(len(self._own), math.nan)
         given = np.zeros(len(self._own), bool)
         rows: dict[int, int] = {}
@@ -146,144 +142,6 @@ class PolicyReplay:
                 end_time[rows[number]] = end
         site.check()
         return PolicyOutcome(end_time, given, taken)
-
-
-class _Site:
-    # The machine, the policies, and the counters that constraints use.
-
-    def __init__(
-        self,
-        processors: int,
-        discipline: Discipline,
-        policies: Mapping[str, TransferPolicy],
-        partners_asked: int | None,
-    ) -> None:
-        self._asked_max = len(policies) if partners_asked is None else partners_asked
-        self._machine = Machine(processors, discipline)
-        self._inclusive = not discipline.per_event
-        self._processors = processors
-        self._policies: dict[str, CompiledTransfer] = {
-            name: compiled_transfer(policy) for name, policy in policies.items()
-        }
-        self._work = self._requested = 0.0
-        self._books = {name: PartnerBook(name, listed=True) for name in policies}
-        self._on_machine: list[OwnRun | GuestRun] = []
-        self._away: list[tuple[float, int, OwnRun, str]] = []
-
-    def come_to(self, now: float) -> None:
-        self._machine.advance(max(now, self._machine.now), inclusive=self._inclusive)
-        for number in self._machine.collect()[1]:
-            self._ended(self._on_machine[number])
-        while self._away and self._away[0][0] <= now:
-            end, _, run, partner = heapq.heappop(self._away)
-            book = self._books[partner]
-            book.given += run.run_time * run.processors
-            book.trust.end(run.job, end, run.run_time, Outcome.COMPLETED)
-            self._ended(run)
-
-    def _ended(self, run: OwnRun | GuestRun) -> None:
-        work = run.run_time * run.processors
-        if isinstance(run, OwnRun):
-            self._work += work
-            self._requested += work * run.requested_time
-        else:
-            # Until then it counts with its request.
-            self._books[run.partner].taken += work - run.requested_time * run.processors
-
-    def take(self, run: GuestRun) -> bool:
-        policy = self._policies.get(run.partner)
-        if policy is None or not self._wants(policy, run.partner, run, own=False):
-            return False
-        self._books[run.partner].taken += run.requested_time * run.processors
-        self._submit(run, run.accept_time)
-        return True
-
-    def give(self, run: OwnRun, answers: PartnerAnswers) -> str | None:
-        """Returns who takes a local job; `None` if it stays."""
-        asked = 0
-        for partner in answers.order(run.job):
-            policy = self._policies.get(partner)
-            if policy is None:
-                continue
-            if asked == self._asked_max:
-                return None
-            if self._wants(policy, partner, run, own=True):
-                return None
-            if not self._trusts(policy, partner, run):
-                continue
-            asked += 1
-            if answers.accepts(run.job, partner, run.processors, run.requested_time):
-                return partner
-        return None
-
-    def _trusts(self, policy: CompiledTransfer, partner: str, run: OwnRun) -> bool:
-        rails, book, now = policy.rails, self._books[partner], self._machine.now
-        if rails is None or not rails.promise:
-            return True
-        found = review(book, rails, now)
-        trust = book.trust
-        if found is not None:
-            trust.look(
-                found.closed, found.overdue, found.credit, found.breaches, found.suspended_until
-            )
-        return rails.may_offer(
-            run.processors,
-            run.requested_time,
-            processors=self._processors,
-            now=now,
-            credit=trust.credit,
-            open_work=trust.work,
-            open_count=len(trust.promised),
-            suspended_until=trust.suspended_until,
-        )
-
-    def _wants(
-        self, policy: CompiledTransfer, partner: str, run: OwnRun | GuestRun, *, own: bool
-    ) -> bool:
-        state, rails, book = self._machine.state, policy.rails, self._books[partner]
-        return policy.accept(
-            run.processors,
-            processors=self._processors,
-            processors_free=state.processors_free,
-            processors_waiting=state.processors_waiting,
-            own=own,
-            requested_time=run.requested_time,
-            starts_now=rails is not None
-            and rails.start_now
-            and self._machine.starts_now(
-                processors=run.processors, requested_time=run.requested_time
-            ),
-            books=(self._work, self._requested, book.taken, book.given),
-        )
-
-    def keep(self, run: OwnRun) -> int:
-        return self._submit(run, run.submit_time)
-
-    def _submit(self, run: OwnRun | GuestRun, now: float) -> int:
-        self._on_machine.append(run)
-        return self._machine.submit(
-            submit_time=max(now, self._machine.now),
-            processors=run.processors,
-            requested_time=max(run.requested_time, run.run_time),
-            run_time=run.run_time,
-            group=GROUPS[-1],
-        )
-
-    def entrust(self, run: OwnRun, partner: str, end: float) -> None:
-        rails = self._policies[partner].rails
-        if rails is not None and rails.promise:
-            self._books[partner].trust.promise(
-                run.job, run.submit_time, run.requested_time, run.processors
-            )
-        heapq.heappush(self._away, (end, run.job, run, partner))
-
-    def ends(self) -> FloatArray:
-        self._machine.advance(math.inf)
-        return self._machine.end_time
-
-    def check(self) -> None:
-        for policy in self._policies.values():
-            policy.check()
 
 
 def advise(  # all that a study rests on, each by its name
@@ -337,6 +195,7 @@ def advise(  # all that a study rests on, each by its name
             *blocks.interval(sums[word][window], sums[ALONE][window]),
             int(np.count_nonzero(found.given & window)),
             found.taken,
+            int(np.count_nonzero(window)),
         )
         for word, found in outcomes.items()
     )

@@ -11,9 +11,10 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from grms.federation.own_account import AccountRules, CreditChange, OwnAccount
+from grms.site.model.account_history import AccountHistory, RunningGuests
 from grms.site.model.jobs import GuestJob, HomeJob, Request
 from grms.site.model.lifecycle import Outcome
 from lrms_sim.scheduling.disciplines import Discipline
@@ -23,6 +24,46 @@ KNOWN_LEAST: Final = 86_400.0
 
 MEMORIES_MAX: Final = 20.0
 """What is so many memories ago has faded away: looks before that are not made up for."""
+
+
+class EndedJob(Protocol):
+    """What the account has to know of a local user's job that has ended; run times are seconds."""
+
+    @property
+    def job(self) -> int:
+        """Its number."""
+
+    @property
+    def request(self) -> Request:
+        """What it asked for."""
+
+    @property
+    def partner(self) -> str:
+        """Where it ran last; empty at home."""
+
+    @property
+    def end_time(self) -> float:
+        """Seconds."""
+
+    @property
+    def run_time(self) -> float:
+        """Of its last run; 0 if it never ran."""
+
+    @property
+    def restored_time(self) -> float:
+        """What it has kept of runs before."""
+
+
+class ChargedGuest(Protocol):
+    """What the account has to know of a guest that runs to its end."""
+
+    @property
+    def request(self) -> Request:
+        """What it asked for."""
+
+    @property
+    def charge(self) -> float:
+        """What it may cost, processor seconds times seconds."""
 
 
 @dataclass(slots=True)
@@ -56,6 +97,7 @@ class CreditChanged:
         saved: SB then, processor seconds times seconds.
         owed: H then, likewise; more than `saved` where credit was lost.
         base: B then, likewise.
+        job_work: of an own job on the average, processor seconds; 0 where none had been compared.
     """
 
     time: float
@@ -63,6 +105,7 @@ class CreditChanged:
     saved: float
     owed: float
     base: float
+    job_work: float
 
 
 class SiteAccount:
@@ -74,6 +117,7 @@ class SiteAccount:
         last_change: the last look at which credit was lost or regained; `None` before.
         changes: how often that was so.
         exchanged: what was exchanged meanwhile.
+        history: what it has been in the last 30 days.
 
     Raises:
         ValueError: no account can be kept under that discipline.
@@ -91,6 +135,7 @@ class SiteAccount:
         self.last_change: CreditChanged | None = None
         self.changes = 0
         self.exchanged = Exchanged()
+        self.history = AccountHistory()
 
     # --- own jobs ------------------------------------------------------------------------------
 
@@ -120,7 +165,7 @@ class SiteAccount:
         if self._account.is_open(job):
             self._account.returned(job)
 
-    def ended(self, job: HomeJob) -> None:
+    def ended(self, job: EndedJob) -> None:
         """Notes the end of a local user's job; one that has never run is forgotten."""
         # Alone it would have run as a whole, also where parts of it ran elsewhere before.
         run_time = job.run_time + job.restored_time if job.run_time > 0 else 0.0
@@ -193,8 +238,20 @@ class SiteAccount:
             return CreditChange.NONE
         found = self._account.balance
         self.changes += 1
-        self.last_change = CreditChanged(time, found.in_credit, found.saved, found.owed, found.base)
+        self.last_change = CreditChanged(
+            time, found.in_credit, found.saved, found.owed, found.base, self.job_work
+        )
         return CreditChange.REGAINED if found.in_credit else CreditChange.LOST
+
+    def remember(self, guests: RunningGuests) -> None:
+        """Notes the last look in the history, with the guests that ran then."""
+        self.history.note(
+            self.last_look,
+            in_credit=self.in_credit,
+            late=self._account.late > 0,
+            balance=self.hours(self.saved + self.rules.allowed * self.base - self.owed),
+            guests=guests,
+        )
 
     def _begin_anew(self, time: float, open_jobs: Iterable[HomeJob]) -> None:
         self._account = OwnAccount(self._processors, self._discipline, self.rules)
@@ -240,10 +297,31 @@ class SiteAccount:
         """H at the last look: what own jobs that wait had lost by then, likewise."""
         return self._account.balance.owed
 
+    @property
+    def compared(self) -> float:
+        """The number of own jobs in these sums, fading likewise."""
+        return self._account.balance.booked
+
+    @property
+    def job_work(self) -> float:
+        """The work of one of them on the average, processor seconds; 0 without any."""
+        balance = self._account.balance
+        return balance.weight / balance.booked if balance.booked > 0 else 0.0
+
+    @property
+    def waiting_alone(self) -> float:
+        """The part of `base` in which they would have waited, likewise."""
+        balance = self._account.balance
+        return max(0.0, balance.base - balance.ran)
+
+    def hours(self, amount: float) -> float:
+        """Returns processor seconds times seconds as hours in which a job of mean work waits; nan if none was compared."""
+        return amount / self.job_work / 3600.0 if self.job_work > 0 else math.nan
+
     # --- guests that run to their ends ---------------------------------------------------------
 
     def charge(
-        self, now: float, idle: int, request: Request, others: Iterable[GuestJob]
+        self, now: float, idle: int, request: Request, others: Iterable[ChargedGuest]
     ) -> float | None:
         """Returns what a guest that runs to its end may cost own users, processor seconds times seconds.
 
@@ -288,6 +366,7 @@ class SiteAccount:
                 "last_change": None if self.last_change is None else asdict(self.last_change),
                 "changes": self.changes,
                 "exchanged": asdict(self.exchanged),
+                "history": self.history.record(),
             }
         ).encode()
 
@@ -309,6 +388,7 @@ class SiteAccount:
         self.last_change = None if changed is None else CreditChanged(**changed)
         self.changes = said["changes"]
         self.exchanged = Exchanged(**said["exchanged"])
+        self.history = AccountHistory.of_record(said["history"])
 
 
 def _plain(value: float) -> float | None:

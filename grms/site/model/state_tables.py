@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from grms.policy.circuit_breaker import CircuitBreakerFound
+from grms.site.model.account_history import RunningGuests
 from grms.site.model.forgotten_keys import ForgottenKeys
 from grms.site.model.held_jobs import OK, HeldJobBook, JobArray, Target
 from grms.site.model.jobs import (
@@ -359,6 +360,18 @@ class StateTables:
             and job.state is JobState.RUNNING
             and not (job.protected and protects)
         )
+
+    def running_guests(self) -> RunningGuests:
+        """Returns how many guests run, and which of them are ended for local users' jobs now."""
+        protects = self.account is not None and self.account.in_credit
+        running = [
+            job
+            for job in self.at_lrms.values()
+            if isinstance(job, GuestJob) and job.state is JobState.RUNNING
+        ]
+        may_go = [job for job in running if job.preemptible]
+        protected = sum(job.protected and protects for job in may_go)
+        return RunningGuests(protected, len(may_go) - protected, len(running) - len(may_go))
 
     @property
     def guarded(self) -> bool:
@@ -978,6 +991,7 @@ class StateTables:
             if self.account.look(record.time, sorted(here, key=_in_order)):
                 # Guests are hidden from the queue since then, or seen again.
                 self.lrms_moment = max(self.lrms_moment, record.time)
+            self.account.remember(self.running_guests())
 
     def _account_tally(self, record: AccountTally) -> None:
         if self.account is not None:

@@ -28,6 +28,7 @@ from grms.site.monitoring.dashboard_history import RECORDS_MAX, past_records
 from grms.site.monitoring.dashboard_recorder import Feed, Recorder
 from grms.site.monitoring.dashboard_state import DashboardState
 from grms.site.monitoring.dashboard_views import (
+    account_document,
     history_document,
     jobs_document,
     now_document,
@@ -183,6 +184,7 @@ class Dashboard:
             *files(STATIC),
             Route("/api/site", self._site),
             Route("/api/history", self._history),
+            Route("/api/account", self._account),
             Route("/api/jobs", self._jobs),
             Route("/api/job", self._job),
             Route("/events", streams.answer),
@@ -235,6 +237,9 @@ class Dashboard:
         span = _number(request, "span", 3600.0)
         last = self.ledger.near[-1].time if self.ledger.near else 0.0
         return document(history_document(self.ledger, last - span))
+
+    async def _account(self, _: Request) -> Response:
+        return document(account_document(self.ledger))
 
     async def _jobs(self, request: Request) -> Response:
         query = request.query_params

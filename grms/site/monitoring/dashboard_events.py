@@ -7,6 +7,7 @@ payload: a script can be a mebibyte, and notes wait for a dashboard that may be 
 from dataclasses import dataclass
 
 from grms.policy.transfer import TransferPolicy
+from grms.site.accounting.own_account import AccountFigures
 from grms.site.model.jobs import Load, Weighed
 from grms.site.model.records import Record
 
@@ -114,4 +115,11 @@ class CertificateOutput:
     pem: bytes
 
 
-Note = Noted | Sampled | CertificateOutput
+@dataclass(frozen=True, slots=True)
+class AccountSeen:
+    """The account that the site keeps of itself, with its last 30 days."""
+
+    figures: AccountFigures
+
+
+Note = Noted | Sampled | AccountSeen | CertificateOutput

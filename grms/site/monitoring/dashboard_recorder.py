@@ -14,6 +14,7 @@ import msgspec
 import structlog
 
 from grms.daemon.loop import EngineFailedError
+from grms.site.accounting.own_account import figures_of
 from grms.site.model.jobs import HomeJob
 from grms.site.model.partners import PartnerBook
 from grms.site.model.records import (
@@ -29,6 +30,7 @@ from grms.site.model.records import (
     StateCame,
 )
 from grms.site.monitoring.dashboard_events import (
+    AccountSeen,
     CertificateOutput,
     Decided,
     Note,
@@ -128,6 +130,9 @@ class Recorder:
                 ),
             )
             self._feed.put(sampled)
+            account = figures_of(state.memory)
+            if account is not None:
+                self._feed.put(AccountSeen(account))
         except EngineFailedError:
             raise
         except Exception as error:  # noqa: BLE001  # the daemon goes on without a dashboard

@@ -9,10 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from grms.site.accounting.own_account import AccountFigures
 from grms.site.model import records
 from grms.site.model.jobs import GuestRef, JobRef, lrms_key
 from grms.site.model.records import Record
 from grms.site.monitoring.dashboard_events import (
+    AccountSeen,
     CertificateOutput,
     Decided,
     Note,
@@ -104,6 +106,7 @@ class DashboardState:
         near: samples of the near past, one for each that came.
         far: of the far past, one of many.
         partners: as last sampled.
+        account: that the site keeps of itself, as last seen; `None` if it keeps none.
         lost: notes that the dashboard was too slow to take.
         partial: stories may lack their beginning: notes were lost, or not all of the journal was
             read.
@@ -116,6 +119,7 @@ class DashboardState:
         self.near: deque[Sampled] = deque(maxlen=SAMPLES_MAX)
         self.far: deque[Sampled] = deque(maxlen=SAMPLES_MAX)
         self.partners: tuple[PartnerFigures, ...] = ()
+        self.account: AccountFigures | None = None
         self.certificates: dict[str, bytes] = {}
         self.lost = 0
         self.partial = False
@@ -147,6 +151,8 @@ class DashboardState:
         """Remembers a note."""
         if isinstance(note, Sampled):
             self._sample(note)
+        elif isinstance(note, AccountSeen):
+            self.account = note.figures
         elif isinstance(note, CertificateOutput):
             if note.partner in self.certificates or len(self.certificates) < CERTIFICATES_MAX:
                 self.certificates[note.partner] = note.pem

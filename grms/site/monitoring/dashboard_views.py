@@ -17,6 +17,8 @@ from grms.policy.transfer import (
     RuleBase,
     TransferPolicy,
 )
+from grms.site.accounting.own_account import AccountFigures, in_a_sentence
+from grms.site.model.account_history import POINT_S
 from grms.site.model.jobs import Load
 from grms.site.monitoring.dashboard_events import Decided, Sampled
 from grms.site.monitoring.dashboard_state import DashboardState, Entry, Step
@@ -36,6 +38,55 @@ def now_document(ledger: DashboardState) -> Document:
         "sample": None if last is None else _sample(last),
         "draining": last is not None and last.draining,
         "partners": [asdict(each) for each in ledger.partners],
+        "account": None if ledger.account is None else _account(ledger.account),
+    }
+
+
+def _account(account: AccountFigures) -> Document:
+    """Returns the account without its history."""
+    found = {
+        "in_credit": account.in_credit,
+        "since_s": account.since,
+        "turns": account.turns,
+        "last_look_s": account.last_look,
+        "saved_hours": account.saved,
+        "owed_hours": account.owed,
+        "turned_saved_hours": account.turned_saved,
+        "turned_owed_hours": account.turned_owed,
+        "protected": account.protected,
+        "preemptible": account.preemptible,
+        "staying": account.staying,
+        "lent_hours": account.lent / 3600.0,
+        "lent_lost_hours": account.lent_lost / 3600.0,
+        "given_hours": account.given / 3600.0,
+        "given_lost_hours": account.given_lost / 3600.0,
+        "guests_sent_home": account.guests_sent_home,
+        "sent_home": account.sent_home,
+        "sentence": in_a_sentence(account),
+    }
+    return {name: _plain(value) for name, value in found.items()}
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def account_document(ledger: DashboardState) -> Document:
+    """Returns the last 30 days of the account that the site keeps of itself, oldest first."""
+    points = [] if ledger.account is None else ledger.account.history
+    return {
+        "point_s": POINT_S,
+        "points": [
+            {
+                "time_s": point.time,
+                "looks": point.looks,
+                "in_credit": point.in_credit,
+                "balance_hours": _plain(point.balance),
+                "protected": point.protected,
+                "guests": point.protected + point.preemptible + point.staying,
+            }
+            for point in points
+        ],
     }
 
 

@@ -241,6 +241,19 @@ class SiteMetrics:
             "hanse_account_gain_ratio",
             "What exchange has saved own jobs of their time alone, fading.",
         )
+        self.account_wait = gauge(
+            "hanse_account_wait_seconds",
+            "Waiting of an own job of mean work: saved by exchange, and owed to jobs that wait.",
+            ("what",),
+        )
+        self.account_guests = gauge(
+            "hanse_account_guests", "Guests that run, at the last look.", ("protection",)
+        )
+        self.account_work = gauge(
+            "hanse_account_work_seconds",
+            "Processor seconds exchanged since the account began.",
+            ("what",),
+        )
         _begin(self.jobs, get_args(JobStateName))
         _begin(self.refusals, get_args(RefusalReason))
         _begin(self.handshakes_failed, Handshake)

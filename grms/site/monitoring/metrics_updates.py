@@ -8,6 +8,7 @@ from typing import Final, cast
 
 from grms.daemon.mqtt.payloads import JobStateName
 from grms.lrms import base
+from grms.site.accounting.own_account import figures_of
 from grms.site.config.schema import SiteConfig
 from grms.site.model.commands import AnswerOffer, Publish, PublishRound
 from grms.site.model.events import (
@@ -183,6 +184,15 @@ class MetricsUpdates:
             self._metrics.in_credit.set(account.in_credit)
             if account.base > 0:
                 self._metrics.account_gain.set(account.gain / account.base)
+            figures = figures_of(self._state.memory)
+            assert figures is not None
+            metrics = self._metrics
+            metrics.account_wait.labels("saved").set(3600.0 * figures.saved)
+            metrics.account_wait.labels("owed").set(3600.0 * figures.owed)
+            for kind in ("protected", "preemptible", "staying"):
+                metrics.account_guests.labels(kind).set(getattr(figures, kind))
+            for what in ("lent", "lent_lost", "given", "given_lost"):
+                metrics.account_work.labels(what).set(getattr(figures, what))
 
     # --- partners' jobs ------------------------------------------------------------------------
 

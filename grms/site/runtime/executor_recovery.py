@@ -58,7 +58,7 @@ def _job_of(job: HomeJob | GuestJob, memory: StateTables) -> LrmsJob | None:
             preemptible=job.preemptible,
             protected=job.protected,
             at_once=_at_once(job, memory),
-            place=job.came if isinstance(job, HomeJob) else None,
+            place=job.came,
         )
     except LrmsRefusedError:
         return None  # it was refused then, and will be again

@@ -14,6 +14,7 @@ from grms.site.model.lifecycle import Outcome
 from grms.site.model.records import Record
 from grms.site.runtime.journal import Journal
 from tests.grms.site.accounting.stories import at_home, at_partner, guest, received
+from tests.schemas import printed
 
 SITE = """
 name = "home"
@@ -202,6 +203,10 @@ def test_policies_stand_beside_the_constants_in_a_terminal(
         "short-guests",
         "fair-exchange",
     ]
+    assert lines[10].startswith("strict-exchange ")
+    assert " ".join(lines[-3:]).endswith(
+        "Recommended: nothing yet. 6 own jobs of the window have ended; 100, on at least two days, are needed."
+    )
     assert lines[3:6] == [
         "alone                   0      0     1,800     5,700   ±0.0%",
         "as it was               3      0         0     3,900  +31.6%   +28.6% to +33.3%",
@@ -223,9 +228,25 @@ def test_a_candidate_brings_its_own_numbers(
     rows = {row["policy"]: row for row in found["policies"]}
     assert list(rows) == ["alone", "as it was", "now", "awf", "keep", "strict.toml"]
     assert found["seed"] == 4
+    assert found["recommendation"] == ""
+    assert {row["jobs"] for row in found["policies"]} == {6}
     assert rows["strict.toml"]["given"] == rows["keep"]["given"] == 0
     assert rows["strict.toml"]["improvement_percent"] == 0.0
     assert rows["awf"]["improvement_percent"] == pytest.approx(31.58, abs=0.01)
+
+
+def test_under_a_discipline_without_an_account_strict_exchange_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who asks for it is told why it is not there."""
+    path = trading(tmp_path)
+    assert run_command(["advise", path, "--discipline", "conservative"]) == 0
+    out = capsys.readouterr().out
+    assert "fair-exchange" in out
+    assert "strict-exchange" not in out
+    words = ["--discipline", "conservative", "--policy", "strict-exchange"]
+    assert run_command(["advise", path, *words]) == 2
+    assert "keeps an account, which conservative cannot" in capsys.readouterr().err
 
 
 def test_what_cannot_be_advised_on_is_said(
@@ -288,14 +309,21 @@ def test_the_account_of_a_site_in_sentences(
     )
     assert "4.0 lent to partners' jobs" in out
     assert "8.0 got from partners" in out
-    assert (
-        "some of yours that waited at the last look would have run by then without exchange." in out
-    )
+    assert "It is too early for a sentence: the account has compared 3 own jobs" in out
+    assert run_command(["exchange", config, "--chart"]) == 0
+    chart = capsys.readouterr().out
+    assert max(map(len, chart.splitlines())) <= 80
+    assert "Account, hours of own users' waiting, 30 days to 21,600 s" in chart
     assert run_command(["exchange", config, "--json"]) == 0
-    account = json.loads(capsys.readouterr().out)["account"]
+    account = printed("grms-exchange", capsys.readouterr().out)["account"]
     assert account["in_credit"] is False
-    assert account["turned_owed_percent"] is None
-    assert account["owed_percent"] > 0
+    assert account["turned_owed_hours"] is None
+    assert account["owed_hours"] > 0
+    assert account["balance_hours"] == account["saved_hours"] - account["owed_hours"]
+    assert account["sentence"] in out
+    assert [point["looks"] for point in account["history"]] == [8, 8, 8, 1]
+    assert account["history"][-1]["balance_hours"] == account["balance_hours"]
+    assert account["history"][-1]["late"] == 1
     assert (account["waiting"], account["guests"]) == (1, "preempt")
     assert (account["lent"], account["given"]) == (4 * 3600.0, 8 * 3600.0)
 
@@ -307,7 +335,8 @@ def test_the_account_of_a_site_that_has_seen_nothing(
     assert run_command(["exchange", config]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "Account: the site is in credit, as it was from the beginning." in out
-    assert "no job of yours has ended yet that the account could compare" in out
+    assert "the account has compared 0 own jobs" in out
+    assert "In hours of own users' waiting" not in out
     assert run_command(["exchange", config, "--json"]) == 0
     account = json.loads(capsys.readouterr().out)["account"]
     assert (account["since_s"], account["gain_percent"], account["last_look_s"]) == (
@@ -325,3 +354,6 @@ def test_a_site_without_strict_exchange_has_no_account(
     assert "Account" not in capsys.readouterr().out
     assert run_command(["exchange", config, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["account"] is None
+    assert run_command(["exchange", config, "--chart"]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "the site keeps no account of itself, so there is nothing to draw" in said

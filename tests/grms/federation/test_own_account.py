@@ -138,6 +138,23 @@ def test_an_account_of_a_record_goes_on_where_it_was_made(easy: bool) -> None:
         _told(seed, Easy() if easy else Fcfs(), easy, saved=True)
 
 
+def test_late_is_who_waits_and_has_begun_in_the_shadow() -> None:
+    """As far as the shadow knows: it does not go beyond the end of a job that still runs."""
+    account = OwnAccount(4, Fcfs(), RULES)
+    for row, width in enumerate((4, 4, 4)):
+        account.submitted(row, submit_time=10.0 * row, processors=width, requested_time=5000)
+    account.look(900.0)
+    assert account.late == 1  # the first one would run
+    account.started(0, 900.0)
+    account.look(1800.0)
+    assert account.late == 0
+    account.ended(0, 2000.0, 1100.0)
+    account.look(2700.0)
+    assert account.late == 1  # the second one began at 1100 there
+    again = OwnAccount.of_record(json.loads(json.dumps(account.record())), 4, Fcfs(), RULES)
+    assert again.late == 1
+
+
 def test_memory_is_bounded_by_the_jobs_that_are_open() -> None:
     account = OwnAccount(8, Easy(), RULES)
     for row in range(1000):

@@ -208,6 +208,10 @@ def test_a_table_says_how_the_account_of_strict_exchange_is_kept() -> None:
     [
         ({"allowance": "much"}, "much"),
         ({"allowance": -0.1}, "greater than or equal to 0"),
+        ({"cap": 7}, "less than or equal to 1"),
+        ({"allowance": 1.5}, "less than or equal to 1"),
+        ({"memory": "5min"}, "memory, 300 s, is shorter than the period of the account, 900 s"),
+        ({"memory": "1d", "account": "2d"}, "is shorter than the period"),
         ({"guests": "stay"}, "there are: preempt, run"),
         ({"memory": "-1d"}, "is no span of time"),
         ({"memory": 0}, "at least 1 s is needed"),

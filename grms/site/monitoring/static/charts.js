@@ -55,6 +55,75 @@ export function overTime({ name, unit, tone, points, from, to, most, width, site
   return chart;
 }
 
+/**
+ * Returns a picture of a site's account of itself: its balance, whether the site was in credit, and its guests.
+ *
+ * Where nobody looked for longer than `every` seconds nothing is drawn.
+ */
+export function accountOverTime({ points, from, to, every, width, site }) {
+  const height = 250;
+  const top = 24;
+  const bottom = 150;
+  const band = { y: bottom + 8, height: 10 };
+  const floor = height - 24;
+  const ceiling = band.y + 34;
+  const known = points.filter((each) => each.balance_hours !== null);
+  const values = known.map((each) => each.balance_hours);
+  const marks = around(Math.min(0, ...values), Math.max(0, ...values));
+  const [low, high] = [marks[0], marks[marks.length - 1]];
+  const most = Math.max(1, ...points.map((each) => each.guests));
+  const x = (time) => LEFT + ((time - from) / Math.max(1e-9, to - from)) * (width - LEFT - RIGHT);
+  const y = (value) => bottom - ((value - low) / (high - low)) * (bottom - top);
+  const last = known[known.length - 1];
+  const words = last ? `balance now ${number(last.balance_hours, 1)} hours` : "no own job compared yet";
+  const chart = svg("svg", { class: "chart t2", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Account in 30 days: ${words}; ${moment(from, site)} to ${moment(to, site)}` });
+  chart.append(svg("text", { class: "name", x: 0, y: 14 }, "Balance, hours of own users' waiting"));
+  for (const mark of marks) {
+    chart.append(
+      svg("path", { class: mark ? "grid" : "axis", d: `M${LEFT} ${y(mark)}H${width - RIGHT}` }),
+      svg("text", { x: LEFT - 6, y: y(mark) + 4, "text-anchor": "end" }, number(mark, 2).replace("-", "−")),
+    );
+  }
+  chart.append(
+    svg("text", { class: "name", x: 0, y: ceiling - 6 }, "Guests"),
+    svg("text", { x: LEFT - 6, y: ceiling + 12, "text-anchor": "end" }, number(most)),
+    svg("path", { class: "axis", d: `M${LEFT} ${floor}H${width - RIGHT}` }),
+  );
+  let line = "";
+  points.forEach((each, index) => {
+    // A look stands for the time before it, as far as the look before.
+    const before = index ? points[index - 1].time_s : -Infinity;
+    const gap = each.time_s - before > 1.5 * every;
+    const tenth = (at) => Math.round(at * 10) / 10;  // so that each begins where the one before ends
+    const begin = tenth(x(Math.max(from, gap ? each.time_s - every : before)));
+    const end = tenth(x(each.time_s));
+    const rect = (kind, at, size) => svg("rect", { class: kind, x: begin.toFixed(1), y: at.toFixed(1), width: Math.max(0.6, end - begin).toFixed(1), height: size.toFixed(1) });
+    const scale = (count) => (count / most) * (floor - ceiling);
+    chart.append(rect(each.in_credit === each.looks ? "credit" : "debt", band.y, band.height));
+    if (each.guests) chart.append(rect("dot bare t1", floor - scale(each.guests), scale(each.guests)));
+    if (each.protected) chart.append(rect("dot bare t0", floor - scale(each.protected), scale(each.protected)));
+    if (each.balance_hours === null) return;
+    line += gap || !line ? `M${begin.toFixed(1)} ${y(each.balance_hours).toFixed(1)}` : `V${y(each.balance_hours).toFixed(1)}`;
+    line += `H${end.toFixed(1)}`;
+  });
+  if (line) chart.append(svg("path", { class: "stroke", d: line }));
+  const ticks = Math.max(2, Math.min(6, Math.floor(width / 190)));
+  for (let index = 0; index <= ticks; index += 1) {
+    const time = from + ((to - from) * index) / ticks;
+    const anchor = index === 0 ? "start" : index === ticks ? "end" : "middle";
+    chart.append(svg("text", { x: x(time), y: height - 6, "text-anchor": anchor }, moment(time, site).split(" ").slice(0, site.clock === "wall" ? 1 : 2).join(" ")));
+  }
+  return chart;
+}
+
+/** Returns round values from at most the least, which is not above 0, to at least the greatest. */
+function around(least, greatest) {
+  const step = steps(greatest - least)[1];
+  const found = [];
+  for (let value = Math.floor(least / step) * step; value < greatest + step * 0.999; value += step) found.push(value);
+  return found.length > 1 ? found : [0, 1];
+}
+
 /** Returns the memberships of a rule base over one feature, with the value of a decision. */
 export function memberships({ name, rules, key, value, unit }) {
   const width = 460;

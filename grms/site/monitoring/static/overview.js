@@ -1,6 +1,6 @@
 // The page of a site: its load, its partners, its jobs.
 
-import { overTime } from "./charts.js";
+import { accountOverTime, overTime } from "./charts.js";
 import { calm, day, el, figure, get, listen, moment, number, replace, span, svg, table, tone } from "./common.js";
 
 const WINDOWS = [120, 900, 3600, 6 * 3600, 24 * 3600];
@@ -11,6 +11,7 @@ let site = null;
 let now = null;
 let samples = [];
 let jobs = null;
+let account = null;
 const chosen = { window: 0, kind: "all", limit: 60 };
 
 function spanShown() {
@@ -67,6 +68,47 @@ function showCharts() {
 async function loadHistory() {
   samples = (await get(`api/history?span=${spanShown()}`)).samples;
   showCharts();
+}
+
+// --- the account of strict exchange ----------------------------------------------------------
+
+const DAYS_SHOWN = 30;
+
+function hours(value) {
+  return value === null ? "–" : number(value, Math.abs(value) < 100 ? 1 : 0).replace("-", "−");
+}
+
+function showAccount() {
+  const found = now.account;
+  page("account").hidden = !found;
+  if (!found) return;
+  const turned = found.turned_owed_hours === null ? "" : `; then ${hours(found.turned_owed_hours)} h were lost by waiting jobs, ${hours(found.turned_saved_hours)} h saved`;
+  const since = found.since_s === null ? "from the beginning" : `since ${moment(found.since_s, site)}${turned}. It has turned ${number(found.turns)}×`;
+  const credit = el("span", { class: found.in_credit ? "good" : "bad" }, found.in_credit ? "in credit" : "not in credit");
+  replace(page("account-words"), "The site is ", credit, ` ${since}. `, found.sentence);
+  const times = (count) => (count ? `, ${number(count)}×` : "");
+  replace(
+    page("account-figures"),
+    figure("Hours saved", hours(found.saved_hours)),
+    figure("Hours lost by waiting jobs", hours(found.owed_hours)),
+    figure("Guests protected", number(found.protected)),
+    figure("Guests preemptible", number(found.preemptible), found.staying ? `, ${number(found.staying)} stay` : ""),
+    figure("Processor hours lent", hours(found.lent_hours), `, ${hours(found.lent_lost_hours)} lost${times(found.guests_sent_home)}`),
+    figure("Got from partners", hours(found.given_hours), `, ${hours(found.given_lost_hours)} lost${times(found.sent_home)}`),
+  );
+  if (!account) return;
+  const to = account.points[account.points.length - 1]?.time_s ?? 0;
+  const width = Math.max(320, Math.round(page("account-charts").clientWidth));
+  replace(page("account-charts"), accountOverTime({ points: account.points, from: to - DAYS_SHOWN * 86400, to, every: account.point_s, width, site }));
+  replace(
+    page("account-legend"),
+    ...[["credit", "in credit"], ["debt", "not in credit, at some look"], ["t1", "guests"], ["t0", "of them protected"]].map(([kind, words]) => el("span", {}, el("span", { class: `swatch ${kind}` }), words)),
+  );
+}
+
+async function loadAccount() {
+  account = await get("api/account");
+  showAccount();
 }
 
 // --- partners --------------------------------------------------------------------------------
@@ -180,6 +222,7 @@ function choices(parent, names, current, choose) {
 
 const againJobs = calm(loadJobs, 700);
 const againHistory = calm(loadHistory, 5000);
+const againAccount = calm(loadAccount, 2000);
 
 async function begin() {
   site = await get("api/site");
@@ -202,16 +245,20 @@ async function begin() {
     chosen.limit = Math.min(500, chosen.limit + 140);
     loadJobs();
   });
-  addEventListener("resize", calm(() => { showCharts(); showJobs(); }, 200));
+  addEventListener("resize", calm(() => { showCharts(); showAccount(); showJobs(); }, 200));
   showNow();
+  showAccount();
   showPartners();
-  await Promise.all([loadHistory(), loadJobs()]);
+  await Promise.all([loadHistory(), loadJobs(), now.account ? loadAccount() : null]);
   let revision = now.revision;
   listen((told) => {
+    const looked = told.account && told.account.last_look_s !== (account ? now.account?.last_look_s : null);
     now = told;
+    if (looked) againAccount();
     if (told.sample && told.sample.time_s > (samples[samples.length - 1]?.time_s ?? -Infinity)) samples.push(told.sample);
     if (samples.length > 1500) againHistory();
     showNow();
+    showAccount();
     showPartners();
     showCharts();
     if (told.revision !== revision) {

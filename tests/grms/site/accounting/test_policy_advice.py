@@ -7,13 +7,21 @@ import numpy as np
 import pytest
 
 from grms.policy.registry import TRANSFER_POLICIES
-from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, TransferPolicy, UserDefinedTransfer
+from grms.policy.transfer import (
+    AcceptWhenFit,
+    AlwaysKeep,
+    Constrained,
+    TransferPolicy,
+    UserDefinedTransfer,
+)
 from grms.simulation.replay import LockStepReplay
 from grms.site.accounting.accounts import Accounts
 from grms.site.accounting.counterfactual import exchange
 from grms.site.accounting.policy_advice import Advised, advise
-from grms.site.model.records import Record
+from grms.site.model.lifecycle import Outcome
+from grms.site.model.records import JobEnded, Record
 from lrms_sim.scheduling.disciplines import Easy, Fcfs
+from tests.grms.federation.strict_cases import POLICIES, drawn_case, sites_of
 from tests.grms.site.accounting.stories import at_home, at_partner, guest
 from tests.kernel_sites import kernel_site
 from tests.random_workloads import constrained_sites
@@ -76,6 +84,47 @@ def test_the_policy_of_then_gives_what_was(seed: int, word: str) -> None:
         assert (was.awrt, was.improvement) == pytest.approx(
             (found.total.awrt, found.total.improvement)
         )
+
+
+@pytest.mark.parametrize("rule", ["G", "C1"], ids=["preempt", "run"])
+def test_strict_exchange_of_then_gives_what_was(rule: str) -> None:
+    """A host whose own jobs stay: guests that were sent home, and turns of its account, come out as they were."""
+    sent_home = turned = 0
+    for seed in range(5):
+        case = drawn_case(seed)
+        for drawn in case["sites"]:
+            drawn["checkpoints_every"], drawn["rule"] = 0, rule
+        case["jobs"] = case["jobs"][:80]
+        sites = [replace(site, reoffer=None) for site in sites_of(case)]
+        stays = Constrained(POLICIES[rule].rails, UserDefinedTransfer(lambda _: True))
+        given = dict.fromkeys(sites[0].transfer_policies, stays)
+        sites[0] = replace(sites[0], transfer_policies=given)
+        host, journal = sites[0], list[Record]()
+
+        def note(
+            site: str,
+            noted: tuple[Record, ...],
+            journal: list[Record] = journal,
+            name: str = host.name,
+        ) -> None:
+            journal += noted if site == name else ()
+
+        replayed = LockStepReplay(sites, note)
+        replayed.run()
+        sent_home += sum(
+            isinstance(record, JobEnded) and record.outcome is Outcome.PREEMPTED
+            for record in journal
+        )
+        memory = replayed.hosts[0].state.memory
+        assert memory.account is not None
+        turned += memory.account.changes
+        policies = {"now": dict(host.transfer_policies)}
+        _, was, now = advise(taken(journal), host.processors, host.discipline, policies, rng=RNG)
+        same = pytest.approx((was.mean_wait, was.awrt), nan_ok=True)
+        assert (now.mean_wait, now.awrt) == same
+        assert now.taken == was.taken
+    assert (sent_home > 5) == (rule == "G")
+    assert turned > 5
 
 
 def busy(days: int = 4) -> list[Record]:

@@ -359,6 +359,7 @@ def test_every_number_of_the_account_can_be_said() -> None:
         ("empty_returns = 0", "rails.empty_returns"),
         ('guests = "shoot"', "rails.guests"),
         ("cap = nan", "rails.cap"),
+        ("cap = 7", "rails.cap: is 7; it must be at most 1"),
     ],
 )
 def test_what_no_account_can_be_kept_by_is_said(said: str, why: str) -> None:

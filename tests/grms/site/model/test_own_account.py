@@ -6,6 +6,7 @@ import pytest
 
 from grms.federation.own_account import CreditChange
 from grms.policy.constraints import AccountRules
+from grms.site.model.account_history import RunningGuests
 from grms.site.model.jobs import GuestJob, HomeJob, OfferId, Request
 from grms.site.model.own_account import SiteAccount
 from lrms_sim.scheduling.disciplines import Conservative, Fcfs
@@ -158,3 +159,40 @@ def test_what_a_guest_that_runs_to_its_end_may_cost() -> None:
 def test_a_discipline_that_promises_starts_has_no_account() -> None:
     with pytest.raises(ValueError, match="discipline"):
         SiteAccount(4, Conservative(), RULES)
+
+
+def test_amounts_are_hours_in_which_a_job_of_mean_work_waits() -> None:
+    """Two jobs of 600 s on 2 and on 4 processors; both wait for an hour that they would not wait alone."""
+    one = SiteAccount(8, Fcfs(), AccountRules(memory=1e12))
+    assert math.isnan(one.hours(1.0))
+    for number, width in ((1, 2), (2, 4)):
+        one.submitted(number, 0.0, Request(width, 600.0))
+        one.started(number, 3600.0)
+        one.ended(own(number, end=4200.0, ran=600.0, width=width))
+    one.look(7200.0, ())
+    one.remember(RunningGuests(protected=3))
+    assert one.compared == pytest.approx(2.0)
+    assert one.job_work == pytest.approx(3 * 600.0)
+    # In hours: each has lost one of them, weighted by work.
+    assert one.hours(one.gain) == pytest.approx(-2.0)
+    assert one.waiting_alone == pytest.approx(0.0, abs=1e-3)
+    (point,) = one.history.points
+    assert (point.in_credit, point.late, point.protected) == (0, 0, 3)
+    assert point.balance == pytest.approx(-2.0)
+    again = SiteAccount(8, Fcfs(), one.rules)
+    again.resume(one.record())
+    assert again.history.points == one.history.points
+    assert (again.compared, again.job_work) == (one.compared, one.job_work)
+
+
+def test_what_own_jobs_would_have_waited_alone() -> None:
+    """The second stands behind the first there, and ran elsewhere at once."""
+    one = SiteAccount(2, Fcfs(), AccountRules(memory=1e12))
+    for number in (1, 2):
+        one.submitted(number, 0.0, HALF)
+        one.started(number, 0.0)
+        one.ended(own(number, end=600.0, ran=600.0))
+    one.look(1800.0, ())
+    assert one.waiting_alone == pytest.approx(1200.0 * 600.0)
+    assert one.gain == pytest.approx(one.waiting_alone)
+    assert one.hours(one.gain) == pytest.approx(600.0 / 3600.0)

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, Gaussian, Rule, RuleBase
 from grms.site.model import records
+from grms.site.model.account_history import AccountPoint
 from grms.site.model.jobs import Load, Weighed
-from grms.site.monitoring.dashboard_events import Decided
+from grms.site.monitoring.dashboard_events import AccountSeen, Decided
 from grms.site.monitoring.dashboard_state import DashboardState
 from grms.site.monitoring.dashboard_views import (
+    account_document,
     history_document,
     jobs_document,
     membership,
@@ -21,6 +23,7 @@ from grms.site.monitoring.dashboard_views import (
     story_document,
     thinned,
 )
+from tests.grms.site.accounting.accounts_of_sites import account
 from tests.grms.site.monitoring.notes_of_records import (
     delegated_story,
     guest_story,
@@ -58,6 +61,33 @@ def test_what_is_now_is_the_last_sample() -> None:
     assert (one["asked"], one["accepted"], one["declined"], one["undecided"]) == (5, 3, 1, 1)
     assert one["guests_declined"] == 1
     json.dumps(found)
+
+
+def test_the_account_is_told_in_hours_and_its_history_apart() -> None:
+    """Nothing of a site that keeps none; what is not known is not a number."""
+    ledger = DashboardState("home")
+    assert now_document(ledger)["account"] is None
+    assert account_document(ledger)["points"] == []
+    point = AccountPoint(7200.0, 8, 7, 1, math.nan, 2, 3, 4)
+    ledger.take(AccountSeen(account(lent=7200.0, turned_owed=math.nan, history=(point,))))
+    found = now_document(ledger)["account"]
+    assert (found["lent_hours"], found["lent_lost_hours"]) == (2.0, 0.5)
+    assert (found["turned_owed_hours"], found["saved_hours"]) == (None, 96.0)
+    assert found["sentence"].startswith("In a sentence: your users waited 21 % less")
+    assert account_document(ledger) == {
+        "point_s": 7200.0,
+        "points": [
+            {
+                "time_s": 7200.0,
+                "looks": 8,
+                "in_credit": 7,
+                "balance_hours": None,
+                "protected": 2,
+                "guests": 9,
+            }
+        ],
+    }
+    json.dumps(found, allow_nan=False)
 
 
 @settings(max_examples=30)

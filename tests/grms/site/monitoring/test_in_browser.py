@@ -1,6 +1,7 @@
 """The pages in a browser: clicks, what moves, both widths, both schemes, keyboard, accessibility."""
 
 import asyncio
+import math
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from concurrent.futures import Future
@@ -18,6 +19,7 @@ from selenium.webdriver.common.keys import Keys
 from grms.daemon.ports import free_port
 from grms.policy.files import save_rule_base
 from grms.policy.transfer import Gaussian, Rule, RuleBase
+from grms.site.model.account_history import POINT_S, POINTS_MAX, AccountHistory, AccountPoint
 from tests.browser import (
     Browser,
     complaints,
@@ -49,11 +51,13 @@ class Stage:
         driver: the browser.
         loop: of the sites.
         home: the site whose pages are looked at.
+        away: its partner, which keeps an account of itself.
     """
 
     driver: Browser
     loop: asyncio.AbstractEventLoop
     home: Running
+    away: Running
 
     @property
     def address(self) -> str:
@@ -72,34 +76,36 @@ class Stage:
 
 
 @asynccontextmanager
-async def sites(folder: Path) -> AsyncIterator[Running]:
-    """Yields a site with a rule base, and a partner that takes what fits."""
+async def sites(folder: Path) -> AsyncIterator[tuple[Running, Running]]:
+    """Yields a site with a rule base, and a partner with strict exchange."""
     save_rule_base(RULES, folder / "rules.json")
     ports = {"home": free_port(), "away": free_port()}
     home = document(folder, "home", partners={"away": ports["away"]}, port=ports["home"])
     home["partners"][0]["transfer"] = str(folder / "rules.json")
     home["dashboard"] = {"listen": f"127.0.0.1:{free_port()}"}
     away = document(folder, "away", partners={"home": ports["home"]}, port=ports["away"])
+    away["rails"] = "strict-exchange"
+    away["dashboard"] = {"listen": f"127.0.0.1:{free_port()}"}
     async with running(home, folder) as first, running(away, folder) as second:
         await first.linked()
         await second.linked()
-        yield first
+        yield first, second
 
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory, chromium: Browser) -> Iterator[Stage]:
     """Returns sites that serve, and the browser; one job has ended at home, one at the partner."""
     folder = tmp_path_factory.mktemp("stage")
-    ready: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event, Running]] = Future()
+    ready: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event, Running, Running]] = Future()
 
     async def serve() -> None:
         over = asyncio.Event()
-        async with sites(folder) as home:
+        async with sites(folder) as (home, away):
             small = await home.submit("small", processors=1, name="small one")
             wide = await home.submit("wide", processors=4, name="wide one")
             await home.ended(small.job_id)
             await home.ended(wide.job_id)
-            ready.set_result((asyncio.get_running_loop(), over, home))
+            ready.set_result((asyncio.get_running_loop(), over, home, away))
             await over.wait()
 
     def work() -> None:
@@ -112,9 +118,9 @@ def stage(tmp_path_factory: pytest.TempPathFactory, chromium: Browser) -> Iterat
 
     thread = threading.Thread(target=work, name="sites")
     thread.start()
-    loop, over, home = ready.result(60)
+    loop, over, home, away = ready.result(60)
     try:
-        yield Stage(chromium, loop, home)
+        yield Stage(chromium, loop, home, away)
     finally:
         chromium.get("about:blank")  # before it asks for a site that is gone
         loop.call_soon_threadsafe(over.set)
@@ -253,3 +259,55 @@ def test_a_job_that_is_not_known_is_said(stage: Stage) -> None:
     until(stage.driver, "return !document.getElementById('notice').hidden")
     assert "does not remember" in stage.driver.find_element(By.ID, "notice").text
     complaints(stage.driver)  # the browser notes the 404
+
+
+def month(end: float) -> AccountHistory:
+    """Returns a history of 30 days, in which the site was out of credit for a while and its daemon away for a day."""
+    points = []
+    for number in range(POINTS_MAX):
+        if not 100 <= number < 112:
+            time = end - POINT_S * (POINTS_MAX - 1 - number)
+            balance = math.nan if number < 24 else 60.0 * math.sin(number / 40.0) + 12.0
+            good = 8 if math.isnan(balance) or balance > 0 else 0
+            points.append(
+                AccountPoint(
+                    time, 8, good, 0, balance, number % 7 if good else 0, 1 + number % 5, 0
+                )
+            )
+    return AccountHistory(points)
+
+
+async def fill(site: Running) -> None:
+    """Has the account of a site have a history, of which its dashboard knows."""
+    memory, dashboard = site.core.engine.state.memory, site.core.dashboard
+    assert memory.account is not None
+    assert dashboard is not None
+    while memory.account.last_look == -math.inf:  # noqa: ASYNC110  # a look has no event
+        await asyncio.sleep(0.05)
+    memory.account.history = month(memory.account.last_look)
+    dashboard.recorder.sample()
+    ledger = dashboard.ledger
+    while ledger.account is None or len(ledger.account.history) < POINTS_MAX - 12:  # noqa: ASYNC110  # same
+        await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("width", "dark"), [(390, False), (1600, True)], ids=["telephone, light", "wide, dark"]
+)
+def test_the_account_of_a_site_is_a_picture(stage: Stage, width: int, *, dark: bool) -> None:
+    """It is there where a site keeps one, in words, in figures, and as the last 30 days; not elsewhere."""
+    stage.do(fill(stage.away))
+    driver = stage.driver
+    look(driver, width, dark=dark)
+    assert stage.away.core.dashboard is not None
+    driver.get(stage.away.core.dashboard.server.link())
+    until(driver, "return document.querySelectorAll('#account-charts .credit').length > 100")
+    chart = driver.find_element(By.CSS_SELECTOR, "#account-charts svg")
+    assert len(chart.find_elements(By.CSS_SELECTOR, ".debt")) > 20
+    assert "Account in 30 days: balance now" in str(chart.get_attribute("aria-label"))
+    assert "too early" in driver.find_element(By.ID, "account-words").text
+    assert violations(driver) == []
+    assert not is_wider(driver)
+    if dark:  # once is enough
+        open_overview(stage)
+        assert driver.find_element(By.ID, "account").get_attribute("hidden") is not None

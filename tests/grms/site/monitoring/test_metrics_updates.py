@@ -1,5 +1,6 @@
 """What is counted of events and commands, without a daemon; test_observer.py does it with one."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +8,11 @@ import pytest
 
 from grms.daemon.ports import free_port
 from grms.lrms import base
+from grms.policy.constraints import STRICT_EXCHANGE
+from grms.policy.transfer import Constrained
 from grms.site.model.commands import SendResolve
 from grms.site.model.events import (
+    AccountDue,
     Drain,
     Event,
     LrmsLetGo,
@@ -234,6 +238,35 @@ def test_ends_and_waits_are_counted_where_a_job_ran() -> None:
         'hanse_jobs{state="delegated"}': 0,
     }.items() <= values.items()
     assert site.failed == []
+
+
+def test_the_account_of_a_site_has_its_figures_at_each_look() -> None:
+    """In seconds of waiting of a job of mean work; what is not known is no number."""
+    constrained = Constrained(STRICT_EXCHANGE)
+    site = Counted(transfer={"b": constrained, "c": constrained})
+    site.now = 7200.0
+    site(AccountDue)
+
+    def figures() -> dict[str, float]:
+        return {
+            f"{family.name.removeprefix('hanse_account_')} {' '.join(each.labels.values())}": each.value
+            for family in site.metrics.registry.collect()
+            for each in family.samples
+            if family.name.startswith("hanse_account_")
+        }
+
+    found = figures()
+    assert (found["in_credit "], found["guests protected"], found["work_seconds lent"]) == (0, 0, 0)
+    assert math.isnan(found["wait_seconds saved"])
+    site(base.Started, key=KEY, start_time=7200.0)
+    site(base.Ended, key=KEY, outcome=Outcome.COMPLETED, end_time=7300.0, run_time=100.0)
+    site.now = 9000.0
+    site(AccountDue)
+    found = figures()
+    assert found["wait_seconds saved"] == pytest.approx(-7200.0, rel=0.01)
+    assert found["wait_seconds owed"] == 0.0
+    assert found["gain_ratio "] == pytest.approx(-72.0)
+    assert not site.failed
 
 
 def test_a_mistake_of_an_output_is_told_and_stops_no_other() -> None:

@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from grms.lrms import base
+from grms.lrms.base import LrmsJob
+from grms.lrms.simulated.machine import SteppedMachine
 from grms.policy.constraints import STRICT_EXCHANGE, AccountRules, ExchangeConstraints
-from grms.policy.transfer import Constrained
+from grms.policy.transfer import AlwaysAgree, Constrained
 from grms.site.model.commands import (
     AnswerOffer,
     Command,
@@ -31,7 +33,9 @@ from grms.site.model.events import (
 from grms.site.model.jobs import Completion, Load, OfferId, Request
 from grms.site.model.lifecycle import JobState, Outcome
 from grms.site.model.records import AccountLooked, DebtNoted, JobSentHome
+from grms.site.runtime.executor_recovery import waiting
 from grms.site.scheduler.state import SiteState
+from lrms_sim.scheduling.disciplines import Fcfs
 from tests.grms.site.conversation import FREE, FULL, REQUEST, Conversation, kinds, one, settings
 
 STRICT = Constrained(STRICT_EXCHANGE)
@@ -49,14 +53,13 @@ def site_of(policy: Constrained = STRICT, **more: Any) -> Conversation:
 
 def offered(site: Conversation, number: int = 1, load: Load = IDLE, **more: Any) -> list[Command]:
     """Lets partner b offer a job that may be run again, unless something else is said."""
-    given: dict[str, Any] = {"rerun": True, "request": REQUEST, **more}
+    given: dict[str, Any] = {"rerun": True, "request": REQUEST, "payload": b"run", **more}
     return site(
         OfferReceived,
         load=load,
         partner="b",
         offer=OfferId(3, number),
         settled_below=1,
-        payload=b"run",
         **given,
     )
 
@@ -84,6 +87,28 @@ def test_a_turn_is_in_the_journal_before_the_batch_system_is_told() -> None:
     site(base.Started, key=site.job().lrms_key, start_time=site.now)
     site.now += HOUR
     assert one(site(TimePassed, load=FULL), ProtectGuests).on is True
+
+
+def test_a_look_is_remembered_with_the_guests_of_then_across_restarts() -> None:
+    """Also where the journal was shortened: two hours are one point."""
+    site = site_of()
+    offered(site)
+    site(base.Accepted, key="b/3/1")
+    site(base.Started, key="b/3/1", start_time=site.now)
+    site(AccountDue)
+    out_of_credit(site)
+    account = site.state.memory.account
+    assert account is not None
+    first, second = account.history.points
+    assert (first.time, first.looks, first.in_credit, first.protected) == (0.0, 1, 1, 1)
+    assert (second.time, second.looks, second.in_credit, second.late) == (7200.0, 1, 0, 1)
+    assert (second.protected, second.preemptible, second.staying) == (0, 1, 0)
+    journal = list(site.journal)
+    site.journal = compacted(site.settings, lambda: journal) or journal
+    site.restart()
+    again = site.state.memory.account
+    assert again is not None
+    assert repr(again.history.points) == repr(account.history.points)
 
 
 def test_a_round_comes_after_the_look_of_its_moment() -> None:
@@ -245,6 +270,34 @@ def test_a_job_that_was_sent_home_stands_where_it_stood_and_waits_for_the_next_r
     assert asked.offer == site.job(1).offer
     site.restart()
     assert [job.ref for job in site.state.memory.at_lrms.values()] == [1, 2]
+    journal = list(site.journal)
+    site.journal = compacted(site.settings, lambda: journal) or journal
+    site.restart()
+    assert [job.ref for job in site.state.memory.at_lrms.values()] == [1, 2]
+
+
+def test_a_job_comes_home_before_a_guest_that_came_later_also_after_a_restart() -> None:
+    """A machine that is made anew knows since when each waits, a partner's job too."""
+    site = Conversation(
+        replace(settings(requeue="allow"), transfer={"b": AlwaysAgree(), "c": STRICT})
+    )
+    delegated(site)
+    site.now = 20.0
+    assert one(offered(site, load=FULL, rerun=False, payload=b""), AnswerOffer).accepted
+    site(base.Accepted, key="b/3/1")
+    site.restart()
+    machine = SteppedMachine.restored(
+        8,
+        Fcfs(),
+        running=[(LrmsJob("runs", 8, 900.0), 0.0)],
+        waiting=waiting(site.state.memory),
+        moment=20.0,
+    )
+    site.now = 60.0
+    handed = one(comes_home(site, 1, 30.0), LrmsSubmit)
+    machine.submit(LrmsJob(handed.lrms_key, 4, 100.0, place=handed.place), 60.0)
+    started = [event.key for event in machine.poll(5000.0) if isinstance(event, base.Started)]
+    assert started == ["runs", *site.state.memory.at_lrms] == ["runs", handed.lrms_key, "b/3/1"]
 
 
 def test_lost_work_is_a_debt_and_more_than_an_hour_of_the_machine_breaks_the_promise() -> None:

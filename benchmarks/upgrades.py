@@ -52,13 +52,13 @@ RECORDED: Final = ROOT / "tests" / "release" / __version__
 SITES: Final = ("north", "south", "east")
 PROCESSORS: Final = 16
 ENDED_JOBS: Final = 400
-FORGOTTEN: Final = 26
+FORGOTTEN: Final = 2_600
 """Short jobs of each site before the others: more than 10,000 records, of which few are needed."""
 
 OPEN: Final = 40
 """Jobs of each site that are open when it is killed, and some more."""
 
-STARTED_S: Final = 40.0
+STARTED_S: Final = 120.0
 ENDED_S: Final = 300.0
 PROGRAM: Final = "from grms.command import main; main()"
 

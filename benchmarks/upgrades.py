@@ -14,8 +14,8 @@ after a start, and started again. Before the next site follows, jobs are exchang
 
 The last site, whose journal is too short to be compacted, is first upgraded, put back to the older build and upgraded
 again: no record that the older build does not know is in its journal, so that has to work. In the end jobs are submitted
-with words that the older build does not know, and a site is put back once more: the older build has to refuse the
-journal, in words, and leave it as it is, byte for byte.
+with words that the release does not know, and a site is put back once more: the older build serves where it knows them
+too, or has to refuse the journal, in words, and leave it as it is, byte for byte.
 
 All journals, as they were before each start, then say whether each acknowledged job has run to its end once.
 """
@@ -155,11 +155,19 @@ class Site:
                         return
                 await asyncio.sleep(0.05)
 
-    async def refused(self) -> int:
-        """Waits until it has ended by itself, and returns its status."""
-        assert self._process is not None
-        async with asyncio.timeout(STARTED_S):
-            return await self._process.wait()
+    async def serves(self) -> bool:
+        """Waits until it serves, or has ended by itself; returns which.
+
+        Raises:
+            RuntimeError: it does neither in time.
+        """
+        try:
+            await self.well()
+        except RuntimeError:
+            if self._process is None or self._process.returncode is None:
+                raise
+            return False
+        return True
 
     def last_words(self) -> str:
         """Returns the last line that it has written."""
@@ -333,17 +341,20 @@ async def upgrade(site: Site, rng: random.Random, counts: Counter[str]) -> None:
     counts["upgrades"] += 1
 
 
-async def put_back_and_refused(site: Site, old: Build, problems: list[str]) -> str:
-    """Starts the older build with a journal that it cannot read, and returns what it says."""
+async def put_back(site: Site, old: Build, problems: list[str]) -> str:
+    """Starts the older build with a journal that may be too new for it, then this one; returns what the older one says."""
     await site.end(signal.SIGTERM)
     before = site.journal.read_bytes()
     await site.start(old)
-    status = await site.refused()
-    said = site.last_words()
-    if status == 0 or "or a later one" not in said or "Traceback" in said:
-        problems.append(f"the older build has ended with {status} and said: {said}")
-    if site.journal.read_bytes() != before:
-        problems.append("the older build has changed a journal that it cannot read")
+    said = "it serves"
+    if await site.serves():
+        await site.end()
+    else:
+        said = site.last_words()
+        if "or a later one" not in said or "Traceback" in said:
+            problems.append(f"the older build has ended and said: {said}")
+        if site.journal.read_bytes() != before:
+            problems.append("the older build has changed a journal that it cannot read")
     await site.start(HERE)
     await site.well()
     return said.replace(str(site.journal.parent), "…")
@@ -368,7 +379,7 @@ async def drill(old: Build, folder: Path, *, seed: int, strict: bool) -> dict[st
         stop = asyncio.Event()
         more = asyncio.create_task(load.go_on(stop), name="load")
         await asyncio.sleep(rng.uniform(0.0, 1.0))
-        counts["put_back_and_served"] += await _put_back(sites[SITES[-1]], old, problems)
+        counts["put_back_and_served"] += await _there_and_back(sites[SITES[-1]], old, problems)
         for site in sites.values():
             await asyncio.sleep(rng.uniform(0.0, 1.0))
             await upgrade(site, rng, counts)
@@ -381,7 +392,7 @@ async def drill(old: Build, folder: Path, *, seed: int, strict: bool) -> dict[st
                 processors=1, requested_time_s=60.0, run_time_s=1.0, key=key, sites=[name]
             )
             load.acknowledged[name].add(key)
-        said = await put_back_and_refused(sites[SITES[1]], old, problems)
+        said = await put_back(sites[SITES[1]], old, problems)
         async with asyncio.timeout(ENDED_S):
             await load.over()
         for site in sites.values():
@@ -409,7 +420,7 @@ async def drill(old: Build, folder: Path, *, seed: int, strict: bool) -> dict[st
     }
 
 
-async def _put_back(site: Site, old: Build, problems: list[str]) -> bool:
+async def _there_and_back(site: Site, old: Build, problems: list[str]) -> bool:
     """Upgrades a site, lets it exchange jobs, and puts it back; returns whether the older build serves."""
     await site.end()
     await site.start(HERE)
@@ -417,14 +428,12 @@ async def _put_back(site: Site, old: Build, problems: list[str]) -> bool:
     await asyncio.sleep(1.0)
     await site.end()
     await site.start(old)
-    try:
-        await site.well()
-    except RuntimeError as error:
-        problems.append(f"put back, {error}")
-        await site.start(HERE)
-        await site.well()
-        return False
-    return True
+    if await site.serves():
+        return True
+    problems.append(f"put back, {site.last_words()}")
+    await site.start(HERE)
+    await site.well()
+    return False
 
 
 async def record(old: Build, folder: Path, target: Path) -> dict[str, int]:

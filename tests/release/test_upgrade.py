@@ -59,9 +59,10 @@ def test_all_that_was_open_ends_once(folder: Path, tmp_path: Path) -> None:
 
     async def scene() -> None:
         async with AsyncExitStack() as stack:
-            sites: list[Running] = []
-            for each in prepared(folder, tmp_path).values():
-                sites.append(await stack.enter_async_context(running(each, tmp_path)))
+            sites = [
+                await stack.enter_async_context(running(each, tmp_path))
+                for each in prepared(folder, tmp_path).values()
+            ]
             for site in sites:
                 await site.linked()
                 await site.submit("after", run_time_s=1.0)

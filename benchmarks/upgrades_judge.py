@@ -11,6 +11,7 @@ from grms.daemon.journal import reading
 from grms.site.model.lifecycle import Outcome
 from grms.site.model.records import (
     GuestAccepted,
+    GuestKept,
     JobEnded,
     JobOffered,
     JobReceived,
@@ -113,6 +114,7 @@ class Judge:
     def _read_runs(self, site: str, records: Sequence[Record]) -> None:
         here: dict[object, Run] = {}
         for record in records:
+            self._judged.counts["sent_home_with_kept_work"] += isinstance(record, GuestKept)
             if not isinstance(record, GuestAccepted | JobStarted | JobEnded):
                 continue
             ref = record.job

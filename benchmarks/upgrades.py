@@ -248,14 +248,13 @@ async def federation(build: Build, folder: Path, *, strict: bool) -> AsyncIterat
 
 
 class Load:
-    """Users of all sites; `acknowledged` has the keys that each site has taken, and with `states` jobs write their state."""
+    """Users of all sites; `acknowledged` has the keys that each site has taken."""
 
-    def __init__(self, clients: Mapping[str, Client], seed: int, *, states: bool = False) -> None:
+    def __init__(self, clients: Mapping[str, Client], seed: int) -> None:
         self.acknowledged: dict[str, set[str]] = {name: set() for name in clients}
         self._clients = clients
         self._rng = random.Random(seed)  # noqa: S311  # a load, no secrets
         self._number = 0
-        self._states = states
 
     async def forget(self, count: int) -> None:
         """Submits short jobs at all sites but the last and waits until they have ended."""
@@ -288,8 +287,6 @@ class Load:
             wanted["dependency"] = f"afterany:{before}"
         elif chance < 0.25:
             wanted |= {"array": "0-3%2", "processors": 1}
-        elif self._states:
-            wanted["checkpoint_s"] = 0.5
         job = await client.submit(**wanted)
         self.acknowledged[name] |= (
             {f"{key}[{index}]" for index in range(4)} if "array" in wanted else {key}
@@ -375,7 +372,7 @@ async def drill(old: Build, folder: Path, *, seed: int, strict: bool) -> dict[st
             name: await stack.enter_async_context(Client(site.socket, timeout_s=STARTED_S))
             for name, site in sites.items()
         }
-        load = Load(clients, seed, states=strict)
+        load = Load(clients, seed)
         await load.forget(FORGOTTEN)
         await load.fill(OPEN)
         open_then = await standing(clients)

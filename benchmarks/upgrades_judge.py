@@ -11,7 +11,6 @@ from grms.daemon.journal import reading
 from grms.site.model.lifecycle import Outcome
 from grms.site.model.records import (
     GuestAccepted,
-    GuestKept,
     JobEnded,
     JobOffered,
     JobReceived,
@@ -114,7 +113,6 @@ class Judge:
     def _read_runs(self, site: str, records: Sequence[Record]) -> None:
         here: dict[object, Run] = {}
         for record in records:
-            self._judged.counts["sent_home_with_kept_work"] += isinstance(record, GuestKept)
             if not isinstance(record, GuestAccepted | JobStarted | JobEnded):
                 continue
             ref = record.job

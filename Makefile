@@ -79,7 +79,6 @@ system: test-thorough mutants  ## All that takes too long for .ci/run: hours, on
 	$(BIN)/python -m benchmarks.real_faults --dry
 	$(BIN)/python -m benchmarks.batch_faults --dry
 	$(BIN)/python -m benchmarks.upgrades --dry
-	$(BIN)/python -m benchmarks.soak --dry
 	@$(PIP) 'snakemake>=9'  # no dependency: only this needs it
 	$(BIN)/python -m benchmarks.snakemake_jobs
 	$(BIN)/python -m benchmarks.faults --count 20000 --dry
@@ -164,7 +163,7 @@ lock: setup  ## Write requirements/*.txt anew: the newest releases that pyprojec
 	$(LOCK) pyproject.toml --extra all --output-file requirements/all.txt
 	$(LOCK) pyproject.toml requirements/tools.in --extra dev --extra docs --output-file requirements/dev.txt
 
-# The sdist of a commit has the same bytes wherever it is built; the wheel is built from it.
+# The sdist of a commit has the same bytes wherever it is built with the same zlib; the wheel is built from it.
 EPOCH = $$(git log -1 --format=%ct 2>/dev/null || echo 0)
 dist: man  ## Build sdist and wheel into dist/, what they are made of as CycloneDX, and their checksums
 	rm -rf dist

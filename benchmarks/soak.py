@@ -2,7 +2,7 @@
 
     python -m benchmarks.soak                   25 minutes
     python -m benchmarks.soak --minutes 480     eight hours
-    python -m benchmarks.soak --minutes 3 --dry does not write figures-soak.json and the picture
+    python -m benchmarks.soak --dry             does not write figures-soak.json and the picture
 
 Two sites above simulated batch systems, each a process of its own whose journal survives a power failure. Users
 submit twenty jobs a second, fourteen of them at `north`, which is too small for them and offers some to `south`. One job in
@@ -364,7 +364,7 @@ def verdicts(observed: Observed) -> list[Verdict]:
     """
     growing, level = growing_and_level(observed.north)
     if min(len(growing), len(level)) < SAMPLES_MIN:
-        raise ValueError("there are too few samples")
+        raise ValueError("there are too few samples; 15 minutes or more are needed")
     ended = [float(sample.ended) for sample in level]
     first_s, span_s = level[0].at_s, level[-1].at_s - level[0].at_s
     late = [one for one in observed.latencies if one[0] >= first_s]
@@ -509,7 +509,7 @@ def draw(observed: Observed, path: Path) -> None:
         axes.axvline(level[0].at_s / 60, color="grey", linewidth=0.8, linestyle=":")
         axes.spines[["top", "right"]].set_visible(False)
     for axes in panels[2:]:
-        axes.set_xlabel("minutes; right of the dotted line as many jobs are forgotten as end")
+        axes.set_xlabel("minutes; dotted: as many jobs are forgotten as end")
     figure.savefig(path, metadata={"Date": None})
 
 

@@ -78,6 +78,7 @@ system: test-thorough mutants  ## All that takes too long for .ci/run: hours, on
 	$(BIN)/python -m benchmarks.interrupts
 	$(BIN)/python -m benchmarks.real_faults --dry
 	$(BIN)/python -m benchmarks.batch_faults --dry
+	$(BIN)/python -m benchmarks.upgrades --dry
 	@$(PIP) 'snakemake>=9'  # no dependency: only this needs it
 	$(BIN)/python -m benchmarks.snakemake_jobs
 	$(BIN)/python -m benchmarks.faults --count 20000 --dry
@@ -162,11 +163,17 @@ lock: setup  ## Write requirements/*.txt anew: the newest releases that pyprojec
 	$(LOCK) pyproject.toml --extra all --output-file requirements/all.txt
 	$(LOCK) pyproject.toml requirements/tools.in --extra dev --extra docs --output-file requirements/dev.txt
 
-dist: man  ## Build sdist and wheel into dist/, and what they are made of as CycloneDX
+# The sdist of a commit has the same bytes wherever it is built with the same zlib; the wheel is built from it.
+EPOCH = $$(git log -1 --format=%ct 2>/dev/null || echo 0)
+dist: man  ## Build sdist and wheel into dist/, what they are made of as CycloneDX, and their checksums
 	rm -rf dist
-	$(BIN)/python -m build --no-isolation
+	$(BIN)/python -m build --no-isolation --sdist
+	SOURCE_DATE_EPOCH=$(EPOCH) $(BIN)/python .ci/sdist.py dist
+	rm -rf build/sdist && mkdir -p build/sdist && tar -xzf dist/*.tar.gz -C build/sdist --strip-components=1
+	SOURCE_DATE_EPOCH=$(EPOCH) $(BIN)/python -m build --no-isolation --wheel --outdir dist build/sdist
 	$(BIN)/cyclonedx-py requirements requirements/all.txt --pyproject pyproject.toml --output-reproducible \
 	  --output-format JSON --output-file dist/hanse-$$($(BIN)/python -c 'import lrms_sim.util.version as v; print(v.__version__)').cdx.json
+	cd dist && sha256sum *.tar.gz *.whl *.cdx.json > SHA256SUMS
 
 # The wheel is built from the sdist; what it needs comes from the index, held against its hashes.
 release: setup  ## Check that this commit is a release, build it, and try the wheel in an empty environment

@@ -7,6 +7,25 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+SIGNERS = ".ci/allowed_signers"
+"""Public keys of those who release, as ssh-keygen(1) has them under ALLOWED SIGNERS; a key of GnuPG is in its user's keyring."""
+
+
+def unsigned(root: Path, tag: str) -> str:
+    """Returns why a tag is not known to be of somebody who releases; nothing where it is."""
+    signers = root / SIGNERS
+    known = ["-c", f"gpg.ssh.allowedSignersFile={signers}"] if signers.exists() else []
+    done = subprocess.run(
+        [shutil.which("git") or "git", *known, "verify-tag", tag],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode == 0:
+        return ""
+    said = done.stderr.strip().splitlines() or ["no signature"]
+    return f"the signature of {tag} is not good ({said[-1]}): git tag --sign {tag}; keys are in {SIGNERS}"
 
 
 def mistakes(root: Path) -> list[str]:
@@ -26,6 +45,8 @@ def mistakes(root: Path) -> list[str]:
     wrong = [f"not committed: {line}" for line in git("status", "--porcelain")]
     if f"v{version}" not in git("tag", "--points-at", "HEAD"):
         wrong.append(f"HEAD is not tagged v{version}, the version of lrms_sim/util/version.py")
+    elif why := unsigned(root, f"v{version}"):
+        wrong.append(why)
     if not day:
         wrong.append(f"CHANGELOG.md has no section [{version}] with a day")
     if re.search(

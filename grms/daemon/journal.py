@@ -113,19 +113,41 @@ class Codec(Protocol[R]):
 
 
 class RecordCodec(Generic[R]):
-    """A codec for records stored as they are; `kinds` are their classes, each with its tag."""
+    """A codec for records stored as they are; `kinds` are their classes, each with its tag.
+
+    Optional fields at the end of a record are left out where they have their defaults: a program that does not know
+    them yet can read the record as long as they say nothing.
+    """
 
     def __init__(self, kinds: Iterable[type[R]]) -> None:
-        union: Any = reduce(or_, kinds)
+        classes = list(kinds)
+        union: Any = reduce(or_, classes)
         self._encode = msgspec.msgpack.Encoder().encode
         self._decode = msgspec.msgpack.Decoder(list[union]).decode
+        self._defaults = {
+            kind: kind.__struct_defaults__ for kind in classes if kind.__struct_defaults__
+        }
 
     def encode(self, records: list[R]) -> bytes:
         """Encodes records; half a surrogate pair, as in a file's name, becomes a question mark."""
         try:
-            return self._encode(records)
+            return self._encode([self._short(record) for record in records])
         except UnicodeEncodeError:
-            return self._encode([_as_text(record) for record in records])
+            return self._encode([self._short(_as_text(record)) for record in records])
+
+    def _short(self, record: R) -> R | tuple[object, ...]:
+        defaults = self._defaults.get(type(record))
+        if defaults is None:
+            return record
+        values = msgspec.structs.astuple(record)
+        end = len(values)
+        for default in reversed(defaults):
+            value = values[end - 1]
+            # Minus zero equals zero, and is not the same.
+            if value is not default and (value != default or str(value) != str(default)):
+                break
+            end -= 1
+        return (record.__struct_config__.tag, *values[:end])
 
     def decode(self, body: bytes) -> list[R]:
         """Decodes the records of a body."""
@@ -278,11 +300,12 @@ class Scan(Generic[R]):
             return self._kind.codec.decode(batch.body)
         except msgspec.DecodeError as error:
             by = self.notes.get(WRITTEN_BY)
-            who = "a later version" if by in {None, __version__} else f"Hanse {by}"
+            who = "a later build" if by in {None, __version__} else f"Hanse {by}"
+            use = "that build" if by in {None, __version__} else who
             first = self.count - batch.count + 1
             raise JournalLaterError(
                 f"{self._path}: byte {batch.begin}: records {first} to {self.count}: {error}; it is as {who} has "
-                f"written it, and this program, Hanse {__version__}, does not know it yet: use {who} or a later one, "
+                f"written it, and this program, Hanse {__version__}, does not know it yet: use {use} or a later one, "
                 "with this journal as it is"
             ) from error
 

@@ -56,6 +56,9 @@ TICK_S: Final = 1
 ENDED_S: Final = 600.0
 """How long all jobs may take to end after the last submission."""
 
+GRACE_S: Final = 30.0
+"""How long after its limit a job is waited for that a controller has forgotten."""
+
 PARTITIONS: Final = """
 PartitionName=main Nodes=ALL Default=YES MaxTime=1-00:00:00 DefaultTime=60 PreemptMode=OFF State=UP
 PartitionName=guest Nodes=ALL AllowGroups=root PriorityTier=0 PreemptMode=CANCEL GraceTime=0 DefaultTime=60 MaxTime=12:00:00 State=UP
@@ -343,7 +346,12 @@ async def run_once(plan: Plan, folder: Path, *, exchange: bool, kills: bool) -> 
             sockets,
             plain,
             dict.fromkeys(SITES, NODES * plan.cpus),
-            lrms={"poll_s": plan.poll_s, "partitions": ["main"], "preemption": guests},
+            lrms={
+                "poll_s": plan.poll_s,
+                "grace_s": GRACE_S,
+                "partitions": ["main"],
+                "preemption": guests,
+            },
             partners=None if exchange else {},
             tables=tables,
         )

@@ -2,8 +2,7 @@
 
 From slurmctld's log comes which jobs had processors, which waited, and when `guestp` was switched. So it is known
 since when nothing was in the way of an own job, and of all that waited before it, but guests that may be ended: from then on
-Slurm may take the time of its scheduler and of ending a guest, and no more. Of users that are no guests, jobs of the
-partition `main` are all.
+Slurm may take the time of its scheduler and of ending a guest, and no more. Guests are known by their names alone.
 """
 
 import math
@@ -34,8 +33,10 @@ _SWITCHED: Final = re.compile(
     r"setting preempt_mode to (\S+) for partition guestp|slurmctld version \S+ started"
 )
 _COMPLETED: Final = re.compile(
-    r"JobId=(\d+) .* JobState=\S+ Partition=(\S+) .* EndTime=(\S+) .* ProcCnt=(\d+) .* SubmitTime=(\S+) "
+    r"JobId=(\d+) .* Name=(\S+) JobState=\S+ Partition=(\S+) .* EndTime=(\S+) .* ProcCnt=(\d+) .* SubmitTime=(\S+) "
 )
+_GUEST: Final = re.compile(r"hanse:([^:]+):([^/]+)/")
+"""Begins the name of a daemon's job: the site, and the job's home."""
 
 
 @dataclass(slots=True)
@@ -45,6 +46,7 @@ class SeenJob:
     Attributes:
         eligible: when it was released, or submitted without a hold; infinity for never.
         left_queue: when it was held or cancelled before its start.
+        guest: a partner's.
         preempted_for: number of the job that took its processors; empty for none.
     """
 
@@ -56,6 +58,7 @@ class SeenJob:
     left_queue: float = math.inf
     partition: str = ""
     processors: int = 0
+    guest: bool = False
     preempted_for: str = ""
 
     @property
@@ -109,11 +112,13 @@ def read_jobs(log: str, completions: str) -> list[SeenJob]:
                 found.append(job)
             elif words[0] in latest:
                 latest[words[0]].note(kind, moment, words)
-    for number, partition, end, processors, submitted in _COMPLETED.findall(completions):
+    for number, name, partition, end, processors, submitted in _COMPLETED.findall(completions):
+        sites = _GUEST.match(name)
         moment = datetime.fromisoformat(submitted).timestamp()
         for job in found:
             if job.number == number and -1.0 <= job.submitted - moment < 2.0:
                 job.partition, job.processors = partition, int(processors)
+                job.guest = sites is not None and sites[1] != sites[2]
                 # The log has ends more exactly, but none of jobs that were cancelled or preempted.
                 if job.end == math.inf and end != "Unknown":
                     job.end = datetime.fromisoformat(end).timestamp() + 1.0
@@ -205,16 +210,14 @@ class _Machine:
     def __init__(
         self, jobs: Sequence[SeenJob], protected: Sequence[tuple[float, float]], processors: int
     ) -> None:
-        own = [job for job in jobs if job.partition == "main" and job.eligible < math.inf]
+        own = [job for job in jobs if not job.guest and job.eligible < math.inf]
         self.own = sorted(own, key=lambda job: job.eligible)
-        self.guests = [
-            job for job in jobs if job.partition.startswith("guest") and job.start < math.inf
-        ]
+        self.guests = [job for job in jobs if job.guest and job.start < math.inf]
         self._processors = processors
         # What own jobs have to wait for: own jobs that run, and guests that are not to be ended.
         self._kept = [(job.start, job.end, job.processors) for job in self.own]
         for guest in self.guests:
-            if guest.partition == "guestp":
+            if guest.partition == "guestp":  # else each may be ended
                 for begin, end in protected:
                     span = max(begin, guest.start), min(end, guest.end)
                     self._kept.append((*span, guest.processors))

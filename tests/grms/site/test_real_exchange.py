@@ -160,8 +160,9 @@ SWITCH = "update_part: setting preempt_mode to {} for partition guestp"
 
 def completed(number: int, partition: str, processors: int, second: int, end: int) -> str:
     """Returns a line of jobcomp/filetxt."""
+    name = "sleep" if partition == "main" else "hanse:south:north/1/7"
     return (
-        f"JobId={number} UserId=root(0) Name=x JobState=COMPLETED Partition={partition} TimeLimit=1 StartTime=Unknown "
+        f"JobId={number} UserId=root(0) Name={name} JobState=COMPLETED Partition={partition} TimeLimit=1 StartTime=Unknown "
         f"EndTime=2026-11-29T09:00:{end:02} NodeList=n1 NodeCnt=1 ProcCnt={processors} WorkDir=/ "
         f"SubmitTime=2026-11-29T09:00:{second:02} EligibleTime=Unknown\n"
     )

@@ -42,7 +42,7 @@ from benchmarks.real_exchange_verdict import (
 )
 from benchmarks.real_exchange_waits import judge_waits
 from benchmarks.run import machine
-from grms.client import Client, Job, SiteError
+from grms.client import Client, Job, Outcome, SiteError
 from tests.clusters.slurm import SlurmCluster
 
 FIGURES: Final = Path(__file__).with_name("figures-real-exchange.json")
@@ -116,7 +116,7 @@ class Plan:
 
 
 @dataclass(slots=True)
-class Outcome:
+class Result:
     """Result of one run: what the jobs were told and wrote, problems in words, counts, and figures."""
 
     ran: dict[str, Ran] = field(default_factory=dict)
@@ -328,9 +328,9 @@ def cluster_at(folder: Path, plan: Plan) -> SlurmCluster:
     )
 
 
-async def run_once(plan: Plan, folder: Path, *, exchange: bool, kills: bool) -> Outcome:
+async def run_once(plan: Plan, folder: Path, *, exchange: bool, kills: bool) -> Result:
     """Runs all jobs of the plan once, and judges; `folder` must be empty or missing."""
-    outcome, notes = Outcome(), folder / "notes"
+    outcome, notes = Result(), folder / "notes"
     notes.mkdir(parents=True)
     jobs = wanted_of(plan)
     async with AsyncExitStack() as stack:
@@ -382,7 +382,7 @@ async def run_once(plan: Plan, folder: Path, *, exchange: bool, kills: bool) -> 
         results = {
             name: await _result(clients[_site(jobs, name)], job)
             for name, job in told.items()
-            if job.has_ended
+            if job.outcome is Outcome.COMPLETED
         }
         for cluster in clusters.values():
             await _quiet(cluster)
@@ -414,7 +414,7 @@ def _table(plan: Plan) -> dict[str, Any]:
     return {"rails": rails, "reoffer": plan.account_s, "requeue": "allow"}
 
 
-def _judge_logs(plan: Plan, outcome: Outcome, folder: Path, kills: Kills | None) -> None:
+def _judge_logs(plan: Plan, outcome: Result, folder: Path, kills: Kills | None) -> None:
     for name in SITES:
         cluster = folder / f"cluster-{name}"
         waits = judge_waits(
@@ -431,7 +431,7 @@ def _judge_logs(plan: Plan, outcome: Outcome, folder: Path, kills: Kills | None)
                 outcome.problems.append(f"{name} wrote: {line:.2000}")
 
 
-def run_all(plan: Plan, folder: Path, runs: list[str]) -> dict[str, Outcome]:
+def run_all(plan: Plan, folder: Path, runs: list[str]) -> dict[str, Result]:
     """Runs the jobs without exchange, with it, and with it under kills."""
     found = {}
     for name in runs:

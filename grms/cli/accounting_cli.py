@@ -107,7 +107,8 @@ def exchange(config: Path, *, since_s: float, discipline: str | None, as_json: b
         return
     notes = [circuit_breaker_words(circuit_breaker, seen)]
     if account is not None:
-        notes += account_lines(account, wall=settings.clock.kind == "wall")
+        wall = settings.clock.kind == "wall"
+        notes += account_lines(account, wall=wall, others=settings.lrms.kind != "simulated")
     click.echo("\n".join(_lines(found, settings, word, notes)))
 
 

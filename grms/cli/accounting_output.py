@@ -54,8 +54,11 @@ def _account(account: AccountFigures) -> dict[str, Any]:
     }
 
 
-def account_lines(account: AccountFigures, *, wall: bool) -> Iterator[str]:
-    """Yields what a site's account of itself says, for a person: sentences."""
+def account_lines(account: AccountFigures, *, wall: bool, others: bool) -> Iterator[str]:
+    """Yields what a site's account of itself says, for a person: sentences.
+
+    `others`: the batch system may have jobs that did not come through the site, as every real one.
+    """
     yield _credit(account, wall=wall)
     if account.guests == "preempt":
         yield (
@@ -69,7 +72,12 @@ def account_lines(account: AccountFigures, *, wall: bool) -> Iterator[str]:
         f"{_hours(account.given)} got from partners and {_hours(account.given_lost)} lost with "
         f"{_times(account.sent_home)} that one of yours came home."
     )
-    yield _in_a_sentence(account)
+    yield _in_a_sentence(account, "alone on the whole machine" if others else "without exchange")
+    if others:
+        yield (
+            "Jobs that were handed to the batch system past this site are not in the account: what yours have waited for "
+            "them counts as if exchange had cost it, and may keep the site out of credit."
+        )
 
 
 def _credit(account: AccountFigures, *, wall: bool) -> str:
@@ -87,18 +95,18 @@ def _credit(account: AccountFigures, *, wall: bool) -> str:
     return f"Account: the site is {word} since {since}{why}. It has turned {_times(account.turns)}."
 
 
-def _in_a_sentence(account: AccountFigures) -> str:
+def _in_a_sentence(account: AccountFigures, against: str) -> str:
     # Only what the account has measured: time in the system against the shadow's, and who would run there.
     if math.isnan(account.gain):
         return "In a sentence: no job of yours has ended yet that the account could compare."
     way = "less" if account.gain >= 0 else "more"
-    took = f"your users' jobs took {_percent(abs(account.gain))} {way} time than they would have without exchange"
+    took = f"your users' jobs took {_percent(abs(account.gain))} {way} time than they would have {against}"
     if account.waiting == 0:
         waits = "none of yours waits"
     elif not account.owed > 0:
-        waits = "none of yours that wait would have run by the last look without exchange"
+        waits = f"none of yours that wait would have run by the last look {against}"
     else:
-        waits = "some of yours that waited at the last look would have run by then without exchange"
+        waits = f"some of yours that waited at the last look would have run by then {against}"
     return f"In a sentence: {took} (weighted by work, recent ones most); {waits}."
 
 

@@ -92,7 +92,7 @@ def account(**changes: Any) -> AccountFigures:
 
 def test_a_director_is_told_what_was_measured() -> None:
     """By the shadow: time in the system, and whether a job that waits would run."""
-    lines = list(account_lines(account(), wall=False))
+    lines = list(account_lines(account(), wall=False, others=False))
     assert lines[0] == (
         "Account: the site is in credit since 7,200 s: own jobs that waited had lost 1.0 % by then, no more than the "
         "4.0 % that exchange had saved them. It has turned 2 times."
@@ -103,9 +103,19 @@ def test_a_director_is_told_what_was_measured() -> None:
         "In a sentence: your users' jobs took 21.0 % less time than they would have without exchange (weighted by "
         "work, recent ones most); none of yours that wait would have run by the last look without exchange."
     )
-    alone = list(account_lines(account(waiting=0), wall=False))
+    alone = list(account_lines(account(waiting=0), wall=False, others=False))
     assert alone[3].endswith("none of yours waits.")
-    worse = list(account_lines(account(gain=-0.02, owed=0.001, guests="run"), wall=False))
+    worse = list(
+        account_lines(account(gain=-0.02, owed=0.001, guests="run"), wall=False, others=False)
+    )
     assert len(worse) == 3
     assert "took 2.0 % more time" in worse[2]
     assert "some of yours that waited at the last look would have run" in worse[2]
+
+
+def test_above_a_real_batch_system_others_have_jobs_too() -> None:
+    """What own jobs wait for them is no cost of exchange, and the account cannot tell."""
+    *_, sentence, others = account_lines(account(gain=-0.02, owed=0.001), wall=True, others=True)
+    assert "took 2.0 % more time than they would have alone on the whole machine" in sentence
+    assert "without exchange" not in sentence
+    assert others.startswith("Jobs that were handed to the batch system past this site")

@@ -39,6 +39,7 @@ from benchmarks.real_exchange_verdict import (
     Wanted,
     judge_jobs,
     starts_compared,
+    waited,
 )
 from benchmarks.real_exchange_waits import judge_waits
 from benchmarks.run import machine
@@ -440,14 +441,30 @@ def _judge_logs(plan: Plan, outcome: Result, folder: Path, kills: Kills | None) 
                 outcome.problems.append(f"{name} wrote: {line:.2000}")
 
 
-def run_all(plan: Plan, folder: Path, runs: list[str]) -> dict[str, Result]:
-    """Runs the jobs without exchange, with it, and with it under kills."""
-    found = {}
+def run_all(plan: Plan, folder: Path, runs: list[str]) -> dict[str, dict[str, Any]]:
+    """Runs the jobs without exchange, with it, and with it under kills; returns what is kept of each run.
+
+    A run that the folder has already is not repeated.
+    """
+    found: dict[str, dict[str, Any]] = {}
     for name in runs:
+        kept = folder / name / "run.json"
+        if kept.exists():
+            found[name] = json.loads(kept.read_text())
+            continue
         once = run_once(plan, folder / name, exchange=name != "off", kills=name == "kills")
-        found[name] = asyncio.run(once)
-        print(name, dict(sorted(found[name].counts.items())), found[name].figures, flush=True)
-        for problem in found[name].problems[:50]:
+        result = asyncio.run(once)
+        figures = {**dict(sorted(result.counts.items())), **result.figures}
+        if name != "off" and "off" in found:
+            figures["starts"] = starts_compared(found["off"]["waited"], result.ran)
+        found[name] = {
+            "figures": figures | {"problems": len(result.problems)},
+            "problems": result.problems,
+            "waited": waited(result.ran),
+        }
+        kept.write_text(json.dumps(found[name], indent=1))
+        print(name, json.dumps(found[name]["figures"]), flush=True)
+        for problem in result.problems[:50]:
             print("problem:", problem, flush=True)
     return found
 
@@ -465,7 +482,9 @@ def main() -> int:
         word = f"--{name.replace('_', '-')}"
         parser.add_argument(word, type=type(value), default=value, choices=choices)
     parser.add_argument("--runs", nargs="+", choices=RUNS, default=list(RUNS))
-    parser.add_argument("--keep", type=Path, help="keep everything in this new folder")
+    parser.add_argument(
+        "--keep", type=Path, help="keep everything in this folder, and repeat no run that is there"
+    )
     parser.add_argument("--dry", action="store_true", help="do not write the figures")
     arguments = vars(parser.parse_args())
     keep, dry, runs = (arguments.pop(name) for name in ("keep", "dry", "runs"))
@@ -479,19 +498,12 @@ def main() -> int:
     finally:
         if keep is None:
             shutil.rmtree(folder, ignore_errors=True)
-    figures: dict[str, Any] = {
-        name: {**dict(sorted(one.counts.items())), **one.figures, "problems": len(one.problems)}
-        for name, one in found.items()
-    }
-    for name, one in found.items():
-        if name != "off" and "off" in found:
-            figures[name]["starts"] = starts_compared(found["off"].ran, one.ran)
     document = {
         "machine": machine(),
         "plan": asdict(plan),
         "tick_s": TICK_S,
         "kill_wait_s": KILL_WAIT_S,
-        "figures": figures,
+        "figures": {name: one["figures"] for name, one in found.items()},
         "seconds": round(time.perf_counter() - begin, 1),
     }
     print(json.dumps(document, indent=1))
@@ -499,7 +511,7 @@ def main() -> int:
         # Runs in which somebody else ended guests stay, each with its machine.
         kept = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
         FIGURES.write_text(json.dumps(kept | {plan.ended_by: document}, indent=1) + "\n")
-    return 1 if any(one.problems for one in found.values()) else 0
+    return 1 if any(one["problems"] for one in found.values()) else 0
 
 
 if __name__ == "__main__":

@@ -188,6 +188,8 @@ def judge_waits(
             "own_with_guests_there": len(with_guests),
             "wait_with_guests_there_s": spread(with_guests),
             "guests_started": len(machine.guests),
+            "guests_waited_s": spread([one.start - one.eligible for one in machine.guests]),
+            "guests_never_started": machine.never_started,
             "guests_ended_for_own_jobs": sum(bool(one.preempted_for) for one in machine.guests),
             **counts,
         },
@@ -205,7 +207,10 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 
 
 class _Machine:
-    """A cluster over time: `own` are others' jobs than guests, by the moment from which they could start."""
+    """A cluster over time: `own` are others' jobs than guests, by the moment from which they could start.
+
+    `never_started` counts guests that could have, and were cancelled.
+    """
 
     def __init__(
         self, jobs: Sequence[SeenJob], protected: Sequence[tuple[float, float]], processors: int
@@ -213,6 +218,9 @@ class _Machine:
         own = [job for job in jobs if not job.guest and job.eligible < math.inf]
         self.own = sorted(own, key=lambda job: job.eligible)
         self.guests = [job for job in jobs if job.guest and job.start < math.inf]
+        self.never_started = sum(
+            job.guest and job.start == math.inf and job.eligible < math.inf for job in jobs
+        )
         self._processors = processors
         # What own jobs have to wait for: own jobs that run, and guests that are not to be ended.
         self._kept = [(job.start, job.end, job.processors) for job in self.own]

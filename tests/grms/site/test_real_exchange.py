@@ -17,6 +17,7 @@ from benchmarks.real_exchange_verdict import (
     judge_jobs,
     read_runs,
     starts_compared,
+    waited,
 )
 from benchmarks.real_exchange_waits import judge_waits, protected_spans
 from grms.client import Job, JobState, Outcome, SentHome
@@ -236,9 +237,9 @@ def test_starts_are_held_against_a_run_without_exchange() -> None:
         run = Run(HOME, "3", start, 0, began_at, 5, start + 5, ended=True)
         return Ran(WANTED, 100.0, [run], times, completed=True)
 
-    found = starts_compared(
-        {"a": ran(110.0), "b": ran(110.0)}, {"a": ran(172.0, 3), "b": ran(171.0)}
-    )
+    alone = waited({"a": ran(110.0), "b": ran(110.0)})
+    assert alone == {"a": 10.0, "b": 10.0}
+    found = starts_compared(alone, {"a": ran(172.0, 3), "b": ran(171.0)})
     assert (found["own_jobs"], found["within_60_s"]) == (2, 1)
     assert [late["job"] for late in found["late"]] == ["b"]
 

@@ -61,6 +61,9 @@ ENDED_S: Final = 600.0
 GRACE_S: Final = 30.0
 """How long after its limit a job is waited for that a controller has forgotten."""
 
+GUEST_WAIT_S: Final = 15.0
+"""How long a guest waits for room, beside jobs of seconds: less than where jobs take hours."""
+
 PARTITIONS: Final = """
 PartitionName=main Nodes=ALL Default=YES MaxTime=1-00:00:00 DefaultTime=60 PreemptMode=OFF State=UP
 PartitionName=guest Nodes=ALL AllowGroups=root PriorityTier=0 PreemptMode=CANCEL GraceTime=0 DefaultTime=60 MaxTime=12:00:00 State=UP
@@ -349,7 +352,12 @@ async def run_once(plan: Plan, folder: Path, *, exchange: bool, kills: bool) -> 
         plain: dict[str, Cluster] = dict(clusters)
         guests: dict[str, Any] = {}
         if plan.ended_by == "slurm":
-            guests = {"partition": "guest", "protected": "guestp", "switch": ["scontrol"]}
+            guests = {
+                "partition": "guest",
+                "protected": "guestp",
+                "switch": ["scontrol"],
+                "wait_s": GUEST_WAIT_S,
+            }
         running = daemons(
             folder,
             sockets,

@@ -477,6 +477,10 @@ def run_all(plan: Plan, folder: Path, runs: list[str]) -> dict[str, dict[str, An
     return found
 
 
+def _mark(document: Mapping[str, Any]) -> tuple[str, int]:
+    return document["plan"]["ended_by"], document["plan"]["seed"]
+
+
 RUNS: Final = ("off", "on", "kills")
 
 
@@ -516,9 +520,11 @@ def main() -> int:
     }
     print(json.dumps(document, indent=1))
     if not dry:
-        # Runs in which somebody else ended guests stay, each with its machine.
-        kept = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
-        FIGURES.write_text(json.dumps(kept | {plan.ended_by: document}, indent=1) + "\n")
+        # Runs of other seeds, and those in which somebody else ended guests, stay, each with its machine.
+        before = json.loads(FIGURES.read_text())["runs"] if FIGURES.exists() else []
+        runs_kept = {_mark(one): one for one in [*before, document]}
+        text = json.dumps({"runs": [runs_kept[mark] for mark in sorted(runs_kept)]}, indent=1)
+        FIGURES.write_text(text + "\n")
     return 1 if any(one["problems"] for one in found.values()) else 0
 
 

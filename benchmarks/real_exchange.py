@@ -460,12 +460,15 @@ def run_all(plan: Plan, folder: Path, runs: list[str]) -> dict[str, dict[str, An
         if kept.exists():
             found[name] = json.loads(kept.read_text())
             continue
+        begin = time.perf_counter()
         once = run_once(plan, folder / name, exchange=name != "off", kills=name == "kills")
         result = asyncio.run(once)
         figures = {**dict(sorted(result.counts.items())), **result.figures}
         if name != "off" and "off" in found:
             figures["starts"] = starts_compared(found["off"]["waited"], result.ran)
         found[name] = {
+            "machine": machine(),
+            "seconds": round(time.perf_counter() - begin, 1),
             "figures": figures | {"problems": len(result.problems)},
             "problems": result.problems,
             "waited": waited(result.ran),
@@ -504,19 +507,19 @@ def main() -> int:
     # Leaves nothing behind, however it is ended.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     folder = Path(tempfile.mkdtemp(prefix="hanse-exchange-")) if keep is None else keep
-    begin = time.perf_counter()
     try:
         found = run_all(plan, folder, runs)
     finally:
         if keep is None:
             shutil.rmtree(folder, ignore_errors=True)
     document = {
-        "machine": machine(),
         "plan": asdict(plan),
         "tick_s": TICK_S,
         "kill_wait_s": KILL_WAIT_S,
-        "figures": {name: one["figures"] for name, one in found.items()},
-        "seconds": round(time.perf_counter() - begin, 1),
+        "runs": {
+            name: {key: one[key] for key in ("machine", "seconds", "figures")}
+            for name, one in found.items()
+        },
     }
     print(json.dumps(document, indent=1))
     if not dry:

@@ -250,6 +250,8 @@ def test_lines_for_sudo_and_the_site() -> None:
         ),
         ({"partition": "--all"}, "is no name"),
         ({"allowance": "much"}, "allowance"),
+        ({"wait_s": -1}, "wait_s"),
+        ({"wait_s": float("inf")}, "wait_s"),
     ],
 )
 def test_a_table_that_says_too_little(table: dict[str, object], text: str) -> None:

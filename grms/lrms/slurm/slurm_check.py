@@ -370,7 +370,7 @@ def unended(
     above = sorted(
         name for name, part in parts.items() if any(part.tier > other.tier for other in threatened)
     )
-    if rules.kind != BY_PARTITION:
+    if rules.ends_nothing:
         text += f"; Slurm ends no jobs for others (PreemptMode={rules.mode})"
     if above:
         modes = "/".join(sorted({part.mode for part in threatened}))
@@ -389,7 +389,7 @@ def ended_guests(
     lost = [name for name in guests.names if name not in parts]
     if lost:
         text = f"there is no partition {' nor '.join(lost)}; guests that may be ended are refused"
-        if rules.kind != BY_PARTITION:
+        if rules.ends_nothing:
             text += f"; Slurm ends no jobs for others (PreemptMode={rules.mode})"
         return [missing(what, text, f"{PRINTS} has the lines for slurm.conf")]
     # Where preemption was switched on for guests, own jobs may have become preemptible as well.

@@ -18,6 +18,9 @@ from grms.lrms.slurm.slurm_text import read_job
 BY_PARTITION: Final = "preempt/partition_prio"
 """`PreemptType` by which partitions decide."""
 
+NO_KIND: Final = "preempt/none"
+"""`PreemptType` by which no job is ended for another one."""
+
 OFF: Final = "OFF"
 
 WAITING_FORMAT: Final = "%i|%t|%r|%C|%D|%l|%S|%P"
@@ -41,6 +44,11 @@ class PreemptionRules:
     mode: str = OFF
     kill_s: float = 30.0
     exempt_s: float = 0.0
+
+    @property
+    def ends_nothing(self) -> bool:
+        """Whether no job is ended for another one."""
+        return self.mode == OFF or self.kind in {"", NO_KIND}
 
 
 def read_preemption_rules(fields: Mapping[str, str]) -> PreemptionRules:

@@ -166,6 +166,8 @@ def test_a_site_that_says_nothing() -> None:
     assert "urgent" not in quiet.text
     assert "Slurm ends no jobs for others (PreemptMode=OFF)" in quiet.text
     assert "PreemptMode=OFF" not in finding.text
+    by_qos = unended(PreemptionRules("preempt/qos", "CANCEL"), there, ("main",))
+    assert "Slurm ends no jobs" not in by_qos.text
 
 
 def test_jobs_that_wait_for_room() -> None:

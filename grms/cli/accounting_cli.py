@@ -108,7 +108,9 @@ def exchange(config: Path, *, since_s: float, discipline: str | None, as_json: b
     notes = [circuit_breaker_words(circuit_breaker, seen)]
     if account is not None:
         wall = settings.clock.kind == "wall"
-        notes += account_lines(account, wall=wall, others=settings.lrms.kind != "simulated")
+        others = settings.lrms.kind != "simulated"
+        allowance = 0.0 if kept.account is None else kept.account.allowed
+        notes += account_lines(account, wall=wall, others=others, allowance=allowance)
     click.echo("\n".join(_lines(found, settings, word, notes)))
 
 

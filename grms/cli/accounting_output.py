@@ -54,12 +54,15 @@ def _account(account: AccountFigures) -> dict[str, Any]:
     }
 
 
-def account_lines(account: AccountFigures, *, wall: bool, others: bool) -> Iterator[str]:
+def account_lines(
+    account: AccountFigures, *, wall: bool, others: bool, allowance: float = 0.0
+) -> Iterator[str]:
     """Yields what a site's account of itself says, for a person: sentences.
 
-    `others`: the batch system may have jobs that did not come through the site, as every real one.
+    `others`: the batch system may have jobs that did not come through the site, as every real one. `allowance` is the part of
+    own jobs' time alone that exchange may cost beyond what it has brought.
     """
-    yield _credit(account, wall=wall)
+    yield _credit(account, allowance, wall=wall)
     if account.guests == "preempt":
         yield (
             f"Guests that run here: {account.protected} protected, {account.preemptible} that go when an own job "
@@ -80,19 +83,27 @@ def account_lines(account: AccountFigures, *, wall: bool, others: bool) -> Itera
         )
 
 
-def _credit(account: AccountFigures, *, wall: bool) -> str:
+def _credit(account: AccountFigures, allowance: float, *, wall: bool) -> str:
     word = "in credit" if account.in_credit else "not in credit"
     if math.isnan(account.since):
         return f"Account: the site is {word}, as it was from the beginning."
     since = moment(account.since, wall=wall)
     why = ": own jobs waited before any had ended that exchange could have saved"
     if math.isfinite(account.turned_owed):
-        relation = "no more than" if account.in_credit else "more than"
-        why = (
-            f": own jobs that waited had lost {_percent(account.turned_owed)} by then, {relation} the "
-            f"{_percent(account.turned_saved)} that exchange had saved them"
-        )
+        why = f": {_why_turned(account, allowance)}"
     return f"Account: the site is {word} since {since}{why}. It has turned {_times(account.turns)}."
+
+
+def _why_turned(account: AccountFigures, allowance: float) -> str:
+    saved, owed = account.turned_saved, _percent(account.turned_owed)
+    if saved + allowance < 0:
+        limit = f", more than the {_percent(allowance)} that it may" if allowance else ""
+        return f"exchange had cost own jobs {_percent(-saved)} by then{limit}"
+    relation = "no more than" if account.in_credit else "more than"
+    waiting = f"own jobs that waited had lost {owed} by then, {relation} the"
+    if allowance:
+        return f"{waiting} {_percent(saved + allowance)} left of what exchange may cost them"
+    return f"{waiting} {_percent(saved)} that exchange had saved them"
 
 
 def _in_a_sentence(account: AccountFigures, against: str) -> str:

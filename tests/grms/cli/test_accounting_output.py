@@ -119,3 +119,28 @@ def test_above_a_real_batch_system_others_have_jobs_too() -> None:
     assert "took 2.0 % more time than they would have alone on the whole machine" in sentence
     assert "without exchange" not in sentence
     assert others.startswith("Jobs that were handed to the batch system past this site")
+
+
+@pytest.mark.parametrize(
+    ("changes", "allowance", "text"),
+    [
+        ({}, 0.01, "no more than the 5.0 % left of what exchange may cost them"),
+        ({"turned_saved": -0.02}, 0.1, "lost 1.0 % by then, no more than the 8.0 % left of what"),
+        (
+            {"in_credit": False, "turned_saved": -0.2},
+            0.1,
+            "exchange had cost own jobs 20.0 % by then, more than the 10.0 % that it may.",
+        ),
+        (
+            {"in_credit": False, "turned_saved": -0.02},
+            0.0,
+            "exchange had cost own jobs 2.0 % by then.",
+        ),
+    ],
+)
+def test_what_has_turned_an_account_with_an_allowance(
+    changes: dict[str, Any], allowance: float, text: str
+) -> None:
+    """Or one that has nothing saved."""
+    first, *_ = account_lines(account(**changes), wall=False, others=False, allowance=allowance)
+    assert text in first

@@ -193,8 +193,10 @@ def _judge_job(ran: Ran, told: Told, counts: Counter[str], *, may_be_killed: boo
     ends = sum(run.ended for run in runs)
     ran.completed = job.outcome is Outcome.COMPLETED
     if ran.completed:
-        if ends != 1 or not runs[-1].ended:
+        if not runs or not runs[-1].ended:
             yield f"is completed, and has come to its end {ends} times in {len(runs)} runs"
+        # A program that ignores SIGTERM may come to its end before SIGKILL: Slurm says preempted all the same.
+        counts["came_to_their_ends_while_they_were_ended"] += max(0, ends - 1)
         right = f"{ran.wanted.steps} {computed(ran.wanted.steps)}\n"
         if told.result != right:
             yield f"has the result {told.result!r}; {right!r} is right"

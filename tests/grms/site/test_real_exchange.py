@@ -69,6 +69,14 @@ def test_one_that_went_on_elsewhere_is_well(tmp_path: Path) -> None:
     assert verdict.counts["right_results_after_being_sent_home"] == 1
 
 
+def test_one_that_came_to_its_end_while_it_was_ended_runs_again(tmp_path: Path) -> None:
+    """Slurm says that it was preempted."""
+    text = noted(AWAY, 10.0, 0, 5, ends=True) + noted(HOME, 20.0, 5, 0, ends=True)
+    verdict = judged(tmp_path, text, told())
+    assert verdict.problems == []
+    assert verdict.counts["came_to_their_ends_while_they_were_ended"] == 1
+
+
 @pytest.mark.parametrize(
     ("text", "said", "wanted", "problem"),
     [

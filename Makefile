@@ -79,6 +79,7 @@ system: test-thorough mutants  ## All that takes too long for .ci/run: hours, on
 	$(BIN)/python -m benchmarks.real_faults --dry
 	$(BIN)/python -m benchmarks.batch_faults --dry
 	$(BIN)/python -m benchmarks.upgrades --dry
+	$(BIN)/python -m benchmarks.real_exchange --dry
 	@$(PIP) 'snakemake>=9'  # no dependency: only this needs it
 	$(BIN)/python -m benchmarks.snakemake_jobs
 	$(BIN)/python -m benchmarks.faults --count 20000 --dry

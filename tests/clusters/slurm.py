@@ -53,7 +53,7 @@ JobCompLoc={folder}/jobcomp.txt
 SchedulerType=sched/{scheduler}
 SelectType=select/cons_tres
 SelectTypeParameters={parameters}
-SchedulerParameters=batch_sched_delay=0,bf_interval=1,sched_interval=1,requeue_delay=0
+SchedulerParameters=batch_sched_delay=0,bf_interval=1,sched_interval=1,requeue_delay=0{scheduling}
 {preemption}
 PriorityType=priority/basic
 ReturnToService=2
@@ -109,6 +109,7 @@ class SlurmCluster:
         kinds: what slurm.conf says of each node, where they are not alike: of GPUs as `Gres=gpu:TYPE:NUMBER`.
         partitions: lines of the configuration.
         preemption: lines of the configuration about how jobs are ended.
+        scheduling: further words of `SchedulerParameters`.
         more: lines of the configuration.
     """
 
@@ -120,6 +121,7 @@ class SlurmCluster:
     kinds: tuple[str, ...] = ()
     partitions: str = _PARTITIONS
     preemption: str = _PREEMPTION
+    scheduling: str = ""
     more: str = ""
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     # Sockets stand in a folder with a short name: their paths may have 107 characters, and a job
@@ -168,6 +170,7 @@ class SlurmCluster:
             scheduler=self.scheduler,
             parameters=self.parameters,
             preemption=self.preemption,
+            scheduling=f",{self.scheduling}" if self.scheduling else "",
         )
         nodes = self._node_lines(ports[2:])
         (self.folder / "slurm.conf").write_text(text + nodes + self.partitions + self.more)

@@ -1,4 +1,4 @@
-"""Programs that answer as Slurm's do, for machines without Slurm, and the machine behind them.
+"""A simulated Slurm: programs that answer as Slurm's do, for hosts without it, and the machine behind them.
 
 `FakeSlurm.up` puts `squeue`, `sbatch`, `scontrol` and `scancel` into a folder. They are a few
 lines of bash that hand their arguments to this process, which moves the machine on to the present
@@ -42,7 +42,10 @@ PROGRAMS = ("squeue", "sbatch", "scontrol", "scancel")
 _CLIENT = """#!/bin/bash
 exec 3<>/dev/tcp/127.0.0.1/{port} || exit 1
 printf '%s\\0' {program}"${{FAKE_ACCOUNT:+@$FAKE_ACCOUNT}}" "$#" "$@" >&3
-IFS= read -r -d '' code <&3
+if ! IFS= read -r -d '' -t "${{FAKE_PATIENCE:-600}}" code <&3; then
+  echo "{program}: error: Batch job submission failed: Socket timed out on send/recv operation" >&2
+  exit 1
+fi
 IFS= read -r -d '' error <&3
 cat <&3
 printf '%s' "$error" >&2
@@ -72,12 +75,15 @@ class FakeSlurm:
         folder: where everything is.
         nodes: how many.
         cpus: processors of each.
+        name: of the cluster, as its jobs see it.
     """
 
     folder: Path
     nodes: int = 2
     cpus: int = 8
+    name: str = "test"
     machine: "Machine" = field(init=False)
+    _awake: threading.Event = field(default_factory=threading.Event)
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -98,11 +104,16 @@ class FakeSlurm:
         """Makes the programs and an idle machine."""
         (self.folder / "bin").mkdir(parents=True)
         nodes = {f"n{number}": self.cpus for number in range(1, self.nodes + 1)}
-        self.machine = machine = Machine(self.folder / "jobcomp.txt", nodes)
+        self.machine = machine = Machine(self.folder / "jobcomp.txt", nodes, self.name)
+        self._awake.set()
+        awake = self._awake
 
         class Handler(socketserver.StreamRequestHandler):
             def handle(self) -> None:
-                self.wfile.write(machine.answer(*_words(self.rfile.read1)))
+                words = _words(self.rfile.read1)
+                awake.wait()
+                with suppress(OSError):  # who has asked may have given up
+                    self.wfile.write(machine.answer(*words))
 
         self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
@@ -135,12 +146,40 @@ class FakeSlurm:
         """Lets the programs find nobody, and forgets what was not saved."""
         self.machine.crash()
 
+    def hang_controller(self) -> None:
+        """Lets the programs wait; what they ask is answered later, also where they have given up."""
+        self._awake.clear()
+
+    def wake_controller(self) -> None:
+        """Answers what has waited."""
+        self._awake.set()
+
+    def save_state(self) -> float:
+        """Returns this moment, seconds since 1970: the machine itself keeps what it was `SAVED_AFTER_S` ago."""
+        return time.time()
+
+    def lose_state(self) -> None:
+        """Forgets what was not saved, as every crash does here."""
+        self.kill_controller()
+
+    def resume_nodes(self) -> None:
+        """Does nothing: no node is ever drained here."""
+
+    def is_idle(self) -> bool:
+        """Returns whether no job waits or runs; False also where nobody answers."""
+        return not self.machine.away and self.machine.is_idle()
+
+    def impatient(self, seconds: int) -> dict[str, str]:
+        """Returns the environment of a user whose commands give up after so many seconds without an answer."""
+        return {"PATH": f"{self.programs}:/usr/bin:/bin", "FAKE_PATIENCE": str(seconds)}
+
     def start_controller(self) -> None:
         """Lets them find somebody again."""
         self.machine.away = False
 
     def down(self) -> None:
         """Ends all jobs, and the programs find nobody."""
+        self._awake.set()
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
@@ -197,6 +236,7 @@ class Machine:
     Args:
         log: the completion log.
         nodes: processors of each.
+        cluster: its name, as jobs see it.
 
     Attributes:
         ended_together: how many jobs each call of scancel was about.
@@ -210,8 +250,9 @@ class Machine:
         unheard: numbers of jobs whose start never comes to their node, as where that dies at this moment.
     """
 
-    def __init__(self, log: Path, nodes: Mapping[str, int]) -> None:
+    def __init__(self, log: Path, nodes: Mapping[str, int], cluster: str = "test") -> None:
         self.away = False
+        self._cluster = cluster
         self._log = log
         self._nodes = dict(nodes)
         self._broken: set[str] = set()
@@ -254,6 +295,12 @@ class Machine:
                 self.loses -= 1
                 return b"1\0sbatch: error: Socket timed out on send/recv operation\n\0"
             return f"0\0\0{output}".encode()
+
+    def is_idle(self) -> bool:
+        """Returns whether no job waits or runs at this moment."""
+        with self._lock:
+            self._move_on()
+            return all(job["state"] in ENDED for job in self._table.values())
 
     def crash(self, *, empty: bool = False, kills: bool = True) -> None:
         """Forgets what was not yet saved, and answers nobody.
@@ -378,7 +425,12 @@ class Machine:
                 stdout=out,
                 stderr=err,
                 start_new_session=True,
-                env={"PATH": "/usr/bin:/bin", "SLURM_JOB_ID": job["id"]},
+                env={
+                    "PATH": "/usr/bin:/bin",
+                    "SLURM_JOB_ID": job["id"],
+                    "SLURM_CLUSTER_NAME": self._cluster,
+                    "SLURMD_NODENAME": min(nodes),
+                },
             )
         return True
 

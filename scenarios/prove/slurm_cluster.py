@@ -21,9 +21,11 @@ from scenarios.prove.keeper import forget, free_ports, keep
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 NEEDS = ("slurmctld", "slurmd", "munged", "squeue")
 DEADLINE_S = 300.0
+SAVED_EVERY_S = 6.0
+"""After this slurmctld has saved what was changed before."""
 
 _CONFIGURATION = """
-ClusterName=test
+ClusterName={name}
 SlurmctldHost=localhost(127.0.0.1)
 SlurmctldPort={ports[0]}
 SlurmdPort={ports[1]}
@@ -56,7 +58,7 @@ SchedulerParameters=batch_sched_delay=0,bf_interval=1,sched_interval=1,requeue_d
 PriorityType=priority/basic
 ReturnToService=2
 SlurmdParameters=config_overrides
-SlurmdTimeout=10
+SlurmdTimeout={silence_s}
 MinJobAge=300
 MaxJobCount=50000
 """
@@ -106,6 +108,8 @@ class SlurmCluster:
         partitions: lines of the configuration.
         preemption: lines of the configuration about how jobs are ended.
         more: lines of the configuration.
+        name: of the cluster, as its jobs see it.
+        silence_s: after so many seconds a node that says nothing is given up.
     """
 
     folder: Path
@@ -117,6 +121,8 @@ class SlurmCluster:
     partitions: str = _PARTITIONS
     preemption: str = _PREEMPTION
     more: str = ""
+    name: str = "test"
+    silence_s: int = 10
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     # Sockets stand in a folder with a short name: their paths may have 107 characters, and a job
     # whose step has no socket ends before it begins.
@@ -157,6 +163,8 @@ class SlurmCluster:
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         ports = free_ports(2 + self.nodes)
         text = _CONFIGURATION.format(
+            name=self.name,
+            silence_s=self.silence_s,
             folder=self.folder,
             short=self._short.name,
             user=pwd.getpwuid(os.getuid()).pw_name,
@@ -236,6 +244,79 @@ class SlurmCluster:
     def kill_controller(self) -> None:
         """Ends slurmctld without a word."""
         self._end("slurmctld", signal.SIGKILL)
+
+    def hang_controller(self) -> None:
+        """Stops slurmctld: connections stand, requests wait in them, and nobody answers."""
+        self.processes["slurmctld"].send_signal(signal.SIGSTOP)
+
+    def wake_controller(self) -> None:
+        """Lets a slurmctld that was stopped go on; it then answers what has waited."""
+        if "slurmctld" in self.processes:
+            self.processes["slurmctld"].send_signal(signal.SIGCONT)
+
+    def save_state(self) -> float:
+        """Copies what slurmctld has just saved, scripts of jobs included, for `lose_state`.
+
+        It saves changes every five seconds: the next time is waited for, as otherwise more would be lost than the time since
+        the copy. Returns when it saved, seconds since 1970.
+        """
+        before, saved_at = self._saved_at(), time.time()
+        while (moment := self._saved_at()) == before and time.time() < saved_at + SAVED_EVERY_S:
+            time.sleep(0.02)
+        saved_at = time.time() if moment == before else moment
+        saved = self.folder / "saved"
+        shutil.rmtree(saved, ignore_errors=True)
+        saved.mkdir()
+        state = self.folder / "state"
+        for path in state.rglob("*"):
+            copy = saved / path.relative_to(state)
+            # Meanwhile it moves new files to their places, and removes what is over.
+            with contextlib.suppress(FileNotFoundError):
+                if path.is_dir():
+                    copy.mkdir(exist_ok=True)
+                else:
+                    shutil.copy2(path, copy)
+        return saved_at
+
+    def _saved_at(self) -> float:
+        try:
+            return (self.folder / "state/job_state").stat().st_mtime
+        except FileNotFoundError:
+            return 0.0
+
+    def lose_state(self) -> None:
+        """Ends slurmctld without a word, and puts back what it had saved at the last `save_state`."""
+        self.kill_controller()
+        shutil.rmtree(self.folder / "state")
+        shutil.copytree(self.folder / "saved", self.folder / "state")
+
+    def resume_nodes(self) -> None:
+        """Takes drained nodes back, and releases jobs that could not be started there, as an operator does.
+
+        Slurm drains a node that still runs a job of a number which a controller without its last state gives away again.
+        """
+        with contextlib.suppress(subprocess.SubprocessError):
+            lines = self.ask("sinfo", "-h", "-a", "-N", "-o", "%N %t").splitlines()
+            for name in sorted({line.split()[0] for line in lines if " dr" in line}):
+                self.ask("scontrol", "update", f"nodename={name}", "state=resume")
+            for line in self.ask("squeue", "-h", "-a", "-o", "%i %r").splitlines():
+                number, _, reason = line.partition(" ")
+                if reason == "launch failed requeued held":
+                    self.ask("scontrol", "release", number)
+
+    def is_idle(self) -> bool:
+        """Returns whether no job waits or runs; False also where nobody answers."""
+        try:
+            return not self.ask("squeue", "-h", "-a")
+        except subprocess.SubprocessError:
+            return False
+
+    def impatient(self, seconds: int) -> dict[str, str]:
+        """Returns the environment of a user whose commands give up after so many seconds without an answer."""
+        own = self.folder / f"impatient-{seconds}.conf"
+        lines = (self.folder / "slurm.conf").read_text()
+        own.write_text(f"{lines}MessageTimeout={seconds}\n")
+        return {"PATH": PATH, "SLURM_CONF": str(own)}
 
     def start_node(self, name: str) -> None:
         """Starts a slurmd."""

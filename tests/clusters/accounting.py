@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from tests.clusters.keeper import free_ports
+from scenarios.prove.keeper import free_ports
 from tests.clusters.slurm import PATH, SlurmCluster, need_slurm, wait_for
 
 DATABASE: Final = "/usr/share/mysql"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clusters.keeper import forget, free_ports, keep
+from scenarios.prove.keeper import forget, free_ports, keep
 from tests.clusters.slurm import DEADLINE_S, wait_for
 
 LIBRARY = "/usr/lib/gridengine"

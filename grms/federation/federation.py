@@ -281,6 +281,7 @@ class Federation:
                 scheduler_of(site.discipline, self._log_job_id) if _keeps_account(one) else None
                 for site, one in zip(sites, rows, strict=True)
             ],
+            [site.restart for site in sites],
         )
 
     def _scheduler(self, site: Site) -> Scheduler:
@@ -398,9 +399,10 @@ def _rounds(site: Site) -> tuple[float, tuple[int, float, bool] | None] | None:
 
 def _as_byzantine(
     site: Site, sites: Sequence[Site]
-) -> tuple[list[CompiledTransfer | None], bool, bool]:
+) -> tuple[list[CompiledTransfer | None], bool, bool, bool, bool]:
     """Returns what the kernel needs of a Byzantine partner besides its offers."""
     assert site.rogue is not None, "only Byzantine partners are asked"
     policies = [taking(site, other.name) for other in sites]
     takes = [None if policy is None else compiled_transfer(policy) for policy in policies]
-    return takes, site.rogue.lies, site.rogue.holds
+    rogue = site.rogue
+    return takes, rogue.lies, rogue.holds, rogue.returns, rogue.hides

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from grms.federation._central import central_schedule
 from grms.federation._kernel import FederationKernel
 from grms.federation.sites import Site, check_sites, groups_of, taking
 from grms.policy._decisions import CompiledTransfer
@@ -184,6 +185,33 @@ class Federation:
         start_time = np.concatenate([schedule.start_time for schedule in alone])[self._place]
         end_time = np.concatenate([schedule.end_time for schedule in alone])[self._place]
         return self._schedule(start_time, end_time, self._submitted_to)
+
+    def replay_centrally(self, *, preempt: bool = False) -> FederationReplay:
+        """Replays the workloads under one scheduler of all sites that knows every run time, for comparisons.
+
+        Each job gets the earliest start that is left when it arrives: at home, or at the first site where it is
+        earlier. It keeps its place, unless a job of that site's own users would start earlier without guests and
+        `preempt` lets it: then the guests that start last make room and get places anew, and what has run of
+        them is lost, if that delays them less, weighted by work, than it helps. Disciplines and policies say nothing here.
+
+        Returns:
+            The schedule in order of arrival; how many jobs had started when they lost their place is `preempted`,
+                all in one number.
+        """
+        start_time = np.empty(len(self.jobs))
+        executed_on = np.empty(len(self.jobs), np.int16)
+        taken_away = central_schedule(
+            self.jobs.submit_time,
+            self.jobs.processors,
+            self.jobs.run_time,
+            self._submitted_to,
+            [site.processors for site in self.sites],
+            start_time,
+            executed_on,
+            preempt,
+        )
+        schedule = self._schedule(start_time, start_time + self.jobs.run_time, executed_on)
+        return FederationReplay(schedule, (), (taken_away,), ())
 
     def _alone(self, site: Site, progress: Callable[[int], None]) -> Schedule:
         if site.nodes is None:

@@ -25,7 +25,7 @@ from scenarios.run.workloads import doubled
 from scenarios.spec.spec import OVERLOADED
 from scenarios.spec.traces import TRACES, require_trace
 from scenarios.studies.nobody_loses.drawn import drawn_jobs, is_drawn, log_of, processors_of
-from scenarios.studies.nobody_loses.strict import rule_of
+from scenarios.studies.nobody_loses.strict import CENTRAL_PREEMPTING, CENTRES, rule_of
 
 SPLIT_DAY: Final = 150
 LAST_DAY: Final = {"sdsc05": 339}
@@ -63,7 +63,7 @@ class Case:
             whole machine every week.
         discipline: `fcfs`, `easy`, or `mixed`; or one for each site, with commas between.
         policy: of all sites, a key of `reference.POLICIES`, with constraints perhaps ` headroom` and a
-            share; or a word of `strict.rule_of`; several with `|` between are those of the sites in turn.
+            share; a word of `strict.CENTRES`; or a word of `strict.rule_of`; several with `|` between are those of the sites in turn.
         who: number of the site that differs from the others; -1 for none.
         others: the policy of the others; the same where empty.
         draw: number of the random shifts of arrivals; 0 for none.
@@ -204,6 +204,8 @@ def _site_policy(
     strict = rule_of(word)
     if strict is not None:
         return strict.policy, PERIOD
+    if word in CENTRES:
+        return TRANSFER_POLICIES["awf"], None  # nobody asks it
     name, _, share = word.partition(" headroom ")
     rounds = Rebalancing(PERIOD, "queue") if name.endswith("+rounds") else None
     if share:
@@ -248,7 +250,11 @@ def run_case(case: Case, workloads: Workloads) -> dict[str, Any]:
     """
     federation = federation_of(case, workloads)
     alone = workloads.alone(case, federation)
-    found = federation.exchange()
+    found = (
+        federation.replay_centrally(preempt=case.policy == CENTRAL_PREEMPTING)
+        if case.policy in CENTRES
+        else federation.exchange()
+    )
     schedule = found.schedule
     numbers = range(len(case.sites))
     masks = [schedule.submitted_to == number for number in numbers]

@@ -94,6 +94,13 @@ MIXTURES: Final[Mapping[str, str]] = MappingProxyType(
     {MIXED: "strict, every second runs on", MIXED_HALF: "the same, half keep state"}
 )
 
+CENTRAL: Final = "central"
+CENTRAL_PREEMPTING: Final = "central preempting"
+CENTRES: Final[Mapping[str, str]] = MappingProxyType(
+    {CENTRAL: "central, knows run times", CENTRAL_PREEMPTING: "central, may preempt"}
+)
+"""One scheduler of all sites, see `grms.federation.federation.Federation.replay_centrally`; no site decides anything."""
+
 RESTARTS: Final = (5, 15, 30)
 """What a new start costs after a return, minutes."""
 
@@ -110,7 +117,7 @@ def rule_of(word: str) -> StrictRule | None:
 def words_of_rule(word: str) -> str:
     """Returns what a rule or a mixture of rules is called on the page; empty for another policy."""
     found = rule_of(word)
-    return MIXTURES.get(word, "") if found is None else found.words
+    return {**MIXTURES, **CENTRES}.get(word, "") if found is None else found.words
 
 
 HALF_YEAR_WORST: Final = -0.5

@@ -147,7 +147,7 @@ def own_lines(study: Study) -> dict[str, dict[str, StrictLine]]:
                 run for run in study.of("strict", policy=policy) if window_of(run[0]) == window
             )
             if runs:
-                other = (OWN if policy in OWN else TABLE)[policy][window]
+                other = (OWN.get(policy) or TABLE.get(policy, {})).get(window)
                 table.setdefault(policy, {})[window] = strict_line(policy, runs, other)
     return table
 

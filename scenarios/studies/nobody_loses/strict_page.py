@@ -183,10 +183,9 @@ def _own(study: Study) -> Words:
                 values.append("")
                 continue
             each = by_window[window].half_years
-            own = _pair(each.mean, each.worst)
-            both: Words = own if each.other is None else Stacked(own, _pair(*each.other))
             agrees = each.verdict in {"the same", "near"}
-            values.append(Together((both, mark(agrees, each.verdict))))
+            said = "" if each.other is None else mark(agrees, each.verdict)
+            values.append(Together((_beside(each), said)))
         rows.append([words_of(policy), *values])
     return Section(
         "Strict exchange on the four logs",

@@ -30,6 +30,7 @@ from scenarios.studies.nobody_loses.options import StudyOptions
 from scenarios.studies.nobody_loses.reference import DISCIPLINES, LOGS, POLICIES, ROUNDS
 from scenarios.studies.nobody_loses.strict import (
     ALL,
+    CENTRES,
     COMPARED,
     HALF,
     MIXTURES,
@@ -168,7 +169,7 @@ def _strict(_: StudyOptions) -> Iterator[Case]:
     grids = [_named(grid, window) for window in "56" for grid in pairs_and_more(LOGS)]
     for sites in [*grids, *_stressed()]:
         for discipline in DISCIPLINES:
-            for policy in (ROUNDS, *STRICT):
+            for policy in (ROUNDS, *STRICT, *CENTRES):
                 yield Case("strict", sites, discipline, policy)
 
 
@@ -213,7 +214,7 @@ def _strict_jitter(options: StudyOptions) -> Iterator[Case]:
                     yield Case("strict-jitter", sites, discipline, NO_CHECKPOINTS, draw=draw)
 
 
-COMPARISON: Final = ("awf", ROUNDS, *STRICT, *COMPARED, *MIXTURES)
+COMPARISON: Final = ("awf", ROUNDS, *STRICT, *COMPARED, *MIXTURES, *CENTRES)
 """What is replayed on every federation by chance."""
 
 

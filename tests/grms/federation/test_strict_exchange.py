@@ -1,5 +1,6 @@
 """Strict exchange in the kernel: the plain program of the documentation job by job, and by hand."""
 
+import ast
 import math
 import random
 from dataclasses import replace
@@ -56,6 +57,19 @@ def test_the_plain_program_shares_nothing_with_hanse() -> None:
     assert "from grms" not in text
     assert "lrms_sim" not in text
     assert "numpy" not in text
+
+
+def test_the_plain_program_is_short_enough_to_be_read() -> None:
+    """At most 300 lines of code, beside blank ones, comments and docstrings."""
+    text = PATH.read_text(encoding="utf-8")
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    docs: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, documented) and ast.get_docstring(node) is not None:
+            docs |= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+    lines = enumerate(text.splitlines(), start=1)
+    code = [line for number, line in lines if number not in docs and line.strip()]
+    assert len([line for line in code if not line.lstrip().startswith("#")]) <= 300
 
 
 @settings(max_examples=40, deadline=None)

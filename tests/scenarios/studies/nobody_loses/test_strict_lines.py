@@ -10,6 +10,7 @@ from scenarios.studies.nobody_loses.options import StudyOptions
 from scenarios.studies.nobody_loses.reference import ROUNDS
 from scenarios.studies.nobody_loses.strict import (
     ALL,
+    CENTRES,
     COMPARED,
     HALF,
     NO_CHECKPOINTS,
@@ -87,9 +88,10 @@ def test_the_verdict_names_both_rules() -> None:
 
 
 def test_every_rule_and_window_has_a_line() -> None:
-    """Four strict rules and fair exchange, three windows."""
+    """Four strict rules, fair exchange and two centres, three windows."""
     table = own_lines(small_study(("strict",)))
-    assert set(table) == {ROUNDS, *STRICT}
+    assert set(table) == {ROUNDS, *STRICT, *CENTRES}
+    assert table["central"]["5"].half_years.other is None
     assert all(set(row) == {"5", "6", "stress"} for row in table.values())
 
 

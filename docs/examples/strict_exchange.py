@@ -119,7 +119,7 @@ class Site:
 
     def idle(self) -> int:
         """Returns the processors with nobody at all on them."""
-        return self.size - sum(job.width for job in self.running)
+        return self.size - int(sum(job.width for job in self.running))
 
     def view(self) -> tuple[int, Places]:
         """Returns free processors and releases as the batch system sees them."""

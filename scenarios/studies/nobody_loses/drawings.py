@@ -93,7 +93,8 @@ def rank_chart(rows: Sequence[tuple[str, Sequence[float]]], *, key: str, title: 
             bare(axes, grid="y")
             axes.set_ylim(LOWEST - 4, HIGHEST)
             axes.set_xlim(-0.02 * len(ranked), 1.02 * len(ranked) + 1)
-            axes.set_xticks([1, len(ranked)])
+            axes.set_xticks([1, len(ranked)] if number + 1 == len(rows) else [1])
+            axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
             axes.set_yticks([-40, -20, 0, 20, 40, 60, 80, 100])
             if number:
                 axes.set_yticklabels([])

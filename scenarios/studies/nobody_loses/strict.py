@@ -79,12 +79,16 @@ COMPARED: Final[Mapping[str, StrictRule]] = MappingProxyType(
         "strict-exchange fifth": StrictRule(
             "strict, every fifth job", _PREEMPT, Checkpoints(HOURLY, 5)
         ),
-        "strict-exchange run half": StrictRule("strict, guests run on, half", _RUN, _HALF),
     }
 )
 """What a referee asks for. Always preemptible: strict exchange of sites that are never in credit. Quota: idle processors to
 anybody, taken back, without length, balance, promise or debt. Favors: the same, and guests of partners that have done
 more for the site take the processors of others."""
+
+_IN_MIXTURES: Final = {
+    "strict-exchange run half": StrictRule("strict, guests run on, half", _RUN, _HALF)
+}
+"""Of the sites that cannot preempt; by itself nobody of these would send a job home."""
 
 MIXED: Final = f"{NO_CHECKPOINTS}|{RUN}"
 MIXED_HALF: Final = f"{HALF}|{RUN} half"
@@ -108,7 +112,7 @@ RESTARTS: Final = (5, 15, 30)
 def rule_of(word: str) -> StrictRule | None:
     """Returns the rule of a word, perhaps with ` restart ` and minutes; `None` for another policy."""
     name, _, minutes = word.partition(" restart ")
-    found = STRICT.get(name) or COMPARED.get(name)
+    found = STRICT.get(name) or COMPARED.get(name) or _IN_MIXTURES.get(name)
     if found is None or not minutes:
         return found
     return replace(found, words=f"{found.words}, {minutes} min", restart=60.0 * float(minutes))

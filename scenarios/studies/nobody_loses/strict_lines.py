@@ -246,4 +246,4 @@ def strict_verdict(study: Study) -> str:
         f"exchange, the worst {strict.half_years.worst:+.2f} %, and {strict.months_below} of "
         f"{len(strict.months):,} full months below −5 %; with fair exchange and rounds {fair.below} and "
         f"{fair.months_below}, the worst half year {fair.half_years.worst:+.2f} %. "
-    )
+    ).replace(" -", " −")

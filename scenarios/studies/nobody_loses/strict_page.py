@@ -36,7 +36,7 @@ _HEADS: Final = (
     "below −1 %",
     "months below −5 %",
     "worst month",
-    "sent home, work lost",
+    "sent home, lost",
     "keeps",
 )
 
@@ -70,8 +70,7 @@ def _beside(each: Line) -> Words:
 def _verdict(each: StrictLine) -> Words:
     if each.keeps is None:
         return "–"
-    said = f"{'yes' if each.keeps else 'no'}, by {abs(each.margin):.2f} points"
-    return mark(each.keeps, said)
+    return mark(each.keeps, _signed(f"{'yes' if each.keeps else 'no'}, {each.margin:+.2f}"))
 
 
 def _rows(lines: list[StrictLine], *, months: bool) -> list[list[Words]]:
@@ -88,7 +87,7 @@ def _rows(lines: list[StrictLine], *, months: bool) -> list[list[Words]]:
                 if months
                 else ()
             ),
-            f"{each.preempted:.1f} %, {each.lost:.1f} %",
+            f"{each.preempted:.1f}, {each.lost:.1f} %" if each.preempted else "–",
             *((_verdict(each),) if months else ()),
         ]
         for each in lines
@@ -132,7 +131,7 @@ def _random(study: Study) -> Words:
             "165 days from any day of a log, and workloads after Lublin and Feitelson; FCFS or EASY, sizes and loads by chance. "
             "Months are those of 30 full days and at least 100 own jobs. A strict rule keeps to what is expected if no half year is "
             f"below {HALF_YEAR_WORST:g} % and no month below {MONTH_WORST:g} %; the margin is that of the half year. None, half, all: of the "
-            "jobs of each site that keep their state, every hour."
+            "jobs of each site that keep their state, every hour. Sent home: of all jobs, each time counted; lost: of all work."
         ),
     )
 

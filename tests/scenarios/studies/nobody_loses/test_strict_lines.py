@@ -83,7 +83,7 @@ def test_the_verdict_names_both_rules() -> None:
     said = strict_verdict(both)
     assert "Of 2 half years of federations by chance 0 are below −1 %" in said
     assert "the worst +0.50 %, and 0 of 1 full months below −5 %" in said
-    assert "rounds 1 and 1, the worst half year -9.00 %" in said
+    assert "rounds 1 and 1, the worst half year −9.00 %" in said
     assert strict_verdict(_study(_run(ROUNDS, [1.0], []))) == ""
 
 

@@ -490,10 +490,13 @@ def test_a_site_that_can_preempt_answers_by_its_own_machine_books_and_account() 
         "site.account.in_credit",
     }
     assert not re.search(r"\b(federation|home|partner)\b", body)
-    # A partner's answer is made of that partner; of the federation go with it two columns by job.
+    # A partner's answer is made of that partner; of the federation go with it three columns by job. A home
+    # that is Byzantine may hide that a job keeps its state.
     answer = decision("answers")
     assert {name for name in reads(answer) if name.startswith("federation.")} == {
         "federation.sites",
+        "federation.sites.rogue",
+        "federation.submitted_to",
         "federation.checkpoint",
         "federation.handing",
     }

@@ -559,7 +559,13 @@ class OfferHandler:
         state, partner = None, job.partner
         if job.checkpoint and completion.kept > 0:
             state = StateThere(partner, job.offer, completion.kept)
-        transaction.note(JobSentHome(transaction.now, job.job, partner, completion.run_time, state))
+        # The journal has it, as the site may keep an account at one time and none at another.
+        responded = self.memory.account is None
+        transaction.note(
+            JobSentHome(
+                transaction.now, job.job, partner, completion.run_time, state, responded=responded
+            )
+        )
         kept = 0.0 if state is None else completion.kept
         self._owes(partner, job, max(0.0, completion.run_time - kept), transaction)
 

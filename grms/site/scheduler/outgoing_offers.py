@@ -313,6 +313,8 @@ class OfferHandler:
             why = "it cannot be reached" if book.listed else "it is no partner any more"
         elif book.faulty or book.incompatible:
             why = "it does not keep to the protocol"
+        elif book.duplicated:
+            why = "two daemons use its name"
         elif not book.could_run(job.request):
             why = "it could not run such a job, by what it says of its size"
         elif len(book.undecided) >= self.memory.settings.limits.offers_undecided:

@@ -2,8 +2,8 @@
 
 Each daemon draws a number when it starts, and tells it with each introduction. After a restart there is a new number, and
 the old one does not come back. Where two daemons live the numbers alternate: each comes back again and again after the
-other. Of a daemon that has died a question and an answer may still be under way; so a number has to come back more often
-than that, and not all at once, as where this site has stood still.
+other. Of a daemon that has died a question and an answer may still be under way; so numbers have to come back more often
+than by that, and not all at once, as where this site has stood still.
 """
 
 import math
@@ -12,8 +12,12 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Final
 
-COMES_BACK: Final = 3
-"""So often two numbers have to come back each within `WINDOW_S`."""
+COMES_BACK: Final = 5
+"""So often two numbers have to come back each within `WINDOW_S`.
+
+Of a daemon that has died two messages come late at most: by these its number comes back twice, and twice that of the next
+daemon, which may die as well. That makes four.
+"""
 
 SPACING_S: Final = 4.0
 """What comes within this after a return of the same number is no further one, seconds. Introductions come every ten."""

@@ -251,7 +251,10 @@ def test_two_daemons_under_a_name_exchange_no_offers() -> None:
     site(PartnerDuplicated, partner="b", duplicated=False)
     answer = site(OfferReceived, load=FREE, offer=OfferId(3, 2), **theirs)
     assert one(answer, AnswerOffer).accepted
-    assert one(site.submit(), SendOffer).partner == "b"
+    first = one(site.submit(), SendOffer)
+    assert first.partner == "c"  # nothing has ended there so far
+    asked = site(OfferAnswered, load=FULL, partner="c", offer=first.offer, accepted=False)
+    assert one(asked, SendOffer).partner == "b"
 
 
 # --- an older journal ----------------------------------------------------------------------------

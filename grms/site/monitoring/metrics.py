@@ -77,6 +77,7 @@ _ONLY_COLLECTED = frozenset(
         "hanse_partner_awrt_seconds",
         "hanse_partner_breaches",
         "hanse_partner_credit_seconds",
+        "hanse_partner_duplicated",
         "hanse_partner_open_jobs",
         "hanse_partner_suspended",
     }

@@ -260,7 +260,8 @@ def main() -> int:
     on_lost, returns = arguments.on_lost, arguments.returns
     record = Record(FIGURES, machine(), on_lost, arguments.anew, kind)
     first = record.next_seed if arguments.first is None else arguments.first
-    last = max(first, RUNS) if arguments.count is None else first + arguments.count
+    missing = max(0, RUNS - int(record.figures.get("runs", 0)))
+    last = first + (missing if arguments.count is None else arguments.count)
     started = noted = time.perf_counter()
     total = Tally()
     pieces = chunks(first, last)

@@ -100,7 +100,10 @@ PATIENCE = 2000.0
 """Time after that for the sites to come to rest, seconds."""
 
 SETTLED_S = 600.0
-"""Within that time after the last fault everything has to have ended, seconds."""
+"""Within that time after the last fault everything has to have ended, seconds.
+
+That of a Byzantine partner is over when an operator takes the last job out of its hands.
+"""
 
 PREEMPTIONS_AFTER = 30.0
 """Time after that during which batch systems still preempt, seconds: that is none of their faults."""
@@ -202,7 +205,8 @@ class Trial:
         while not self._at_rest() and until < FAULTS_UNTIL + PATIENCE:
             until += 10.0
             self.clock.advance(until)
-        self._settled = until - FAULTS_UNTIL
+        # A Byzantine partner's last fault is over when the last job is taken out of its hands.
+        self._settled = until - max(FAULTS_UNTIL, self._operators.last)
         if self._settled > SETTLED_S:
             self._problems.append(f"not at rest {self._settled:.0f} s after the last fault")
         # What is late still comes, and must not do any harm.

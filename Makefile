@@ -85,6 +85,7 @@ system: test-thorough mutants  ## All that takes too long for .ci/run: hours, on
 	$(BIN)/python -m benchmarks.faults --count 20000 --dry
 	$(BIN)/python -m benchmarks.faults --count 20000 --together --dry
 	$(BIN)/python -m benchmarks.faults --count 10000 --first 0 --returns
+	$(BIN)/python -m benchmarks.faults --count 20000 --mixed --dry
 
 coverage: setup  ## The tests, and which lines and branches of the Python code they miss
 	$(BIN)/pytest --numprocesses=auto --dist=worksteal --cov --cov-report=term:skip-covered $(PYTEST_ARGS)

@@ -145,6 +145,7 @@ READ_OF_ALL = {
 NAME = "a site's name"
 SIZE = "its size in processors"
 VERSION = "its endpoint and protocol version"
+INSTANCE = "a number that its daemon draws by chance when it starts"
 REQUEST = "a job's request: processors, requested time, what it needs besides, and whether it has a script"
 NODES = "its nodes, where its own file says so"
 PROGRAM = "what a job runs"
@@ -183,6 +184,7 @@ MAY_CROSS = {
     "DescribeResponse.processors": SIZE,
     "DescribeResponse.protocol_version": VERSION,
     "DescribeResponse.offer_seen": NUMBER,
+    **dict.fromkeys(("DescribeRequest.instance", "DescribeResponse.instance"), INSTANCE),
     "DescribeResponse.nodes": NODES,
     "NodeKind.nodes": NODES,
     "NodeKind.cores": NODES,

@@ -90,6 +90,7 @@ _EVENTS: Final[dict[type[Event | LrmsNews], str]] = {
     events.PartnerLost: "warning",
     events.PartnerFaulty: "warning",
     events.PartnerIncompatible: "warning",
+    events.PartnerDuplicated: "warning",
     events.OfferDisputed: "warning",
     events.LrmsRefused: "warning",
     events.LrmsAppeared: "warning",

@@ -17,6 +17,7 @@ from grms.site.model.events import (
     LrmsNews,
     OfferReceived,
     PartnerDown,
+    PartnerDuplicated,
     PartnerUp,
     Restarted,
     Resume,
@@ -62,6 +63,10 @@ class MetricsUpdates:
         outputs.on(PartnerUp, lambda event, _: metrics.partners.set(event.partner, reachable=True))
         outputs.on(
             PartnerDown, lambda event, _: metrics.partners.set(event.partner, reachable=False)
+        )
+        outputs.on(
+            PartnerDuplicated,
+            lambda event, _: metrics.partners.set(event.partner, duplicated=event.duplicated),
         )
         outputs.on(AccountLooked, lambda _, __: self._account())
         outputs.on(Drain, lambda _, __: metrics.draining.set(1))

@@ -1,6 +1,7 @@
 """The journal of the broker: its records in one append-only file (`grms.daemon.journal`).
 
-Obsolete records are dropped: a plan with the next one, a workflow's when it is forgotten. So the
+Obsolete records are dropped: a plan with the next one, a workflow's when it is forgotten, a measured run when
+enough have come after it. So the
 file grows with open work rather than with time.
 
 Never restore a journal from an older copy: the broker would reuse names of bookings, and sites
@@ -13,6 +14,7 @@ from typing import Final
 
 import structlog
 
+from broker.model.estimates import PROGRAMS_MAX, RUNS_KEPT
 from broker.runtime.codec import BrokerCodec
 from broker.scheduler.records import (
     KINDS,
@@ -20,6 +22,7 @@ from broker.scheduler.records import (
     Counted,
     PlanAdopted,
     Record,
+    RunMeasured,
     TaskFixed,
     WorkflowForgotten,
 )
@@ -108,12 +111,30 @@ def needed(records: Iterable[Record]) -> list[Record]:
     }
     gone: set[str] = set()  # bookings of forgotten workflows
     kept: list[Record] = []
+    measured = _still_known(some)
     for at, each in enumerate(some):
         workflow = getattr(each, "workflow_id", None)
         if isinstance(each, TaskFixed) and workflow in forgotten:
             gone.add(each.booking)
         if workflow in forgotten or (isinstance(each, BookingRecord) and each.booking in gone):
             continue
+        if isinstance(each, RunMeasured) and at not in measured:
+            continue
         if last.get(type(each), at) == at:
             kept.append(each)
     return kept
+
+
+def _still_known(records: list[Record]) -> frozenset[int]:
+    # Places of the runs from which estimates still come: the last of each program, of those that ran last.
+    found: dict[str, list[int]] = {}
+    for at in range(len(records) - 1, -1, -1):
+        each = records[at]
+        if not isinstance(each, RunMeasured):
+            continue
+        if each.program not in found and len(found) == PROGRAMS_MAX:
+            continue
+        places = found.setdefault(each.program, [])
+        if len(places) < RUNS_KEPT:
+            places.append(at)
+    return frozenset(at for places in found.values() for at in places)

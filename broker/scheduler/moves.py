@@ -20,6 +20,7 @@ from broker.scheduler.lifecycle import AT_SITE, DONE, HELD, TaskState
 from broker.scheduler.planning_cycle import PlanningCycle
 from broker.scheduler.planning_input import Taken
 from broker.scheduler.records import TaskMoved, TaskMoving
+from broker.scheduler.run_times import RunTimes
 from broker.scheduler.settings import BrokerSettings
 from broker.scheduler.state_tables import Booking, LiveTask, StateTables
 from broker.scheduler.transaction import Transaction
@@ -47,6 +48,7 @@ class Moves:
         self._cycle = cycle
         self._free_time = free_time
         self._free = free
+        self._run_times = RunTimes(memory, settings)
         self._longer: dict[str, float] = {}
         self._stuck: set[str] = set()
         self.wanted = False
@@ -73,7 +75,16 @@ class Moves:
         # By how much it is extended next; 0 for nothing any more.
         settings = self._settings
         step = max(settings.extension * booking.run_time, LEAST_MARGINS * settings.margin)
-        return min(step, settings.extension_max * booking.run_time - booking.extended)
+        return min(step, self._most_extended(booking) - booking.extended)
+
+    def _most_extended(self, booking: Booking) -> float:
+        # In all, seconds; a run that was thought to be short has no less time than its user's estimate gives it.
+        task = self._memory.booked.get(booking.booking)
+        supply = self._memory.supplies.get(booking.placement.resources[0])
+        time = booking.run_time
+        if task is not None and supply is not None:
+            time = self._run_times.most(task, supply.resource, time)
+        return self._settings.extension_max * time + (time - booking.run_time)
 
     def over(self, booking: str) -> None:
         """Forgets an attempt that is over."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from broker.model.additions import Addition
+from broker.model.estimates import Estimates, MeasuredRun
 from broker.model.plan import Placement
 from broker.model.program import Output, Program, needed_outputs
 from broker.model.workflow import OnFailure, Task, Workflow
@@ -31,6 +32,7 @@ from broker.scheduler.records import (
     Record,
     ResourceRemoved,
     ResourceSet,
+    RunMeasured,
     Supply,
     TaskBooked,
     TaskEnded,
@@ -406,6 +408,7 @@ class StateTables:
         groups: those of them that share units, by the names of their groups and then by their own.
         releasing: attempts that are given up and may still hold something, by name.
         plan: the last plan adopted; `None` before the first.
+        estimates: how long programs take, as their runs have shown.
         latest: time of the last record, seconds.
         changes: records so far; while it stays the same so does all else.
 
@@ -423,6 +426,7 @@ class StateTables:
         self.holding: dict[Place, dict[str, Booking]] = {}
         self.groups: dict[str, dict[str, Booking]] = {}
         self.plan: PlanAdopted | None = None
+        self.estimates = Estimates()
         self.workflows_count = 0
         self.bookings_count = 0
         self.latest = -math.inf
@@ -456,7 +460,7 @@ class StateTables:
         """How many tasks the workflows that have not ended have."""
         return sum(len(workflow.tasks) for workflow in self.live.values())
 
-    def apply(self, record: Record) -> None:  # noqa: C901  # one case for each kind of record
+    def apply(self, record: Record) -> None:  # noqa: C901, PLR0912  # one case for each kind of record
         """Applies a record; `IllegalMove` or `KeyError` if it contradicts the state."""
         self.latest = max(self.latest, record.time)
         self.changes += 1
@@ -481,6 +485,8 @@ class StateTables:
                 del self.supplies[record.name]
             case PlanAdopted():
                 self._adopted(record)
+            case RunMeasured():
+                self._measured(record)
             case TaskFixed():
                 self._fixed(record)
             case BookingReleased():
@@ -489,6 +495,10 @@ class StateTables:
                 self._booking(record, self.booked[record.booking])
             case _:
                 raise AssertionError(record)
+
+    def _measured(self, record: RunMeasured) -> None:
+        run = MeasuredRun(record.input_bytes, record.resource, record.estimate, record.work)
+        self.estimates.learn(record.program, run)
 
     def _grown(self, record: WorkflowOpened | TasksAdded | WorkflowClosed) -> None:
         if isinstance(record, WorkflowOpened):

@@ -337,7 +337,7 @@ class World:
         *,
         early: bool = True,
         estimates: EstimatesFrom = "file",
-        extension_max: float = BrokerSettings.extension_max,
+        extension_max: float = 1.0,
     ) -> None:
         self._load = load
         self._resources = {each.name: each for each in load.resources}

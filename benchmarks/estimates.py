@@ -34,7 +34,7 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.deviation_dispatch import RULES, Found, Greedy, World
-from benchmarks.deviation_loads import FAST, GENERATORS, NOTICE_S, Load, Noise, draw
+from benchmarks.deviation_loads import GENERATORS, NOTICE_S, Load, Noise, draw
 from benchmarks.run import machine
 from broker.io.documents import read_document
 from broker.io.import_options import ImportOptions
@@ -101,12 +101,17 @@ class MeanRatio(Estimates):
         super().__init__()
         self._sum, self._count = 0.0, 0
 
-    def learn(self, program: str, run: MeasuredRun) -> None:
+    def learn(self, program: str, run: MeasuredRun) -> None:  # noqa: ARG002  # as the base
         """Takes up a run."""
         self._sum += run.work / run.estimate
         self._count += 1
 
-    def estimate(self, program: str, size: float | None, estimate: float) -> Estimate:
+    def estimate(
+        self,
+        program: str,  # noqa: ARG002  # as the base
+        size: float | None,  # noqa: ARG002  # same
+        estimate: float,
+    ) -> Estimate:
         """Returns what is thought of a run."""
         work = estimate * (self._sum / self._count if self._count else 1.0)
         return Estimate(work, self._count, work, work, "ratio")
@@ -316,7 +321,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=FIGURES, help="the figures, JSON")
     parser.add_argument("--dry", action="store_true", help="a small load; writes no figures")
     options = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
-    cases, generators, share = CASES, tuple(GENERATORS), SHARE
+    cases: tuple[Case, ...] = CASES
+    generators, share = tuple(GENERATORS), SHARE
     if options.dry:
         cases, generators, share = CASES[2:3], generators[:1], 20
     settings = [

@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import fmean, median
-from typing import Final, Literal
+from typing import Final, Generic, Literal, TypeVar
 
 import numpy as np
 
@@ -64,6 +64,7 @@ WORK_LEAST: Final = 1e-3
 QUANTILES: Final = (0.1, 0.9)
 """Between which most runs are thought to be, for a person."""
 
+R = TypeVar("R")
 Form = Literal["file", "ratio", "constant", "size"]
 
 
@@ -135,25 +136,40 @@ class _Fit:
     factors: dict[str, float]
 
 
+class LastRuns(Generic[R]):
+    """The last runs of the programs that ran last, in whatever form."""
+
+    def __init__(self) -> None:
+        self.by_program: dict[str, deque[R]] = {}
+
+    def add(self, program: str, run: R) -> str | None:
+        """Takes up a run, and returns the program that is forgotten for it; `None` for none."""
+        known = self.by_program.pop(program, None)
+        forgotten = None
+        if known is None:
+            known = deque(maxlen=RUNS_KEPT)
+            if len(self.by_program) >= PROGRAMS_MAX:
+                forgotten = next(iter(self.by_program))
+                del self.by_program[forgotten]
+        self.by_program[program] = known  # the last in order
+        known.append(run)
+        return forgotten
+
+
 class Estimates:
     """Learns from runs; the same runs in the same order make the same of it."""
 
     def __init__(self) -> None:
-        self._runs: dict[str, deque[MeasuredRun]] = {}
+        self._last = LastRuns[MeasuredRun]()
+        self._runs = self._last.by_program
         self._fits: dict[str, _Fit] = {}
 
     def learn(self, program: str, run: MeasuredRun) -> None:
         """Takes up a run; what is too old is forgotten."""
-        known = self._runs.pop(program, None)
-        if known is None:
-            known = deque(maxlen=RUNS_KEPT)
-            while len(self._runs) >= PROGRAMS_MAX:
-                oldest = next(iter(self._runs))
-                del self._runs[oldest]
-                self._fits.pop(oldest, None)
-        self._runs[program] = known  # the last in order
-        known.append(run)
+        forgotten = self._last.add(program, run)
         self._fits.pop(program, None)
+        if forgotten is not None:
+            self._fits.pop(forgotten, None)
 
     def runs(self, program: str) -> int:
         """Returns how many runs of a program are known."""
@@ -247,7 +263,7 @@ def _fitted(runs: Iterable[MeasuredRun], *, sizes: bool) -> _Fit:
     middle = median(own)
     if form == "ratio" and abs(middle) < SAME:
         middle = 0.0
-    factors = _factors(known, residuals)
+    factors = _factors(known, residuals, middle)
     low, high = np.quantile(own, QUANTILES).tolist()
     return _Fit(form, exponent, middle, low, high, factors)
 
@@ -293,12 +309,11 @@ def _exponent(runs: list[MeasuredRun]) -> float:
     return float(np.clip(np.median(slopes), 0.0, EXPONENT_MAX))
 
 
-def _factors(runs: list[MeasuredRun], residuals: list[float]) -> dict[str, float]:
+def _factors(runs: list[MeasuredRun], residuals: list[float], middle: float) -> dict[str, float]:
     by_resource: dict[str, list[float]] = {}
     for run, residual in zip(runs, residuals, strict=True):
         by_resource.setdefault(run.resource, []).append(residual)
     found = {}
-    middle = median(residuals)
     for resource, mine in by_resource.items():
         count = len(mine)
         if count < RESOURCE_RUNS or len(residuals) - count < RESOURCE_RUNS:

@@ -318,9 +318,10 @@ def _called(script: str, arguments: Sequence[str]) -> str:
         by_text = f"script {hashlib.sha256(script.encode()).hexdigest()[:12]}"
         if len(lines) != 1:
             return by_text
-        words = lines[0].split()
-        if any(character in words[0] for character in "\"'$`(){}=;&|<>"):
+        # What a shell makes of several commands in a line is not guessed.
+        if re.search(r"[;&|`]|\$\(|^\W*\w+=", lines[0]):
             return by_text
+        words = lines[0].split()
     first = words[0].rpartition("/")[2] if words else ""
     if not _INTERPRETER.fullmatch(first):
         return first or "?"

@@ -14,7 +14,7 @@ from typing import Final
 
 import structlog
 
-from broker.model.estimates import PROGRAMS_MAX, RUNS_KEPT
+from broker.model.estimates import LastRuns
 from broker.runtime.codec import BrokerCodec
 from broker.scheduler.records import (
     KINDS,
@@ -126,15 +126,9 @@ def needed(records: Iterable[Record]) -> list[Record]:
 
 
 def _still_known(records: list[Record]) -> frozenset[int]:
-    # Places of the runs from which estimates still come: the last of each program, of those that ran last.
-    found: dict[str, list[int]] = {}
-    for at in range(len(records) - 1, -1, -1):
-        each = records[at]
-        if not isinstance(each, RunMeasured):
-            continue
-        if each.program not in found and len(found) == PROGRAMS_MAX:
-            continue
-        places = found.setdefault(each.program, [])
-        if len(places) < RUNS_KEPT:
-            places.append(at)
-    return frozenset(at for places in found.values() for at in places)
+    # Places of the runs from which estimates come.
+    last = LastRuns[int]()
+    for at, each in enumerate(records):
+        if isinstance(each, RunMeasured):
+            last.add(each.program, at)
+    return frozenset(at for places in last.by_program.values() for at in places)

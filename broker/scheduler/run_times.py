@@ -44,13 +44,13 @@ def input_bytes(task: LiveTask) -> float | None:
     return float(found)
 
 
-def thought(memory: StateTables, task: LiveTask) -> Estimate:
+def thought(task: LiveTask) -> Estimate:
     """Returns what runs of the same program say of a task's work, and its user's word before there are any."""
     said = task.task.work
     program = task.program
     if program is None or said <= 0:
         return Estimate(said, 0, said, said, "file")
-    return memory.estimates.estimate(program.called, input_bytes(task), said)
+    return task.owner.estimates.estimate(program.called, input_bytes(task), said)
 
 
 class RunTimes:
@@ -63,7 +63,7 @@ class RunTimes:
 
     def work(self, task: LiveTask) -> float:
         """Returns the work of a task on any resource, seconds at performance 1."""
-        return thought(self._memory, task).work if self.learned else task.task.work
+        return thought(task).work if self.learned else task.task.work
 
     def run_time(self, task: LiveTask, resource: Resource) -> float:
         """Returns seconds that its run should take on a resource."""

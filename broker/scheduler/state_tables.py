@@ -249,6 +249,7 @@ class LiveWorkflow:
         counts: how many of its tasks are in each state.
         launched: a task has been.
         end_time: seconds; `None` before.
+        estimates: how long programs take, of all workflows together.
         earliest_start: seconds; one that says none has its submission, as the time allowed until its due date
             counts from there.
     """
@@ -271,6 +272,7 @@ class LiveWorkflow:
     launched: bool = False
     end_time: float | None = None
     revision: int = 1
+    estimates: Estimates = field(default_factory=Estimates, init=False, repr=False, compare=False)
     earliest_start: float = field(init=False)
     _planned: Workflow | None = field(init=False, default=None)
     _needed: dict[str, frozenset[str]] | None = field(init=False, default=None)
@@ -541,6 +543,7 @@ class StateTables:
 
     def _take(self, workflow: LiveWorkflow) -> None:
         self.workflows_count = max(self.workflows_count, int(workflow.workflow_id[1:]))
+        workflow.estimates = self.estimates
         self.workflows[workflow.workflow_id] = workflow
         self.live[workflow.workflow.name] = workflow
         self.by_key[workflow.key] = workflow

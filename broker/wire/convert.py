@@ -391,7 +391,7 @@ def write_task(task: LiveTask) -> workflow_pb2.Task:
 
 def _write_run(message: workflow_pb2.Task, task: LiveTask) -> None:
     estimate = thought(task)
-    message.estimate_s, message.estimate_runs = estimate.work, estimate.runs
+    message.estimate_s, message.estimate_runs = round(estimate.work, 3), estimate.runs
     if task.outcome is not None:
         outcome: Any = request_pb2.Outcome.Value(f"OUTCOME_{task.outcome.name}")
         message.outcome = outcome

@@ -5,7 +5,7 @@
     python -m benchmarks.estimates --seeds 5           more seeds; what is known already is kept
     python -m benchmarks.estimates --dry               a small load, one case, one seed; writes nothing
 
-The loads are those of `deviation`, half of an hour of them: what they draw is how long tasks are, and a run takes a share of
+The loads are those of `deviation` at load 1.5, a quarter of an hour of them: what they draw is how long tasks are, and a run takes a share of
 that. Each task runs one of `PROGRAMS` programs, of which users do not know how long they take. `CASES` are what they say:
 the truth; a program's factor, from .3 to 5, times it; or, for all tasks of a program alike, that factor times their mean.
 Recorded workflows run as they were recorded, each handed in several times in a row; of a program users say one time, a
@@ -50,7 +50,10 @@ from lrms_sim.report.text_tables import markdown
 FIGURES: Final = Path(__file__).with_name("figures-estimates.json")
 PROGRAMS: Final = 8
 FACTORS: Final = (0.3, 5.0)
-SHARE: Final = 2
+SHARE: Final = 4
+LOAD: Final = 1.5
+"""At less the estimates hardly matter: what can begin begins at once."""
+
 EXTENSION_MAX: Final = 100.0
 """Times of its estimate by which a run may be extended in all."""
 
@@ -326,10 +329,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.dry:
         cases, generators, share = CASES[2:3], generators[:1], 20
     settings = [
-        Setting(name, load, case.name)
-        for name, load, case in itertools.product(
-            generators, (1.0, 1.5)[: 1 if options.dry else 2], cases
-        )
+        Setting(name, LOAD, case.name) for name, case in itertools.product(generators, cases)
     ]
     folder = os.environ.get("HANSE_WORKFLOWS", "")
     if folder and not options.dry:

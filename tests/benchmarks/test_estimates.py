@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import estimates
+from benchmarks.deviation_dispatch import World
 from benchmarks.estimates import CASES, MeanRatio, carried_out, drawn, recorded
 from broker.model.estimates import MeasuredRun
 
@@ -43,7 +44,7 @@ def test_estimates_that_are_right_change_nothing_by_being_learned() -> None:
 def test_what_is_learned_is_nearer_to_the_truth_than_what_users_say() -> None:
     """By the end each program's ratio is the inverse of its factor, within the noise."""
     told = drawn("wide", 1.5, CASES[2], 1, 10)
-    world = estimates.World(told.load, told.noise, 1, estimates="learned", extension_max=100.0)
+    world = World(told.load, told.noise, 1, estimates="learned", extension_max=100.0)
     assert world.run().open == 0
     off = {}
     for _, flow in told.load.arrivals:

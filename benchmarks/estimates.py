@@ -57,7 +57,7 @@ LOAD: Final = 1.5
 EXTENSION_MAX: Final = 100.0
 """Times of its estimate by which a run may be extended in all."""
 
-REPEATS: Final = 4
+REPEATS: Final = 2
 """So many times a recorded workflow is handed in."""
 
 PROCESSORS: Final = 12

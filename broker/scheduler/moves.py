@@ -11,11 +11,12 @@ else that the broker holds; so the last of a row moves first. One that cannot be
 too late is given up and planned again.
 """
 
-from collections.abc import Callable, Collection
+import math
+from collections.abc import Callable, Collection, Sequence
 
 from broker.scheduler.commands import Move
 from broker.scheduler.events import Moved, MoveRefused
-from broker.scheduler.free_time import TOLERANCE, FreeTime, View
+from broker.scheduler.free_time import TOLERANCE, FreeTime, Need, View
 from broker.scheduler.lifecycle import AT_SITE, DONE, HELD, TaskState
 from broker.scheduler.planning_cycle import PlanningCycle
 from broker.scheduler.planning_input import Taken
@@ -27,6 +28,15 @@ from broker.scheduler.transaction import Transaction
 
 ASKED_BEFORE = 0.75
 """Share of the margin by which the end of a reservation is anticipated: then its run is overdue."""
+
+URGENT_BEFORE = 0.4
+"""Share of the margin before the end of the reservation of a run: what is still in its way then is given up.
+
+Where many short tasks are booked behind it they are moved one after another, and that takes longer than the run has.
+"""
+
+ANSWERED_AFTER = 0.1
+"""Share of the margin in which a site should have answered: sooner nothing is given up."""
 
 LEAST_MARGINS = 4.0
 """Least extension, in margins: asking takes time, too."""
@@ -50,6 +60,7 @@ class Moves:
         self._free = free
         self._run_times = RunTimes(memory, settings)
         self._longer: dict[str, float] = {}
+        self._pressing: dict[str, float] = {}
         self._stuck: set[str] = set()
         self.wanted = False
 
@@ -62,14 +73,21 @@ class Moves:
         """
         name, end = booking.booking, booking.placement.end
         more = self._more(booking)
+        if name in self._longer and name not in self._stuck and not booking.moving:
+            if transaction.now < self._pressing[name]:
+                return self._pressing[name]
+            self.wanted = True
+            return float("inf")
         if name in self._longer or name in self._stuck or booking.moving or more <= 0:
             return float("inf")
         moment = end - ASKED_BEFORE * self._settings.margin
         if transaction.now < moment:
             return moment
-        self._longer[name] = end + more
+        last = end - URGENT_BEFORE * self._settings.margin
+        answered = transaction.now + ANSWERED_AFTER * self._settings.margin
+        self._longer[name], self._pressing[name] = end + more, max(last, answered)
         self.wanted = True
-        return float("inf")
+        return self._pressing[name]
 
     def _more(self, booking: Booking) -> float:
         # By how much it is extended next; 0 for nothing any more.
@@ -89,6 +107,7 @@ class Moves:
     def over(self, booking: str) -> None:
         """Forgets an attempt that is over."""
         self._longer.pop(booking, None)
+        self._pressing.pop(booking, None)
         self._stuck.discard(booking)
 
     # --- what is asked for ---------------------------------------------------------------------
@@ -115,6 +134,7 @@ class Moves:
             return
         before = task.booking.placement
         self._longer.pop(event.booking, None)
+        self._pressing.pop(event.booking, None)
         if task.booking.moving is None and (before.start, before.end) == (event.begin, event.end):
             return
         transaction.note(TaskMoved(transaction.now, event.booking, event.begin, event.end))
@@ -133,6 +153,7 @@ class Moves:
         place = booking.placement
         transaction.note(TaskMoved(transaction.now, event.booking, place.start, place.end))
         self._longer.pop(event.booking, None)
+        self._pressing.pop(event.booking, None)
         transaction.touched.append(task)
         if not event.taken or task.state in AT_SITE:
             self._stuck.add(event.booking)
@@ -278,5 +299,27 @@ class Moves:
         if free:
             self.move(booking, booking.placement.start, end, transaction)
             self._cycle.want(transaction, f"{task.name} takes longer than was thought")
-        else:
-            self.wanted = True
+            return
+        self.wanted = True
+        if needs is not None and self._pressing.get(name, math.inf) <= transaction.now:
+            self._make_room(booking, needs, end, transaction)
+
+    def _make_room(
+        self, booking: Booking, needs: Sequence[Need], end: float, transaction: Transaction
+    ) -> None:
+        # Gives up what is booked behind a run, from its end on, until that has room.
+        since = booking.placement.end
+        places = {hold.place for hold in booking.holds}
+        gone = {booking.booking, *self._memory.releasing}
+        for task in self._held():
+            other = task.booking
+            if self._free_time.fits(needs, since, end, View(gone, own=True)):
+                return
+            if (
+                other is not None
+                and other.begin < end
+                and since < other.end
+                and not places.isdisjoint(other.units)
+            ):
+                gone.add(other.booking)
+                self._free(task, transaction, "is in the way of a run that takes longer")

@@ -356,7 +356,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 flush=True,
             )
             if not options.dry:
-                document = {"machine": here, "made": {"share": share}, "runs": known}
+                document = {
+                    "machine": here,
+                    "made": {"share": share, "load": LOAD, "repeats": REPEATS},
+                    "runs": known,
+                }
                 part = options.output.with_suffix(".part")
                 part.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
                 part.replace(options.output)

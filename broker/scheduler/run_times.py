@@ -4,7 +4,6 @@ Tasks that run nothing take what their users say. So do programs unless the sett
 to learn is recorded in either case.
 """
 
-import math
 from dataclasses import replace
 from typing import Final
 
@@ -27,9 +26,8 @@ CUT_FACTOR: Final = 2.0
 def input_bytes(task: LiveTask) -> float | None:
     """Returns the bytes that a task is given; `None` where it is given nothing, or not all sizes are known yet."""
     owner, program = task.owner, task.program
-    declared = [file.size for file in owner.workflow.files if task.task.name in file.readers]
-    if declared:
-        return math.fsum(declared)
+    if task.task.name in owner.declared_bytes:
+        return owner.declared_bytes[task.task.name]
     if program is None or not program.inputs:
         return None
     found = 0

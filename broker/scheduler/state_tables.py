@@ -276,6 +276,7 @@ class LiveWorkflow:
     earliest_start: float = field(init=False)
     _planned: Workflow | None = field(init=False, default=None)
     _needed: dict[str, frozenset[str]] | None = field(init=False, default=None)
+    _declared: dict[str, float] | None = field(init=False, default=None)
     _new: list[LiveTask] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
@@ -296,6 +297,16 @@ class LiveWorkflow:
         if self._needed is None:
             self._needed = needed_outputs(self.programs.values())
         return self._needed
+
+    @property
+    def declared_bytes(self) -> dict[str, float]:
+        """The bytes that its tasks read of the files that it has declared, by their names."""
+        if self._declared is None:
+            self._declared = {}
+            for file in self.workflow.files:
+                for reader in file.readers:
+                    self._declared[reader] = self._declared.get(reader, 0.0) + file.size
+        return self._declared
 
     def changed_tasks(self) -> None:
         """Lets planners see other tasks from now on."""

@@ -227,7 +227,7 @@ def recovered(scene: Scene) -> Any:
     return Canonical(scene.now).of(StateTables(scene.journal))
 
 
-_MADE_WHEN_ASKED: Final = frozenset({"_planned", "_needed", "_new"})
+_MADE_WHEN_ASKED: Final = frozenset({"_planned", "_needed", "_declared", "_new"})
 """What a workflow makes of its tasks and programs once somebody asks for it."""
 
 _LEFT_OUT: Final = frozenset(

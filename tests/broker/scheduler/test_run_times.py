@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from broker.model.network import DataFile
 from broker.model.plan import Placement, Plan
 from broker.model.program import COMMAND_SCRIPT, Input, Output, Program
 from broker.model.resources import Resource
@@ -190,6 +191,21 @@ def test_the_size_of_an_input_is_known_once_its_maker_has_left_it() -> None:
     bare = live(replace(program, inputs=()))
     assert input_bytes(bare) is None
     assert thought(bare).form == "file"
+
+
+def test_files_that_a_workflow_declares_say_the_size() -> None:
+    """Of each task those that it reads, whatever its program is given."""
+    told = Told(LEARNED)
+    there = (Alternative.of("fast"),)
+    tasks = tuple(Task(name, 5.0, there) for name in "abc")
+    files = (DataFile("x", 30.0, ("a", "b")), DataFile("y", 4.0, ("b",)))
+    given = (Input("z", 7, bytes(32)),)
+    programs = tuple(
+        Program(name, COMMAND_SCRIPT, ("fit",), inputs=given).limited(5.0) for name in "abc"
+    )
+    told.tell(Submit(1, "k", Workflow("flow", tasks, files=files), programs))
+    known = told.state.memory.live["flow"].tasks
+    assert [input_bytes(known[name]) for name in "abc"] == [30.0, 34.0, 7.0]
 
 
 @pytest.mark.parametrize(

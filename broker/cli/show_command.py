@@ -19,7 +19,7 @@ from broker.model.problem import Problem
 from broker.model.resources import Resource
 from broker.model.workflow import Alternative, Demand, Task, Workflow
 from broker.scheduler.records import Supply
-from broker.util.errors import InputError
+from broker.util.errors import CallError, InputError
 from broker.v1 import plan_pb2, workflow_pb2
 from broker.wire.convert import read_estimates
 from grms.daemon.messages import enum_word
@@ -71,10 +71,20 @@ def show(
         else:
             write_text(json, text)
     if html is not None:
-        write_text(html, page(shown, supplies, broker.estimates()))
+        write_text(html, page(shown, supplies, _estimates(broker)))
     for path in (html, json):
         if path is not None and path != STANDARD_OUTPUT:
             click.echo(f"written to {path}", err=True)
+
+
+def _estimates(broker: "BrokerClient") -> plan_pb2.EstimatesResponse | None:
+    # A broker of an older release has none.
+    try:
+        return broker.estimates()
+    except CallError as error:
+        if error.code != "UNIMPLEMENTED":
+            raise
+        return None
 
 
 def pick(

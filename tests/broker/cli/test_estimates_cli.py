@@ -2,12 +2,17 @@
 
 from pathlib import Path
 
+import pytest
+
+from broker.cli.show_command import show
 from broker.cli.status_cli import estimate_lines, task_line
 from broker.gantt.page import render_page
 from broker.model.estimates import Estimates, MeasuredRun
 from broker.model.heft import heft
-from broker.scheduler.records import RunMeasured
+from broker.model.resources import Resource
+from broker.scheduler.records import RunMeasured, Supply
 from broker.scheduler.state_tables import StateTables
+from broker.util.errors import CallError
 from broker.v1 import plan_pb2, workflow_pb2
 from broker.wire.convert import read_estimates, write_estimates
 from grms.v1 import request_pb2
@@ -75,3 +80,37 @@ def test_a_broker_is_asked(tmp_path: Path) -> None:
         told = printed("gorba-estimates", gorba(tmp_path, "estimates", "--json").output)
     assert told["used"] is False
     assert told["programs"] == []
+
+
+def test_an_older_broker_has_none(tmp_path: Path) -> None:
+    """The page is written without them; another error is one."""
+    told = "UNIMPLEMENTED"
+
+    class Older:
+        """A broker with one task that is planned."""
+
+        def plan(self) -> plan_pb2.Plan:
+            """Returns it."""
+            made = plan_pb2.Plan(number=1, now_s=5.0)
+            placed = made.placements.add(workflow="f", task="a", start_time_s=5.0, end_time_s=9.0)
+            placed.demands.add(resource="r", units=1)
+            return made
+
+        def workflows(self) -> list[workflow_pb2.Workflow]:
+            """Returns its workflow."""
+            return [workflow_pb2.Workflow(name="f", workflow_id="w1")]
+
+        def resources(self) -> list[Supply]:
+            """Returns its resource."""
+            return [Supply(Resource("r"))]
+
+        def estimates(self) -> plan_pb2.EstimatesResponse:
+            """Does not know the word."""
+            raise CallError(told, "it is unknown")
+
+    page = tmp_path / "plan.html"
+    show(Older(), (), everything=True, json=None, html=page)  # type: ignore[arg-type]  # as one
+    assert "Run times learned" not in page.read_text(encoding="utf-8")
+    told = "INTERNAL"
+    with pytest.raises(CallError, match="it is unknown"):
+        show(Older(), (), everything=True, json=None, html=page)  # type: ignore[arg-type]  # same

@@ -16,7 +16,7 @@ from broker.cli.files_cli import COMMANDS as FILE_COMMANDS
 from broker.cli.generate_cli import generate
 from broker.cli.open_cli import COMMANDS as OPEN_COMMANDS
 from broker.cli.search_options import Wanted
-from broker.cli.status_cli import status
+from broker.cli.status_cli import estimates, status
 from broker.io.import_options import ImportOptions
 from lrms_sim.cli.field_options import field_options, taken
 from lrms_sim.cli.running import SectionedGroup, file_or_second_word, open_console, run_group
@@ -301,7 +301,7 @@ def validate(
         click.echo(f"valid: {count_of(count, 'workflow')}; without resources that is all to check")
 
 
-for _command in (*COMMANDS, *OPEN_COMMANDS, *FILE_COMMANDS, generate, status):
+for _command in (*COMMANDS, *OPEN_COMMANDS, *FILE_COMMANDS, generate, status, estimates):
     cli.add_command(_command)
 cli.add_two_words("plan", show_plan)
 cli.set_sections(
@@ -323,6 +323,7 @@ cli.set_sections(
             "cancel",
             "plan show",
             "replan",
+            "estimates",
             "resources",
             "dashboard",
             "journal",

@@ -86,25 +86,32 @@ class _Timed:
     setup: float
 
 
-def _seconds(value: object, *, least: str) -> float:
+_ALTERNATIVE: Final = ("resource", "units", "seconds", "setup")
+
+
+def _seconds(key: str, value: object, *, least: str) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if number and (0 < value <= WORK_MAX or (value == 0 and least == "0")):  # type: ignore[operator]  # a number
         return float(value)  # type: ignore[arg-type]  # a number
-    raise wrong(f"is {shown(value)}; it must be seconds, {least} to {WORK_MAX:g}")
+    raise wrong(f"{key} is {shown(value)}; it must be seconds, {least} to {WORK_MAX:g}")
 
 
 def _alternative(value: object) -> Alternative | Demand | _Timed:
     """Returns an alternative, or a demand to which its resource's requirements are still to be added."""
+    if isinstance(value, dict) and (odd := [key for key in value if key not in _ALTERNATIVE]):
+        raise wrong(unknown("key of an alternative", odd[0], _ALTERNATIVE))
     if isinstance(value, dict) and value.keys() & {"seconds", "setup"}:
         rest = {key: each for key, each in value.items() if key not in {"seconds", "setup"}}
         of = _alternative(rest["resource"] if isinstance(rest.get("resource"), list) else rest)
         if isinstance(rest.get("resource"), list) and "units" in rest:
             raise wrong(f"is {shown(value)}; units belong to each resource of the list")
         seconds = (
-            None if "seconds" not in value else _seconds(value["seconds"], least="more than 0")
+            _seconds("seconds", value["seconds"], least="more than 0")
+            if "seconds" in value
+            else None
         )
         assert not isinstance(of, _Timed), "what is left has no times"
-        return _Timed(of, seconds, _seconds(value.get("setup", 0), least="0"))
+        return _Timed(of, seconds, _seconds("setup", value.get("setup", 0), least="0"))
     if not isinstance(value, list):
         return _demand(value)
     if not value:
@@ -467,7 +474,7 @@ def _task(task: _Task, program: Program | None, pool: Pool, names: set[str]) -> 
         )
     for each in alternatives:
         if missing := next((name for name in each.resources if name not in names), None):
-            raise ValueError(f"alternatives: {unknown('resource', missing, names)}")
+            raise ValueError(f"alternatives: {unknown('resource', missing, sorted(names))}")
     more = [each for each in _given_by(program) if each not in task.predecessors]
     before = (*task.predecessors, *more)
     return Task(task.name, task.effort, alternatives, before, task.on_failure)

@@ -133,7 +133,8 @@ class Task:
         if self.name in self.predecessors:
             raise ValueError(f"task {self.name!r} is its own predecessor")
         if len(set(self.predecessors)) < len(self.predecessors):
-            raise ValueError(f"task {self.name!r} names a predecessor twice: {self.predecessors}")
+            twice = [name for name, times in Counter(self.predecessors).items() if times > 1]
+            raise ValueError(f"task {self.name!r} names a predecessor twice: {', '.join(twice)}")
 
     @property
     def timed(self) -> bool:

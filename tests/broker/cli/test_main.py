@@ -195,7 +195,7 @@ tasks = [{ name = "t", work = 60 }]
 """
     Path("closed.toml").write_text(closed)
     assert run("validate", "closed.toml") == 2
-    assert "1 tasks can run nowhere" in capfd.readouterr().err
+    assert "1 task can run nowhere" in capfd.readouterr().err
     Path("closed.toml").write_text("now = 0\n" + closed)
     assert run("validate", "closed.toml") == 0
 

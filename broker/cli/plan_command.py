@@ -133,6 +133,10 @@ def run_plan(
     with _bars(err) as bars:
         if wanted.baselines:
             bars.begin("heuristics", None)
+            if not comparison.with_heft:
+                err.print(
+                    "HEFT is left out: tasks have too many alternatives in all", highlight=False
+                )
             comparison.baselines()
         with _interrupting(comparison):
             for method in wanted.methods:

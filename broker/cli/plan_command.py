@@ -133,10 +133,6 @@ def run_plan(
     with _bars(err) as bars:
         if wanted.baselines:
             bars.begin("heuristics", None)
-            if not comparison.with_heft:
-                err.print(
-                    "HEFT is left out: tasks have too many alternatives in all", highlight=False
-                )
             comparison.baselines()
         with _interrupting(comparison):
             for method in wanted.methods:
@@ -158,13 +154,19 @@ def run_plan(
             write_text(wanted.json, to_json(document))
     if wanted.json != STANDARD_OUTPUT:
         print_plan(out, problem, best.plan, comparison.results)
-    if comparison.stopped:
-        err.print("interrupted: this is the best plan so far", highlight=False)
+    _say(err, comparison, wanted)
     for path in (wanted.html, wanted.json):
         if path is not None and path != STANDARD_OUTPUT:
             err.print(f"written to {path}", highlight=False, markup=False, soft_wrap=True)
     schedules = sum(each.evaluations or 0 for each in comparison.results)
     return Planned(best.plan, schedules, comparison.stopped)
+
+
+def _say(err: Console, comparison: Comparison, wanted: Wanted) -> None:
+    if wanted.baselines and not comparison.with_heft:
+        err.print("HEFT is left out: tasks have too many alternatives in all", highlight=False)
+    if comparison.stopped:
+        err.print("interrupted: this is the best plan so far", highlight=False)
 
 
 def makespan_words(planned: Planned) -> str:

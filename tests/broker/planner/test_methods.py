@@ -1,10 +1,13 @@
 import math
 from dataclasses import replace
 
+import pytest
+
 from broker.model.heft import heft
 from broker.model.problem import Problem
 from broker.model.resources import Calendar, Resource
 from broker.model.workflow import Alternative, Task, Workflow
+from broker.planner import methods as searching
 from broker.planner.methods import SEARCHES, TITLES, Comparison, best_of
 from broker.planner.search import Budget
 from tests.broker.small import SMALL
@@ -92,3 +95,11 @@ def test_stopping_skips_what_is_to_come() -> None:
     assert [(each.method, each.detail) for each in comparison.results[2:]] == [("gleam", "stopped")]
     assert comparison.stopped
     assert len(seen) == 3
+
+
+def test_too_many_alternatives_are_planned_without_heft(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planner's own heuristics are compiled, and there at any size."""
+    monkeypatch.setattr(searching, "HEFT_MAX", 10)
+    comparison = compared(SMALL, "asma-shift")
+    assert not comparison.with_heft
+    assert [each.method for each in comparison.results] == ["heuristic", "asma-shift"]

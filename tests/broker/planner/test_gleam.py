@@ -225,7 +225,8 @@ def test_a_step_that_is_given_up_leaves_no_trace() -> None:
     assert gleam.abandon() == (0, None)
     worker.cancelled = False
     done = worker.evaluations
-    thread = threading.Thread(target=lambda: (gleam.begin(), gleam.breed(worker)))
+    gleam.begin()
+    thread = threading.Thread(target=gleam.breed, args=(worker,))
     thread.start()
     while worker.evaluations < done + 5:
         pass  # the kernel runs without the interpreter's lock

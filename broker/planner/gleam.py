@@ -316,6 +316,14 @@ class Gleam:
             if self.adaptation.adapt():
                 self._set_improvement()
 
+    def receive(self, one: Best) -> None:
+        """Puts an individual from elsewhere in the place of the worst one, if it is better than that."""
+        genes, strategy, fitness, choices = one
+        worst = int(np.argmin(self.core.values))
+        if fitness > self.core.values[worst]:
+            chromosome = genes, self.core.cut(worst), strategy
+            self.core.set_individual(worst, chromosome, fitness, choices)
+
     @property
     def generation(self) -> int:
         """How many generations are complete."""

@@ -172,6 +172,24 @@ class Search:
         if self._planner is None:
             progress = Progress(time.monotonic() - self._began, 0, 0, 0.0)
             return Found(Plan(self.problem.fixed), None, [], progress, "fixed")
+        reason = self._search(on_progress)
+        genes, strategy, _, choices = self._best
+        plan, worth = self._planner.plan(genes, strategy, choices)
+        return Found(
+            plan, worth, self._planner.heuristics, self.progress(), reason, self._gleam.state()
+        )
+
+    def run_only(self) -> Gleam:
+        """Searches likewise, and returns the run itself, for those who go on with it.
+
+        Raises:
+            ValueError: there is nothing to plan.
+        """
+        _ = self.planner
+        self._search(None)
+        return self._gleam
+
+    def _search(self, on_progress: Callable[[Progress], None] | None) -> str:
         gleam = self._gleam
         with (
             ThreadPoolExecutor(max(1, len(self._workers) - 1), "planner") as executor,
@@ -182,9 +200,7 @@ class Search:
                 self._step(executor)
                 if on_progress is not None and gleam.generation > before:
                     on_progress(self.progress())
-        genes, strategy, _, choices = self._best
-        plan, worth = self._planner.plan(genes, strategy, choices)
-        return Found(plan, worth, self._planner.heuristics, self.progress(), reason, gleam.state())
+        return reason
 
     @contextmanager
     def _ended_in_time(self) -> Iterator[None]:

@@ -33,6 +33,7 @@ from broker.planner.methods import TITLES, Comparison, Result
 from broker.planner.search import Budget
 from broker.planner.search import Progress as SearchProgress
 from lrms_sim.cli.running import EXIT_INTERRUPTED
+from lrms_sim.util.executors import DaskExecutor, ThreadExecutor
 from lrms_sim.util.messages import count, duration
 from lrms_sim.util.version import __version__
 
@@ -135,7 +136,9 @@ def run_plan(
             bars.begin("heuristics", None)
             comparison.baselines()
         with _interrupting(comparison):
-            for method in wanted.methods:
+            if wanted.islands is not None:
+                _search_on_islands(comparison, wanted, bars)
+            for method in wanted.methods if wanted.islands is None else ():
                 budget = budget_of_each(wanted)
                 bars.begin(TITLES[method], budget)
                 comparison.search(method, budget, bars.show)
@@ -160,6 +163,16 @@ def run_plan(
             err.print(f"written to {path}", highlight=False, markup=False, soft_wrap=True)
     schedules = sum(each.evaluations or 0 for each in comparison.results)
     return Planned(best.plan, schedules, comparison.stopped)
+
+
+def _search_on_islands(comparison: Comparison, wanted: Wanted, bars: "_Bars") -> None:
+    assert wanted.islands is not None
+    assert wanted.evaluations is not None, "said before"
+    dask = DaskExecutor(wanted.dask) if wanted.dask is not None else None
+    with dask or ThreadExecutor(wanted.workers) as executor:
+        for method in wanted.methods:
+            bars.begin(TITLES[method], None)
+            comparison.search_on_islands(method, executor, wanted.islands, wanted.evaluations)
 
 
 def _say(err: Console, comparison: Comparison, wanted: Wanted) -> None:

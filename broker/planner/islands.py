@@ -7,6 +7,7 @@ processes or a cluster (`lrms_sim.util.executors`).
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -116,8 +117,11 @@ def search_islands(
     goals: Goals | None = None,
     old: Plan | None = None,
     seed: int = 0,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> FoundByIslands:
     """Plans a problem on islands; each builds about so many `evaluations` in each of the `rounds`.
+
+    It ends after a round if it is `stopped`.
 
     Raises:
         ValueError: there is nothing to plan, or no island, round or schedule.
@@ -132,6 +136,8 @@ def search_islands(
     reached: list[Reached] = []
     for number in range(rounds):
         reached = executor.evaluate(island, turns)
+        if stopped():
+            break
         turns = [
             Round(turn.seed, mine.state, before.best, evaluations * (number + 2))
             for turn, mine, before in zip(

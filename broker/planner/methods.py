@@ -11,9 +11,11 @@ from broker.model.problem import Problem
 from broker.planner.evaluation import Worth
 from broker.planner.gleam import GUIDED, PROJECT, GleamSettings, project_population
 from broker.planner.goals import Goals
+from broker.planner.islands import search_islands
 from broker.planner.memetic import Memetic, Searcher
 from broker.planner.planning import Planner
 from broker.planner.search import Budget, Progress, Search
+from lrms_sim.util.executors import Executor
 
 SEARCHES: Final[Mapping[str, GleamSettings]] = {
     "gleam": GleamSettings(),
@@ -43,6 +45,9 @@ PLACED_PER_SECOND: Final = 5e6
 
 HEFT_MAX: Final = 10_000_000
 """Most alternatives of all tasks together with which HEFT is made: ten seconds or so."""
+
+ISLAND_ROUNDS: Final = 10
+"""Rounds of islands; after each their best go on to the next island."""
 
 REPLANNING: Final = "replanning: "
 """Prefix of the names of heuristics that use an old plan."""
@@ -187,6 +192,39 @@ class Comparison:
                 progress.seconds,
                 progress.evaluations,
             )
+        )
+
+    def search_on_islands(
+        self, method: str, executor: Executor, islands: int, evaluations: int
+    ) -> None:
+        """Adds a search by one of `SEARCHES` on islands, of so many schedules each, unless it was stopped.
+
+        Raises:
+            ExecutorError: the workers are gone.
+        """
+        if self._stopped or not self._tasks:
+            return
+        settings = SEARCHES[method]
+        if self._population is not None:
+            settings = replace(settings, population=self._population)
+        rounds = min(ISLAND_ROUNDS, evaluations)
+        began = time.monotonic()
+        found = search_islands(
+            self.problem,
+            executor,
+            islands=islands,
+            rounds=rounds,
+            evaluations=-(-evaluations // rounds),
+            settings=settings,
+            goals=self._goals,
+            old=self._start,
+            seed=self._seed,
+            stopped=lambda: self._stopped,
+        )
+        took = time.monotonic() - began
+        reason = "stopped" if self.stopped else "evaluations"
+        self.results.append(
+            Result(method, reason, found.plan, found.worth, took, found.evaluations)
         )
 
     def _schedules(self, budget: Budget) -> float:

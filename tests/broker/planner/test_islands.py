@@ -49,9 +49,18 @@ def test_the_best_of_an_island_reaches_the_next_one() -> None:
     assert with_immigrant(good.state, (*poor.best[:2], last - 1, None)) == good.state
 
 
-@pytest.mark.parametrize("bad", [{"islands": 0}, {"rounds": 0}, {"evaluations": 0}])
-def test_there_is_at_least_one_of_each(bad: dict[str, int]) -> None:
+@pytest.mark.parametrize(("islands", "rounds", "evaluations"), [(0, 1, 1), (1, 0, 1), (1, 1, 0)])
+def test_there_is_at_least_one_of_each(islands: int, rounds: int, evaluations: int) -> None:
     """Nothing comes of none."""
-    wanted = {"islands": 1, "rounds": 1, "evaluations": 1, **bad}
     with ThreadExecutor(1) as one, pytest.raises(ValueError, match="at least 1"):
-        search_islands(PROBLEM, one, **wanted)
+        search_islands(PROBLEM, one, islands=islands, rounds=rounds, evaluations=evaluations)
+
+
+def test_it_can_be_stopped_between_two_rounds() -> None:
+    """What has been found by then is a plan."""
+    with ThreadExecutor(1) as one:
+        found = search_islands(
+            PROBLEM, one, islands=2, rounds=9, evaluations=50, settings=SMALL, stopped=lambda: True
+        )
+    assert found.evaluations < 2 * 2 * 50 + 200
+    assert plan_violations(PROBLEM, found.plan) == []

@@ -10,6 +10,7 @@ from broker.model.workflow import Alternative, Task, Workflow
 from broker.planner import methods as searching
 from broker.planner.methods import SEARCHES, TITLES, Comparison, best_of
 from broker.planner.search import Budget
+from lrms_sim.util.executors import ThreadExecutor
 from tests.broker.small import SMALL
 from tests.oracles.plan_checker import plan_violations
 
@@ -95,6 +96,23 @@ def test_stopping_skips_what_is_to_come() -> None:
     assert [(each.method, each.detail) for each in comparison.results[2:]] == [("gleam", "stopped")]
     assert comparison.stopped
     assert len(seen) == 3
+
+
+def test_islands_are_a_method_like_others() -> None:
+    """As many schedules on each; the plan is judged by the goals and bounds of all."""
+    comparison = compared()
+    with ThreadExecutor(1) as executor:
+        comparison.search_on_islands("asma-shift", executor, 2, 100)
+    found = comparison.results[-1]
+    assert (found.method, found.detail) == ("asma-shift", "evaluations")
+    assert found.evaluations is not None
+    assert found.evaluations >= 2 * 100
+    assert found.worth is not None
+    assert found.worth.fitness >= comparison.results[0].worth.fitness  # type: ignore[union-attr]  # judged
+    comparison.stop()
+    with ThreadExecutor(1) as executor:
+        comparison.search_on_islands("asma-shift", executor, 2, 100)
+    assert comparison.results[-1] is found
 
 
 def test_too_many_alternatives_are_planned_without_heft(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -335,7 +335,8 @@ cdef class GleamCore:
             return evaluations, None
         choices = self.columns["child_choices"][best].copy() if self.assigned else None
         genes = self.columns["child_genes"][best].copy()
-        return evaluations, (genes, self.children[best].strategy, self.child_fitness[best], choices)
+        strategy = self.children[best].strategy
+        return evaluations, (genes, strategy, self.child_fitness[best], choices)
 
     cdef int generate(self, Mating* mating, Bench* bench) noexcept nogil:
         # One child for each group of operators drawn, at least one.

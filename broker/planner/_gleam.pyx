@@ -314,8 +314,8 @@ cdef class GleamCore:
     def abandon(self):
         """Gives up a step that has begun: it begins anew with the next `begin_step`.
 
-        Returns how many schedules it has built, and genes, strategy, fitness and choices of the best
-        child that was judged; None for the latter if there was none.
+        Returns how many schedules it has built, and the best child that was judged, as genes,
+        strategy, fitness and choices; None for it if there was none.
         """
         cdef int32_t i, k, row
         cdef int32_t best = -1

@@ -371,18 +371,7 @@ class World:
         """Works until everything has ended."""
         began = time.process_time()
         memory = self.state.memory
-        while (self._queue or memory.live) and self.now < GIVEN_UP_S:
-            due = self.state.next_time
-            if self._queue and self._queue[0][0] <= due:
-                moment, _, event = heapq.heappop(self._queue)
-                self.now = max(self.now, moment)
-                if isinstance(event, str):
-                    self._ended(event)
-                else:
-                    self._tell(event)
-            else:
-                self.now = max(self.now, due)
-                self._tell(Tick(0))
+        self.go_on(GIVEN_UP_S)
         by_name = {each.workflow.name: each for each in memory.workflows.values()}
         ends, costs, left = [], [], 0
         for _, workflow in self._load.arrivals:
@@ -395,6 +384,22 @@ class World:
         spent = time.process_time() - began
         more = {"plans": self.plans, "moves": self.moves, "cut": self.cut}
         return _found(self._load, ends, costs, left, spent, **more)
+
+    def go_on(self, until: float) -> None:
+        """Works until everything has ended, or until a moment."""
+        memory = self.state.memory
+        while (self._queue or memory.live) and self.now < until:
+            due = self.state.next_time
+            if self._queue and self._queue[0][0] <= due:
+                moment, _, event = heapq.heappop(self._queue)
+                self.now = max(self.now, moment)
+                if isinstance(event, str):
+                    self._ended(event)
+                else:
+                    self._tell(event)
+            else:
+                self.now = max(self.now, due)
+                self._tell(Tick(0))
 
     def _tell(self, event: Event) -> None:
         for command in self.state.handle(event, self.now):

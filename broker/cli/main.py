@@ -145,6 +145,12 @@ def plan(
 
     if stability is not None and old is None:
         raise click.UsageError("--stability is of --old: without a plan from before no task moves")
+    if given["dask"] is not None and given["islands"] is None:
+        raise click.UsageError("--dask is of --islands: say how many searches go on there")
+    if given["islands"] is not None and (
+        given["evaluations"] is None or given["search_time"] is not None
+    ):
+        raise click.UsageError("--islands go with --evaluations, and without --search-time")
     importing = ImportOptions(**taken(ImportOptions, given))
     wanted = Wanted(
         methods=tuple(dict.fromkeys(methods)) or ("gleam", "asma-shift"),

@@ -216,6 +216,8 @@ tasks = [{ name = "t", work = 60 }]
         (["plan", "small.json", "--preference", "2"], "neither fast nor cheap nor from 0 to 1"),
         (["plan", "small.json", "--old", "pool.toml"], "Error: pool.toml: format: is missing\n"),
         (["plan", "small.json", "--stability", "0.2"], "Error: --stability is of --old: without a"),
+        (["plan", "small.json", "--dask", "tcp://x:1"], "Error: --dask is of --islands"),
+        (["plan", "small.json", "--islands", "2"], "Error: --islands go with --evaluations"),
         (["plan", "small.json", "--stability", "1"], "Invalid value for '--stability': 1.0 is not"),
         (["plan", "small.json", *QUICK, "--html", "no/p.html"], "Error: no/p.html cannot be writ"),
         (["plan", "ft.txt"], "Error: ft.txt: no TOML: "),

@@ -165,8 +165,8 @@ class Judgement:
         runs: dict[bytes, list[FakeLrmsJob]] = {payload: [] for payload in wishes}
         for site in self.honest:
             for ran in site.lrms.history:
-                unrun_copy = ran.copy and not ran.runs
-                if not (ran.lost or ran.let_go or unrun_copy or has_left(site, ran)):
+                held_copy = ran.unwanted and not ran.runs
+                if not (ran.lost or ran.let_go or held_copy or has_left(site, ran)):
                     runs[ran.payload].append(ran)
         return runs
 

@@ -126,6 +126,11 @@ def test_what_was_lost_counts_the_same_whatever_the_partners_are_when_the_journa
     ).problems
 
 
+def test_what_was_refused_and_comes_late_is_held_and_counts_as_no_run() -> None:
+    """Also where the batch system does not let it be cancelled."""
+    assert not run_trial(3_008_450, reoffers=True, returns=True).problems
+
+
 @pytest.mark.parametrize(("seed", "rounds"), [(7_007_708, False), (7_015_150, True)])
 def test_what_a_lost_partner_has_run_is_not_the_homes_to_know(seed: int, rounds: bool) -> None:
     """Its job is decided anew, and lost twice by the home's own batch system: so it has ended."""

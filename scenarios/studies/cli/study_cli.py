@@ -103,7 +103,7 @@ def kinds_of_nodes(**chosen: Any) -> None:
 @study.command("malleability")
 @field_options(MalleableOptions)
 def malleability(**chosen: Any) -> None:
-    """What malleable jobs bring on recorded logs, by their share, beside EASY with perfect run times.
+    """What malleable jobs bring on recorded logs, by their share, next to EASY with perfect run times.
 
     Replays parts of the logs kth, ctc, sdsc05 and sdsc00, or of others, under policies that squeeze malleable jobs
     and suspend jobs, with 0 to 100 % of malleable jobs, and holds published claims against the results. It takes

@@ -1,1 +1,1 @@
-"""What malleable jobs bring on recorded logs, by their share, beside EASY with perfect run times."""
+"""What malleable jobs bring on recorded logs, by their share, next to EASY with perfect run times."""

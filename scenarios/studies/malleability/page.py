@@ -11,6 +11,7 @@ from scenarios.studies.common.page_parts import judgement
 from scenarios.studies.common.samples import Spread
 from scenarios.studies.common.verdicts import Statement, counted
 from scenarios.studies.malleability.statements import (
+    FAMILIES,
     SOURCE,
     changes,
     logs,
@@ -51,16 +52,8 @@ def page_of(study: Study) -> Page:
         [
             Section(
                 "Statements",
-                [
-                    Table(
-                        ("statement", "here"),
-                        _judged(every),
-                        f"Published ranges: {SOURCE}",
-                        name="Statements",
-                        words={1},
-                    )
-                ],
-                about="The mean over the parts of a log, with its interval, is held against the bound.",
+                _judged(study, every),
+                about=f"The mean over the parts of a log, with its interval, is held against the bound. Published ranges: {SOURCE}.",
             ),
             *(_log(study, log, number) for number, log in enumerate(logs(study))),
             Section("What this does not show", [Points(WEAK)]),
@@ -71,17 +64,21 @@ def page_of(study: Study) -> Page:
     )
 
 
-def _judged(every: Sequence[Statement]) -> list[Sequence[Words]]:
-    """Returns the rows of the statements; where they are of the same log and kind stands once above them."""
-    rows: list[Sequence[Words]] = []
-    said = ""
-    for each in every:
-        where, _, claim = each.claim.partition(": ")
-        if where != said:
-            rows.append((where,))
-            said = where
-        rows.append((claim[0].upper() + claim[1:], judgement(each)))
-    return rows
+def _judged(study: Study, every: Sequence[Statement]) -> list[Table]:
+    """Returns the statements, a table for each kind of policies with a column for each log."""
+    names = logs(study)
+    found = {tuple(each.claim.split(": ", 1)): each for each in every}
+    tables = []
+    for kind, policies in FAMILIES.items():
+        rows: list[list[Words]] = []
+        for where, claim in found:
+            if where == f"{names[0]}, {kind}":
+                cells = (judgement(found[f"{log}, {kind}", claim]) for log in names)
+                rows.append([claim[0].upper() + claim[1:], *cells])
+        caption = f"{kind.capitalize()}: the best of {', '.join(policies)}"
+        columns = set(range(1, len(names) + 1))
+        tables.append(Table(("statement", *names), rows, caption, name=kind, words=columns))
+    return tables
 
 
 def _number(value: float, digits: int = 1) -> str:
@@ -113,7 +110,7 @@ def _chart(study: Study, log: str, number: int) -> Figure:
         for color, policy in enumerate(POLICIES)
     ]  # fmt: skip
     known = _ends(changes(study, "wait", log, policy=PERFECT))
-    lines.append(Line(PERFECT, len(POLICIES), [(place, *known) for place in range(len(SHARES))]))
+    lines.append(Line(PERFECT, 7, [(place, *known) for place in range(len(SHARES))]))
     drawing = line_chart(
         lines,
         _SHARES,
@@ -156,26 +153,26 @@ _FIGURES: list[tuple[str, str, float, int]] = [
 ]
 """Of a run, its head, what it is divided by, and digits."""
 
-_HEADS = ("policy", *(head for _, head, _, _ in _FIGURES), "suspensions a hundred jobs")
+_HEADS = ("policy", *(head for _, head, _, _ in _FIGURES), "suspensions")
 
 
 def _all(study: Study, log: str) -> list[Table]:
     own = variant(study)
-    rows = [_row(study, log, EASY, policy=EASY), _row(study, log, PERFECT, policy=PERFECT)]
-    rows += [
-        _row(study, log, f"{policy}, none malleable", policy=policy, share=0, **own)
-        for policy in POLICIES
+    rows: list[Sequence[Words]] = [
+        _row(study, log, EASY, policy=EASY),
+        _row(study, log, PERFECT, policy=PERFECT),
     ]
-    rows += [_row(study, log, policy, policy=policy, share=100, **own) for policy in POLICIES]
-    tables = [
-        Table(_HEADS, rows, "All jobs malleable, or none", name=f"{log}: all jobs malleable, or none")
-    ]  # fmt: skip
+    for share, words in ((0, "No job malleable"), (100, "All jobs malleable")):
+        rows.append((words,))
+        rows += [_row(study, log, policy, policy=policy, share=share, **own) for policy in POLICIES]
+    caption = "All jobs malleable, or none; suspensions of a hundred jobs"
+    tables = [Table(_HEADS, rows, caption, name=f"{log}: all jobs malleable, or none")]
     every = dict.fromkeys((case.speedup, case.least) for case, _ in study.runs if case.share == 100)
     others = [each for each in every if each != (own["speedup"], own["least"])]
     if others:
-        told: list[list[Words]] = []
+        told: list[Sequence[Words]] = []
         for law, least in others:
-            told.append([f"{law_words(speedup_of(law))}; {least_words(least)}"])
+            told.append((f"{law_words(speedup_of(law))}; {least_words(least)}",))
             told += [
                 _row(study, log, policy, policy=policy, share=100, speedup=law, least=least)
                 for policy in POLICIES

@@ -133,3 +133,10 @@ def _family(study: Study, log: str, words: str, policies: tuple[str, ...]) -> It
         against.below(0.0),
         f"EASY with perfect run times: {Margin.of(known).words(1)} %",
     )
+    longest = Margin.of(of("longest_wait", 100, full))
+    yield Statement(
+        f"{where}: the longest wait gets no longer where all jobs are malleable",
+        f"{longest.words(1)} %, {full}",
+        longest.at_most(0.0),
+        "against EASY with users’ estimates",
+    )

@@ -107,11 +107,11 @@ def malleability(**chosen: Any) -> None:
 
     Replays parts of the logs kth, ctc, sdsc05 and sdsc00, or of others, under policies that squeeze malleable jobs
     and suspend jobs, with 0 to 100 % of malleable jobs, and holds published claims against the results. It takes
-    some minutes on two cores; after Ctrl-C the same command goes on.
+    about a minute on two cores; after Ctrl-C the same command goes on.
 
     \b
     Example:
-      scenario study malleability --log kth --speedup amdahl:0.1
+      scenario study malleability --workload kth --speedup amdahl:0.1
     """  # noqa: D301  # click's mark for a block that is not wrapped
     run_and_tell("malleability", MalleableOptions(**chosen))
 

@@ -46,9 +46,9 @@ class StudyOptions:
 
     folder: Path = folder_option("Folder for runs, figures and page.", "malleability")
     logs: tuple[str, ...] = option(
-        "kth, ctc, sdsc05, sdsc00, or an SWF file whose header says MaxProcs; may be repeated.",
+        "kth, ctc, sdsc05, sdsc00, or an SWF file whose header says MaxProcs; may be repeated.  [default: these four]",
         default=("kth", "ctc", "sdsc05", "sdsc00"),
-        flag="--log",
+        flag="--workload",
         type=str,
         multiple=True,
         metavar="LOG",
@@ -56,16 +56,16 @@ class StudyOptions:
     parts: int = option(
         "Parts of equal time into which each log is cut.", default=5, type=click.IntRange(2, 100)
     )
-    seeds: tuple[int, ...] = seeds_option("Draw which jobs are malleable.", 1, 2, 3)
+    seeds: tuple[int, ...] = seeds_option("Draw which jobs are malleable.  [default: 1-3]", 1, 2, 3)
     speedup: tuple[str, ...] = option(
-        "linear, amdahl:SERIAL or downey:PARALLELISM:VARIANCE; may be repeated: the first for every share.",
+        "linear, amdahl:SERIAL or downey:PARALLELISM:VARIANCE; may be repeated: the first for every share.  [default: linear, downey:1:1]",
         default=("linear", "downey:1:1"),
         type=SpeedupText(),
         multiple=True,
         metavar="LAW",
     )
     least: tuple[float, ...] = option(
-        "Fewest processors of a malleable job, as a share of its own; may be repeated: the first for every share.",
+        "Fewest processors of a malleable job, as a share of its own; may be repeated: the first for every share.  [default: 0.5, 0]",
         default=(0.5, 0.0),
         type=click.FloatRange(0, 1),
         multiple=True,

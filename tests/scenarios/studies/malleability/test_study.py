@@ -218,6 +218,6 @@ def test_logs_that_cannot_be_used_are_named(
     path.write_text(path.read_text(encoding="utf-8").partition("\n")[2], encoding="utf-8")
     with pytest.raises(WorkloadError, match="the header says no"):
         Logs((str(path),), 2).part(str(path), 1)
-    words = ["study", "malleability", "--log", "none.swf", "--output", str(tmp_path / "out")]
+    words = ["study", "malleability", "--workload", "none.swf", "--output", str(tmp_path / "out")]
     assert main.run_command(words) == 2
     assert "no log of the archive" in capsys.readouterr().err

@@ -19,8 +19,10 @@ from pathlib import Path
 import pytest
 
 from tests.clusters.keeper import forget, free_ports, keep
+from tests.services import need
 
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+PACKAGES = "slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge"
 NEEDS = ("slurmctld", "slurmd", "munged", "squeue")
 DEADLINE_S = 300.0
 
@@ -80,9 +82,7 @@ DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random")
 
 def need_slurm() -> None:
     """Skips a test where there is no Slurm."""
-    missing = [name for name in NEEDS if shutil.which(name, path=PATH) is None]
-    if missing:
-        pytest.skip(f"Slurm is not installed: there is no {missing[0]}")
+    need(PACKAGES, *NEEDS, path=PATH)
 
 
 def wait_for(condition: "Iterator[bool]") -> None:
@@ -301,6 +301,10 @@ class SlurmCluster:
         finally:
             self._kill_all()
             self._short.cleanup()
+
+
+REAL_SLURM = pytest.param(SlurmCluster, marks=pytest.mark.services)
+"""Parameter of tests that go over the fake one too."""
 
 
 def _path(program: str) -> str:

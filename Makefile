@@ -66,7 +66,7 @@ run: setup  ## Replay three synthetic sites, alone, federated, and through live 
 test: setup  ## Run the tests on every core, but for those of test-services; five minutes
 	$(BIN)/pytest $(RERUNS) --numprocesses=auto --dist=worksteal -m 'not services' $(PYTEST_ARGS)
 
-test-services: setup  ## The tests over real batch systems, message broker, browser and checkers (tests/services.py)
+test-services: setup  ## The tests over real batch systems, message broker and browser, and over daemons as processes
 	$(BIN)/pytest $(RERUNS) --numprocesses=auto --dist=worksteal -m services $(PYTEST_ARGS)
 
 # What decides or computes, and starts no process but in a few tests of commands.

@@ -1,7 +1,7 @@
-"""Programs of the machine that some tests start or ask: batch systems, a message broker, a browser, checkers.
+"""What takes long to start: programs of the machine (batch systems, a message broker, a browser, checkers), and daemons as processes.
 
-A test that needs one has the mark `services`. `make test` leaves those tests out, `make test-services` runs them
-and no others; where a program is missing they are skipped, and say so.
+A test that starts or asks one has the mark `services`. `make test` leaves those tests out, `make test-services` runs
+them and no others; where a program of the machine is missing they are skipped, and say so.
 """
 
 import os
@@ -10,8 +10,8 @@ from typing import Final
 
 import pytest
 
-FIXTURES: Final = frozenset({"chromium", "mosquitto"})
-"""Fixtures that start such a program; `tests/conftest.py` marks the tests that use them."""
+FIXTURES: Final = frozenset({"chromium", "mosquitto", "nursery"})
+"""Fixtures that start them, the last by `forks`; `tests/conftest.py` marks the tests that use them."""
 
 PATH: Final = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin"
 """Where programs are looked for: Debian has daemons where only root looks."""

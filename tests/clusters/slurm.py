@@ -2,20 +2,17 @@
 
 import pytest
 
-from scenarios.prove.slurm_cluster import (
-    DEADLINE_S,
-    NEEDS,
-    PATH,
-    SlurmCluster,
-    missing_program,
-    wait_for,
-)
+from scenarios.prove.slurm_cluster import DEADLINE_S, NEEDS, PATH, SlurmCluster, wait_for
+from tests.services import need
 
-__all__ = ["DEADLINE_S", "NEEDS", "PATH", "SlurmCluster", "need_slurm", "wait_for"]
+__all__ = ["DEADLINE_S", "NEEDS", "PATH", "REAL_SLURM", "SlurmCluster", "need_slurm", "wait_for"]
+
+PACKAGES = "slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge"
+
+REAL_SLURM = pytest.param(SlurmCluster, marks=pytest.mark.services)
+"""Parameter of tests that go over the fake one too."""
 
 
 def need_slurm() -> None:
     """Skips a test where there is no Slurm."""
-    missing = missing_program()
-    if missing:
-        pytest.skip(f"Slurm is not installed: there is no {missing}")
+    need(PACKAGES, *NEEDS, path=PATH)

@@ -73,6 +73,7 @@ def test_no_two_clusters_have_a_port() -> None:
         free_ports(21)
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("kind", ["slurm", "gridengine"])
 def test_a_cluster_that_cannot_be_set_up_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str

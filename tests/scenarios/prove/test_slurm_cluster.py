@@ -3,6 +3,8 @@
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from scenarios.prove.slurm_cluster import SlurmCluster, wait_for
 from tests.clusters.slurm import need_slurm
 
@@ -28,6 +30,7 @@ def submitted(
     return subprocess.run(words, env=environment, capture_output=True, text=True, check=False)  # noqa: S603  # a program of the cluster
 
 
+@pytest.mark.services
 def test_a_controller_that_hangs_and_one_that_loses_its_state(tmp_path: Path) -> None:
     """What a user gave up is taken all the same; what was submitted after the last save is forgotten; drained nodes are resumed."""
     need_slurm()

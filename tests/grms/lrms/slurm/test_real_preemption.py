@@ -28,6 +28,8 @@ from grms.util.outcomes import Outcome
 from lrms_sim.workload.requests import Request
 from tests.clusters.slurm import PATH, SlurmCluster, need_slurm
 
+pytestmark = pytest.mark.services
+
 DEADLINE_S = 300.0
 LASTS = "#!/bin/sh\necho ran >>runs\nexec sleep 300\n"
 

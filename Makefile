@@ -80,6 +80,8 @@ system: test-thorough mutants  ## All that takes too long for .ci/run: hours, on
 	$(BIN)/python -m benchmarks.batch_faults --dry
 	@$(PIP) 'snakemake>=9'  # no dependency: only this needs it
 	$(BIN)/python -m benchmarks.snakemake_jobs
+	@$(PIP) 'parsl>=2026.10.26'  # likewise
+	$(BIN)/python -m benchmarks.parsl_tasks
 	$(BIN)/python -m benchmarks.faults --count 20000 --dry
 	$(BIN)/python -m benchmarks.faults --count 20000 --together --dry
 	$(BIN)/python -m benchmarks.faults --count 10000 --first 0 --returns

@@ -4,7 +4,7 @@
 
 PSI/J has to be installed in a Python of its own (`--python`), as it asks for older releases than this repository has; its tests
 come with its source distribution, which pip gets from the package index. What that leaves out, their options and a few helpers, is
-here. They run with two launchers, `single` and `multiple`; tests that need another executor or MPI are skipped by themselves.
+here. They run with three launchers, `single`, `multiple` and `srun`; tests that need another executor or MPI skip themselves.
 """
 
 import argparse
@@ -75,6 +75,9 @@ def _deploy(path):
     with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
         yield Path(shutil.copy(path, folder))
 """,
+    "test_nodefile.sh": """
+test "$(grep -c . "$PSIJ_NODEFILE")" -eq "$1"
+""",
     "conftest.py": """
 import os
 
@@ -110,10 +113,10 @@ def run_tests(python: str, tests: Path, socket: Path, home: Path, more: list[str
     variables = {
         "HANSE_SOCKET": str(socket),
         "HOME": str(home),
-        "LAUNCHERS": "single,multiple",
+        "LAUNCHERS": "single,multiple,srun",
         "PYTHONPATH": ":".join([str(PLUGIN), str(ROOT), os.environ.get("PYTHONPATH", "")]),
     }
-    command = [python, "-m", "pytest", "-pno:cacheprovider", "-q", "-rs", "--durations=5", *more]
+    command = [python, "-m", "pytest", "-pno:cacheprovider", "-v", "-rs", "--durations=5", *more]
     ended = subprocess.run([*command, *modules], cwd=tests, env=os.environ | variables, check=False)
     return ended.returncode
 

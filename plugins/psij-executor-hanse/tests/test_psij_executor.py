@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from psij import (
@@ -30,6 +30,8 @@ from psij_executor_hanse.wanted import wanted_of
 from tests.grms.site.daemons import document, running, two_sites
 from tests.waiting import run
 
+T = TypeVar("T")
+
 
 def sleep(**more: Any) -> Job:
     """Returns a job."""
@@ -51,7 +53,12 @@ def site_job(state: SiteState, outcome: Outcome | None = None, **more: Any) -> S
 
 def test_all_that_psij_says_reaches_the_site() -> None:
     """Resources and attributes, with those of the executor's own."""
-    custom = {"hanse.sites": "a,b", "hanse.qos": "q", "hanse.constraint": "x&y", "slurm.wckey": "w"}
+    custom: dict[str, object] = {
+        "hanse.sites": "a,b",
+        "hanse.qos": "q",
+        "hanse.constraint": "x&y",
+        "slurm.wckey": "w",
+    }
     resources = ResourceSpecV1(2, 4, 3, 1, exclusive_node_use=True, memory=5 * 2**30 + 1)
     attributes = JobAttributes(timedelta(seconds=3700.5), "p", "acc", custom_attributes=custom)
     found = wanted(JobSpec("/bin/true", name="n", resources=resources, attributes=attributes))
@@ -285,7 +292,7 @@ class FakeSite:
         yield self._unless_away(Changes((), "1.1", "me"))
         raise SiteUnavailable("UNAVAILABLE", "the site is away")
 
-    def _unless_away(self, answer: Any) -> Any:
+    def _unless_away(self, answer: T) -> T:
         if self.is_away:
             raise SiteUnavailable("UNAVAILABLE", "no daemon answers")
         return answer

@@ -72,7 +72,7 @@ def test_all_that_psij_says_reaches_the_site() -> None:
 
 
 def test_a_job_that_says_nothing_is_one_process_at_home() -> None:
-    found = wanted(JobSpec("/bin/true"))
+    found = wanted(JobSpec("/bin/true", attributes=None))
     assert found["needs"].processors_alone
     assert (found["sites"], found["home_only"]) == ([], True)
     free = JobAttributes(custom_attributes={"hanse.home_only": False})
@@ -86,6 +86,7 @@ def test_a_job_that_says_nothing_is_one_process_at_home() -> None:
         ({"attributes": JobAttributes(custom_attributes={"hanse.colour": 1})}, "hanse.colour"),
         ({"attributes": JobAttributes(custom_attributes={"hanse.sites": 1})}, "must be names"),
         ({"attributes": JobAttributes(custom_attributes={"hanse.home_only": "no"})}, "True or"),
+        ({"attributes": JobAttributes(custom_attributes={"hanse.home_only": []})}, "True or"),
         ({"attributes": JobAttributes(timedelta(0))}, "more than 0"),
         ({"environment": {"a b": "c"}}, "no name"),
         ({"resources": "much"}, "ResourceSpecV1"),

@@ -50,12 +50,13 @@ def wanted_of(job: Job, spec: JobSpec, launch: Sequence[str]) -> dict[str, Any]:
     Raises:
         ValueError: a site cannot do what it asks for.
     """
-    custom = _own_attributes(spec.attributes)
+    attributes = spec.attributes or JobAttributes()
+    custom = _own_attributes(attributes)
     sites = _names(custom.pop("sites", ()), "sites")
     home_only = custom.pop("home_only", not sites)
-    if home_only not in {True, False}:
+    if home_only is not True and home_only is not False:
         raise ValueError(f"hanse.home_only is {home_only!r}; it must be True or False")
-    needs = needs_of(spec, custom)
+    needs = needs_of(spec.resources, attributes, custom)
     if custom:
         raise ValueError(f"there is no custom attribute {PREFIX}{next(iter(custom))}")
     return {
@@ -64,17 +65,16 @@ def wanted_of(job: Job, spec: JobSpec, launch: Sequence[str]) -> dict[str, Any]:
         "needs": needs,
         "script": _script(spec, needs, launch),
         "sites": sites,
-        "home_only": bool(home_only),
+        "home_only": home_only,
     }
 
 
-def needs_of(spec: JobSpec, custom: dict[str, object]) -> Request:
+def needs_of(resources: object, attributes: JobAttributes, custom: dict[str, object]) -> Request:
     """Returns what a job asks for, and takes what is said of it out of its custom attributes.
 
     Raises:
         ValueError: a site cannot give it.
     """
-    resources, attributes = spec.resources, spec.attributes
     if not isinstance(resources, ResourceSpecV1):
         text = f"resources are of {type(resources).__name__}; a site takes those of ResourceSpecV1"
         raise ValueError(text)  # noqa: TRY004  # as all that no site could take

@@ -107,7 +107,7 @@ class JobSpec:
     inherit_environment: bool = True
     environment: dict[str, str] | None = None
     resources: object = None
-    attributes: JobAttributes = field(default_factory=JobAttributes)
+    attributes: JobAttributes | None = field(default_factory=JobAttributes)
     launcher: str | None = None
 
 

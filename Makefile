@@ -85,6 +85,11 @@ system: test-thorough mutants  ## All that takes too long for .ci/run: hours, on
 	$(BIN)/python -m benchmarks.real_exchange --dry
 	@$(PIP) 'snakemake>=9'  # no dependency: only this needs it
 	$(BIN)/python -m benchmarks.snakemake_jobs
+	@$(PIP) 'parsl>=2026.10.26'  # likewise
+	$(BIN)/python -m benchmarks.parsl_tasks
+	@test -x build/psij/bin/pytest || { $(PYTHON) -m venv build/psij \
+	  && HANSE_WITHOUT_KERNELS=1 build/psij/bin/pip install --quiet 'psij-python>=0.9.11,<0.10' pytest --editable '.[site]'; }  # wants older releases
+	$(BIN)/python -m benchmarks.psij_tests --python build/psij/bin/python
 	$(BIN)/python -m benchmarks.faults --count 20000 --dry
 	$(BIN)/python -m benchmarks.faults --count 20000 --together --dry
 	$(BIN)/python -m benchmarks.faults --count 10000 --first 0 --returns

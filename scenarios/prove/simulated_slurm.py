@@ -112,9 +112,9 @@ class FakeSlurm:
 
         class Handler(socketserver.StreamRequestHandler):
             def handle(self) -> None:
-                words = _words(self.rfile.read1)
-                awake.wait()
-                with suppress(OSError):  # who has asked may have given up
+                with suppress(OSError):  # who asks may be ended, or has given up
+                    words = _words(self.rfile.read1)
+                    awake.wait()
                     self.wfile.write(machine.answer(*words))
 
         self._server = server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)

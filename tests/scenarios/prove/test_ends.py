@@ -1,6 +1,8 @@
 """What a run has begun is over when it is: whatever is still under way in a thread, and where nothing came up."""
 
 import asyncio
+import re
+import socket
 import threading
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import pytest
 
 from scenarios.prove.proof import _to_its_end
 from scenarios.prove.simulated_slurm import FakeSlurm
+from scenarios.prove.slurm_cluster import wait_for
 from tests.scenarios.prove.processes import named_in_commands
 
 
@@ -21,12 +24,32 @@ def test_a_simulated_batch_system_that_is_down_starts_nothing(tmp_path: Path) ->
     script.chmod(0o755)
     for name in ("first", "second"):
         cluster.ask("sbatch", f"--job-name={name}", "--time=9", "--output=/dev/null", str(script))
-    assert len(named_in_commands(str(script))) == 1
+    wait_for(len(named_in_commands(str(script))) == 1 for _ in iter(int, 1))
     cluster.down()
     assert not cluster.machine.is_idle()  # a job waits
     with pytest.raises(ValueError, match="Unable to contact"):
         cluster.ask("squeue")
     assert named_in_commands(str(script)) == []
+
+
+def test_a_program_that_is_ended_while_it_asks_is_no_error(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is printed of it, and others are answered."""
+    cluster = FakeSlurm(tmp_path / "cluster")
+    cluster.up()
+    try:
+        (port,) = set(
+            re.findall(r"127\.0\.0\.1\D+(\d+)", Path(cluster.programs, "squeue").read_text())
+        )
+        with socket.create_connection(("127.0.0.1", int(port))) as asking:
+            asking.sendall(b"squeue")
+            asking.shutdown(socket.SHUT_WR)
+            assert asking.recv(1) == b""
+        assert cluster.ask("squeue", "-h", "-o", "%i") == ""
+    finally:
+        cluster.down()
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -35,13 +35,15 @@ class Run:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it has started once and completed once."""
-        return self.starts == 1 and self.ends == [Outcome.COMPLETED]
+        """Whether it has run once, and completed; one that ended between two looks at its batch system has no start."""
+        return self.starts <= 1 and self.ends == [Outcome.COMPLETED]
 
     @property
     def is_none(self) -> bool:
         """Whether it has not begun, or was ended for another job and sent home."""
-        return self.starts == 0 or (self.starts == 1 and self.ends == [Outcome.PREEMPTED])
+        if self.starts == 0:
+            return Outcome.COMPLETED not in self.ends
+        return self.starts == 1 and self.ends == [Outcome.PREEMPTED]
 
 
 @dataclass(slots=True)

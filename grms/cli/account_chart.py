@@ -69,13 +69,13 @@ def _bar(value: int, most: int) -> str:
 
 
 def _balance(values: Sequence[float]) -> Iterator[str]:
-    known = [value for value in values if not math.isnan(value)]
+    known = [value for value in values if math.isfinite(value)]
     if not known:
         yield _row("", "no own job has been compared yet")
         return
     high, low = max(0.0, *known), min(0.0, *known)
     step = (high - low) / (ROWS - 1) or 1.0
-    rows = [None if math.isnan(value) else round((value - low) / step) for value in values]
+    rows = [round((value - low) / step) if math.isfinite(value) else None for value in values]
     zero = round(-low / step)
     digits = 0 if high - low >= 10 else 1 if high - low >= 1 else 3
     for row in reversed(range(ROWS)):

@@ -52,5 +52,9 @@ class OwnAccountKernel:
         """How many of the own jobs, in order of arrival, have joined the shadow's queue."""
 
     @property
+    def running(self) -> list[int]:
+        """The jobs that run in the shadow, in no order; also those of whose end in its past it has just been told."""
+
+    @property
     def sums(self) -> Sums:
         """The sums, and since when the site is in credit or not."""

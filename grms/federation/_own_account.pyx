@@ -285,6 +285,13 @@ cdef class OwnAccountKernel:
         return self.account.next
 
     @property
+    def running(self):
+        """The jobs that run in the shadow, in no order; also those that have ended in its past."""
+        cdef MachineCore* shadow = &self.account.shadow
+        cdef Py_ssize_t i
+        return [shadow.heap[i].job for i in range(shadow.running)]
+
+    @property
     def sums(self):
         """The sums, and since when the site is in credit or not."""
         cdef OwnAccount* account = &self.account

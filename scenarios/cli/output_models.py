@@ -133,11 +133,14 @@ class ProveOutput(OutputModel):
     seed: int
     seconds: float
     holds: bool = Field(
-        description="No job of `grms submit` was lost, ran twice, or contradicts what its user was shown."
+        description="No job of `grms submit` was lost, ran twice, contradicts what its user was shown, or ran without that."
     )
     faults: Mapping[str, int]
     clients: Sequence[ProvedClientOutput]
     delegated: int = Field(description="Jobs of `grms submit` that ran at the other site.")
+    untold: Sequence[str] = Field(
+        description="Jobs of `grms submit` that ran to their ends, and whose users are not shown that."
+    )
     not_once: Sequence[NotOnceOutput]
 
 

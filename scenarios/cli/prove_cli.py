@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 HANGS_MAX = 10_000
 EXIT_BROKEN = 1
-"""Status where a job of `grms submit` was lost, ran twice, or contradicts what its user was shown."""
+"""Status where a job of `grms submit` was lost, ran twice, contradicts what its user was shown, or ran without that."""
 
 
 @click.command(short_help="Break two batch systems on purpose, and count what ran.")
@@ -134,6 +134,7 @@ def _plain(proof: "Proof") -> dict[str, object]:
             for client in CLIENTS
         ],
         "delegated": proof.delegated,
+        "untold": [f"{job.client}-{job.word}" for job in proof.untold],
         "not_once": [
             {"job": f"{job.client}-{job.word}", "site": job.site, "kind": job.kind, "why": job.why}
             for job in bad_jobs(proof)
@@ -143,7 +144,7 @@ def _plain(proof: "Proof") -> dict[str, object]:
 
 def _print(proof: "Proof", keep: Path | None, html: Path | None) -> None:
     from lrms_sim.report.terminal import print_table, text  # noqa: PLC0415  # see the module's docstring
-    from scenarios.prove.page import fault_table, hang_words, result_table  # noqa: PLC0415  # same
+    from scenarios.prove.page import fault_table, hang_words, result_table, untold_words  # noqa: PLC0415  # same
     from scenarios.prove.result import BAD  # noqa: PLC0415  # same
 
     console = open_console()
@@ -157,6 +158,8 @@ def _print(proof: "Proof", keep: Path | None, html: Path | None) -> None:
     for job in proof.of("grms"):
         if job.kind in (*BAD, "failed"):
             console.print(text(console, f"{job.client}-{job.word}: {job.kind}, {job.why}"))
+    if proof.untold:
+        console.print(text(console, untold_words(proof)))
     for name, path in (("Kept in", keep), ("Written to", html)):
         if path is not None:
             click.echo(f"{name} {path}")

@@ -15,7 +15,7 @@ This file needs nothing but Python. A history has a line of JSON for each event,
     fault         something was broken until `until`; of no job, and for people alone
     closed        whoever wrote the history has waited for the end of everything; of no job
 
-Exit status: 0 where no job is bad, 1 where one is, 2 where the file is no history.
+Exit status: 0 where no job is bad, 1 where one is, 2 where the file is no history or has no job.
 """
 
 import argparse
@@ -183,6 +183,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{chosen.history}: {error}", file=sys.stderr)
         return 2
     found = [each for each in judge(events) if chosen.client in {None, each.client}]
+    if not found:
+        # Nothing is bad of nobody's jobs; but it is not what was asked.
+        whose = "" if chosen.client is None else f" of client {chosen.client}"
+        print(f"{chosen.history}: there is no job{whose}", file=sys.stderr)
+        return 2
     bad = [each for each in found if each.kind in BAD]
     if chosen.json:
         kept = ("job", "client", "kind", "why")

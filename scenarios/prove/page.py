@@ -1,5 +1,7 @@
 """A run as a page: what was broken, what each command's jobs came to, and the picture."""
 
+from collections.abc import Iterator
+
 from lrms_sim.report.parts import (
     Facts,
     Figure,
@@ -61,12 +63,21 @@ def page_of(proof: Proof) -> Page:
         about=[
             f"On {proof.run.systems}, while controllers, daemons and the link between two sites were broken."
         ],
-        notes=[]
-        if proof.holds
-        else [
-            "Jobs of grms submit were lost, ran twice, or contradict what their users were shown: see below."
-        ],
+        notes=list(_notes(proof)),
     )
+
+
+def _notes(proof: Proof) -> Iterator[str]:
+    if any(proof.kinds("grms")[kind] for kind in BAD):
+        yield "Jobs of grms submit were lost, ran twice, or contradict what their users were shown: see below."
+    if proof.untold:
+        yield untold_words(proof)
+
+
+def untold_words(proof: Proof) -> str:
+    """Returns which jobs ran without their users being shown their ends, in a sentence."""
+    names = ", ".join(f"grms-{job.word}" for job in proof.untold[:STORIES_MOST])
+    return f"Ran to their ends, and their users are not shown that: {names}."
 
 
 def hang_words(proof: Proof, span: FaultSpan) -> str:

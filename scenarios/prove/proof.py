@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 from grms.client import Client, Job, SiteError
 from grms.daemon.ports import free_ports
@@ -37,6 +37,7 @@ OPERATOR_S: Final = 5.0
 """How often an operator looks for drained nodes, seconds."""
 
 
+T = TypeVar("T")
 Kind = Literal["slurm", "simulated"]
 Tell = Callable[[str, int, int | None], None]
 
@@ -136,7 +137,7 @@ async def _run(plan: Plan, kind: Kind, folder: Path, sockets: Path, tell: Tell) 
             stack.push_async_callback(asyncio.to_thread, systems[name].down)
             stack.callback(systems[name].wake_controller)
             try:
-                await asyncio.to_thread(systems[name].up)
+                await _to_its_end(systems[name].up)
             except (OSError, subprocess.SubprocessError) as error:
                 raise LiveError(
                     f"the batch system of {name} does not start: {error}; --simulated does without Slurm"
@@ -279,7 +280,7 @@ class _Scene:
             await asyncio.sleep(fault.pause_s)
             saved_at = 0.0
             if fault.kind == "state loss":
-                saved_at = await asyncio.to_thread(self.systems[fault.place].save_state)
+                saved_at = await _to_its_end(self.systems[fault.place].save_state)
             self._number += 1
             number = self._number
             for index, moment in enumerate(fault.jobs, start=1):
@@ -329,11 +330,11 @@ class _Scene:
             return
         if fault.kind == "state loss":
             await asyncio.sleep(max(0.0, saved_at + fault.broken_s - time.time()))
-            await asyncio.to_thread(system.lose_state)
+            await _to_its_end(system.lose_state)
         else:
-            await asyncio.to_thread(system.kill_controller)
+            await _to_its_end(system.kill_controller)
             await asyncio.sleep(fault.broken_s)
-        await asyncio.to_thread(system.start_controller)
+        await _to_its_end(system.start_controller)
 
     async def all_over(self) -> dict[str, Job]:
         """Returns the jobs of `grms submit` by name, when all of either command are over; after a long time as they are."""
@@ -382,6 +383,17 @@ def _break_line(fault: Fault, line: Line) -> None:
         line.hold_up()
     else:
         line.slow(SLOW_S)
+
+
+async def _to_its_end(act: Callable[[], T]) -> T:
+    # A thread cannot be cancelled: one that still starts daemons would do so after all were ended.
+    acting = asyncio.create_task(asyncio.to_thread(act))
+    try:
+        return await asyncio.shield(acting)
+    except asyncio.CancelledError:
+        await asyncio.wait([acting])
+        acting.exception()  # nobody waits for it any more
+        raise
 
 
 async def _until(condition: Callable[[], Awaitable[bool]]) -> None:

@@ -32,6 +32,7 @@ class JobLine:
         tries: when a command was called.
         answers: when one was answered.
         runs: when it began, each time, and when it came to its end; None where it did not.
+        is_told: whether its user is shown an end.
         shown_at: the site that had it, as its user is shown; empty where no end is shown.
         kind: one of `KINDS`.
         why: in words; empty where it ran once.
@@ -43,6 +44,7 @@ class JobLine:
     tries: tuple[float, ...]
     answers: tuple[float, ...]
     runs: tuple[tuple[float, float | None], ...]
+    is_told: bool
     shown_at: str
     kind: str
     why: str
@@ -89,8 +91,14 @@ class Proof:
 
     @property
     def holds(self) -> bool:
-        """Whether no job of `grms submit` is lost, ran twice, or contradicts what its user was shown."""
-        return not any(self.kinds("grms")[kind] for kind in BAD)
+        """Whether no job of `grms submit` is lost, ran twice, contradicts what its user was shown, or ran without that."""
+        return not (self.untold or any(self.kinds("grms")[kind] for kind in BAD))
+
+    @property
+    def untold(self) -> list[JobLine]:
+        """The jobs of `grms submit` that were acknowledged and ran to their ends, and whose users are not shown that."""
+        jobs = self.of("grms")
+        return [job for job in jobs if job.kind == "once" and job.answers and not job.is_told]
 
     @cached_property
     def worst(self) -> FaultSpan | None:
@@ -190,6 +198,7 @@ def _line(found: dict[str, str], events: list[dict[str, Any]], begin: float) -> 
         times("submitted"),
         times("acknowledged"),
         tuple(runs),
+        any(each["event"] == "told" for each in events),
         next((str(each["site"]) for each in events if each["event"] == "told"), ""),
         found["kind"],
         found["why"],

@@ -84,6 +84,8 @@ class FakeSlurm:
     name: str = "test"
     machine: "Machine" = field(init=False)
     _awake: threading.Event = field(default_factory=threading.Event)
+    _server: socketserver.ThreadingTCPServer | None = None
+    _thread: threading.Thread | None = None
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -110,18 +112,18 @@ class FakeSlurm:
 
         class Handler(socketserver.StreamRequestHandler):
             def handle(self) -> None:
-                words = _words(self.rfile.read1)
-                awake.wait()
-                with suppress(OSError):  # who has asked may have given up
+                with suppress(OSError):  # who asks may be ended, or has given up
+                    words = _words(self.rfile.read1)
+                    awake.wait()
                     self.wfile.write(machine.answer(*words))
 
-        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
+        self._server = server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+        server.daemon_threads = True
+        self._thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         self._thread.start()
         for name in PROGRAMS:
             path = self.folder / "bin" / name
-            path.write_text(_CLIENT.format(port=self._server.server_address[1], program=name))
+            path.write_text(_CLIENT.format(port=server.server_address[1], program=name))
             path.chmod(0o755)
 
     def make_sudo(self) -> Path:
@@ -178,8 +180,10 @@ class FakeSlurm:
         self.machine.away = False
 
     def down(self) -> None:
-        """Ends all jobs, and the programs find nobody."""
+        """Ends all jobs, and the programs find nobody; does nothing where it is not up."""
         self._awake.set()
+        if self._thread is None or self._server is None:
+            return
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
@@ -273,6 +277,7 @@ class Machine:
         self.drops = 0
         self.unheard: set[str] = set()
         self._hidden: set[str] = set()
+        self._is_over = False
 
     def answer(self, program: str, arguments: list[str]) -> bytes:
         """Returns exit status, standard error and standard output of a program, NUL between."""
@@ -281,7 +286,7 @@ class Machine:
             self._asker = account or pwd.getpwuid(os.getuid()).pw_name
             drops = program == "sbatch" and self.drops > 0
             self.drops -= drops
-            if self.away or drops:
+            if self.away or drops or self._is_over:
                 error = "Unable to contact slurm controller (connect failure)"
                 return f"1\0{program}: error: {error}\n\0".encode()
             self._move_on()
@@ -299,7 +304,8 @@ class Machine:
     def is_idle(self) -> bool:
         """Returns whether no job waits or runs at this moment."""
         with self._lock:
-            self._move_on()
+            if not self._is_over:
+                self._move_on()
             return all(job["state"] in ENDED for job in self._table.values())
 
     def crash(self, *, empty: bool = False, kills: bool = True) -> None:
@@ -334,9 +340,11 @@ class Machine:
             job["accrue"] = None if held else job["accrue"]
 
     def end_all(self) -> None:
-        """Ends all processes of jobs."""
-        for process in self._processes.values():
-            _end(process)
+        """Ends all processes of jobs, and starts none any more, whatever is still asked."""
+        with self._lock:
+            self._is_over = True
+            for process in self._processes.values():
+                _end(process)
 
     def _keep(self) -> None:
         now = time.time()

@@ -78,6 +78,11 @@ def test_what_is_right_is_right() -> None:
         ([*home()[:5], JobStarted(5.0, 2, 5.0), *home()[5:]], partner()[:2], "has also run as"),
         ([*home(), JobStarted(6.0, 1, 6.0)], partner(), "a of north has run to its end 0 times"),
         ([*home()[:5], ended(2, Outcome.LOST)], partner(), "b of north is lost"),
+        (
+            [*home()[:5], JobStarted(5.0, 2, 5.0), ended(2)],
+            [partner()[0], ended(HERE)],
+            "has run to its end 2 times",
+        ),
     ],
 )
 def test_what_must_not_be_is_found(north: list[Record], south: list[Record], said: str) -> None:
@@ -90,6 +95,11 @@ def test_what_was_sent_home_runs_again() -> None:
     sent = [*partner()[:2], ended(HERE, Outcome.PREEMPTED)]
     again = [*home()[:5], JobStarted(7.0, 2, 7.0), ended(2)]
     assert judged(again, sent).problems == []
+
+
+def test_a_run_between_two_looks_is_one() -> None:
+    """The batch system has told of its end alone."""
+    assert judged(home(), [partner()[0], ended(HERE)]).problems == []
 
 
 def test_copies_of_one_journal_are_one_story(tmp_path: Path) -> None:

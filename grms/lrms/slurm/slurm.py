@@ -291,7 +291,7 @@ class Slurm:
             everything,
             free,
             queue.waiting_others,
-            self._without_room([self._with_request(row, machine) for row in queue.rows], taken_at),
+            self._without_room([self._with_request(row, machine) for row in queue.rows]),
             plan,
             machine.partitions,
             None if rules is None else nodes,
@@ -410,14 +410,20 @@ class Slurm:
         request = job.request or Request.of_processors(job.processors, job.requested_time)
         return replace(job, request=replace(request, partition=partition))
 
-    def _without_room(self, rows: Sequence[JobRow], now: float) -> tuple[JobRow, ...]:
+    def _without_room(self, rows: Sequence[JobRow]) -> tuple[JobRow, ...]:
         # A preemptible guest is accepted where it starts at once. If it does not, all jobs of higher tiers go before it,
-        # those that come later too: another site may have room.
+        # those that come later too: another site may have room. A job of this site's user in such a partition, whose own
+        # choice that is, waits on. A wall clock that is set anew makes no wait longer or shorter.
         names, most = self._guest_partitions, self._settings.guest_wait_s
         if not (names and most):
             return tuple(rows)
+        now = time.monotonic()
         waiting = [
-            row.number for row in rows if row.phase is LrmsPhase.WAITING and row.partition in names
+            row.number
+            for row in rows
+            if row.phase is LrmsPhase.WAITING
+            and row.partition in names
+            and not self._is_own(row.name)
         ]
         since = {number: self._guests_waiting.get(number, now) for number in waiting}
         self._guests_waiting = since

@@ -160,10 +160,11 @@ def test_a_chart_has_no_more_than_80_columns() -> None:
 def test_a_chart_of_one_look_and_of_none() -> None:
     (line,) = chart_lines((), wall=True)
     assert line == "The last 30 days: the account has not been looked at yet."
-    none = AccountPoint(0.0, 1, 1, 0, math.nan, 0, 0, 0)
-    assert any(
-        "no own job has been compared yet" in each for each in chart_lines((none,), wall=False)
-    )
+    for no_amount in (math.nan, math.inf, -math.inf):
+        none = AccountPoint(0.0, 1, 1, 0, no_amount, 0, 0, 0)
+        assert any(
+            "no own job has been compared yet" in each for each in chart_lines((none,), wall=False)
+        )
     one = list(chart_lines(points(0), wall=False))
     assert sum("•" in each for each in one) == 1
     assert next(each for each in one if "in credit |" in each).endswith(f"|{' ' * 59}█")

@@ -225,6 +225,28 @@ def test_what_is_told_of_unknown_or_ended_jobs_is_refused() -> None:
         account.started(7, 6)
 
 
+def test_a_job_that_outran_its_request_is_booked_after_a_restart_too() -> None:
+    """The shadow has gone past its end when it hears of it, and a record may be made before it goes on."""
+
+    def booked(*, resumes: bool) -> dict[str, Any]:
+        account = OwnAccount(4, Fcfs(), RULES)
+        for job, submit_time in (("long", 0.0), ("short", 10.0)):
+            account.submitted(job, submit_time=submit_time, processors=2, requested_time=100.0)
+            account.started(job, submit_time)
+        account.ended("short", 500.0, 490.0)
+        account.look(900.0)
+        account.ended("long", 950.0, 950.0)
+        if resumes:
+            account = OwnAccount.of_record(
+                json.loads(json.dumps(account.record())), 4, Fcfs(), RULES
+            )
+        account.look(1800.0)
+        assert account.balance.booked > 1.9
+        return account.record()
+
+    assert booked(resumes=True) == booked(resumes=False)
+
+
 def test_a_damaged_record_is_named() -> None:
     record = OwnAccount(4, Fcfs(), RULES).record()
     with pytest.raises(ValueError, match="version 9"):

@@ -228,6 +228,12 @@ def test_statuses_and_choices(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert main(["--json", str(history)]) == 1
     assert [each["kind"] for each in json.loads(capsys.readouterr().out)] == ["once", "lost"]
     assert main([str(tmp_path / "none")]) == 2
+    capsys.readouterr()
+    assert main(["--client", "grmz", str(history)]) == 2
+    assert "there is no job of client grmz" in capsys.readouterr().err
+    history.write_text("")
+    assert main(["--json", str(history)]) == 2
+    assert "there is no job" in capsys.readouterr().err
     history.write_text("{\n")
     assert main([str(history)]) == 2
     assert "line 1 is no JSON" in capsys.readouterr().err

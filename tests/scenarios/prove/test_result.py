@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from scenarios.cli.prove_cli import _plain, _print
 from scenarios.prove import checker
 from scenarios.prove.history import History, events_of
 from scenarios.prove.page import number, page_of
@@ -107,6 +108,28 @@ def test_a_job_that_is_bad_stands_above_all(tmp_path: Path) -> None:
     found = judged(Plan(1), Run("two", tmp_path / "history.jsonl", 1.0))
     assert (found.holds, found.kinds("grms")) == (False, {"pending": 1})
     assert "contradict what their users were shown" in str(page_of(found))
+
+
+def test_a_job_that_ran_and_is_not_shown_as_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It ran once, and yet its user waits: that is not how it has to be; one whose submission had no answer has no end to show."""
+    with History(tmp_path / "history.jsonl") as history:
+        for word in ("grms-1.1", "grms-1.2", "sbatch-1.1"):
+            client = word.partition("-")[0]
+            history.note("submitted", at=0.0, job=word, client=client, site="north", attempt=1)
+            if word != "grms-1.2":
+                history.note("acknowledged", at=1.0, job=word, id=f"north-{word}")
+            for event, at in (("started", 2.0), ("ended", 3.0)):
+                history.note(event, at=at, job=word, number="1")
+    found = judged(Plan(1), Run("two", tmp_path / "history.jsonl", 1.0))
+    assert (found.holds, found.kinds("grms")) == (False, {"once": 2})
+    said = "Ran to their ends, and their users are not shown that: grms-1.1."
+    assert said in str(page_of(found))
+    assert "contradict" not in str(page_of(found))
+    _print(found, None, None)
+    assert said in " ".join(capsys.readouterr().out.split())
+    assert _plain(found)["untold"] == ["grms-1.1"]
 
 
 def test_a_history_that_cannot_be_read(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from grms.lrms.base import (
 from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question
 from grms.lrms.batch.subprocesses import ERROR_CHARACTERS_MAX, Answer, Programs
 from grms.lrms.home_run import HomeRun
-from grms.lrms.slurm.slurm import Slurm, SlurmSettings, failure
+from grms.lrms.slurm.slurm import NO_ROOM, Slurm, SlurmSettings, failure
+from grms.lrms.slurm.slurm_preemption import GuestPartitions
 from lrms_sim.workload.requests import Gpus, Memory, Request
 from tests.clusters.fake_slurm import Machine, Part
 
@@ -291,6 +292,38 @@ async def test_nodes_are_told_where_the_rules_are_known() -> None:
     assert nodes.never(Request(5)) == "the widest job in main may have 4 processors"
     silent = await Slurm(Records(), SlurmSettings("A", "grid")).look()
     assert silent.nodes is None
+
+
+class WaitInGuests(Records):
+    """The same, with a waiting guest and a waiting own job in the partition of guests."""
+
+    def answer(self, program: str, arguments: Sequence[str]) -> Answer:
+        """Returns what a program says."""
+        if program != "squeue":
+            return super().answer(program, arguments)
+        token = arguments[-1].partition("|")[0]
+        row = "{}|{}|PD|1|1795342847|N/A|N/A|Priority|grid(0)|||guest|hanse:A:{}\n"
+        return said(row.format(token, 1, "H/1/2") + row.format(token, 2, "A/1/3"))
+
+
+async def test_only_guests_wait_no_longer_than_they_may() -> None:
+    """Own jobs there wait on, and a clock that is set by a year and back makes no wait longer or shorter."""
+
+    async def hindered(wait_s: float, *moments: float) -> dict[str, str]:
+        settings = SlurmSettings("A", "grid", guests=GuestPartitions("guest"), guest_wait_s=wait_s)
+        now = iter([moment for moment in moments for _ in range(2)])
+        system = Slurm(WaitInGuests(), settings, clock=lambda: next(now))
+        for _ in moments:
+            rows = (await system.look()).rows
+        return {row.name.removeprefix("hanse:A:"): row.hindered for row in rows}
+
+    year = 365 * 86_400.0
+    nobody = {"H/1/2": "", "A/1/3": ""}
+    assert await hindered(1e-9, 5.0) == nobody
+    assert await hindered(1e-9, 5.0, 5.0) == {**nobody, "H/1/2": NO_ROOM}
+    assert await hindered(1e-9, year, 5.0) == {**nobody, "H/1/2": NO_ROOM}
+    assert await hindered(600.0, 5.0, year) == nobody
+    assert await hindered(0.0, 5.0, year) == nobody
 
 
 async def test_one_that_no_table_shows_is_cancelled_by_its_whole_name() -> None:

@@ -10,7 +10,8 @@ from grms.policy.transfer import AcceptWhenFit
 from grms.site.model.jobs import HomeJob, Request
 from grms.site.model.partners import PartnerBook
 from grms.site.model.records import JobKept, JobOffered, JobReceived
-from grms.site.monitoring.dashboard_events import CertificateOutput, Noted, Sampled
+from grms.site.monitoring import dashboard_recorder
+from grms.site.monitoring.dashboard_events import AccountSeen, CertificateOutput, Noted, Sampled
 from grms.site.monitoring.dashboard_recorder import Feed, Recorder, standing, why_not_asked
 from grms.site.monitoring.subscriber import OfferTimes, Subscriber
 from grms.v1 import job_pb2
@@ -157,6 +158,29 @@ def test_how_a_partner_stands_is_one_word(change: dict[str, Any], up: bool, word
     for key, value in change.items():
         setattr(book, key, value)
     assert standing(book, up=up) == word
+
+
+def test_the_account_is_noted_more_seldom_where_there_are_many_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At first at once; the daemon is not to look at a million jobs each second."""
+    monkeypatch.setattr(dashboard_recorder, "JOBS_PER_LOOK", 1)
+    monkeypatch.setattr(dashboard_recorder, "figures_of", lambda _: "figures")
+
+    async def scene() -> None:
+        async with two_sites(tmp_path) as (home, _):
+            feed = Feed()
+            recorder = recording(feed, home)
+            seen = []
+            for processors in (None, None, 3):
+                if processors:
+                    await home.submit("a", processors=processors, run_time_s=60.0)
+                for _ in range(4):
+                    recorder.sample()
+                    seen.append(any(isinstance(note, AccountSeen) for note in feed.take(99)[0]))
+            assert seen == [*[True] * 8, *[True, False] * 2]
+
+    run(scene)
 
 
 def test_a_mistake_of_the_recorder_is_logged_once_and_harms_nobody(tmp_path: Path) -> None:

@@ -604,7 +604,7 @@ class TaskExecution:
         if booking.group is not None and start is not None and event.outcome is Outcome.COMPLETED:
             resource = booking.placement.resources[0]
             self._groups.learn(resource, booking.run_time, event.end_time - start)
-        self._run_times.measure(task, booking, event.outcome, (start, event.end_time), transaction)
+        self._run_times.measure(task, booking, event, start, transaction)
         reason = event.reason or self._why(task, booking, event)
         transaction.note(
             TaskEnded(

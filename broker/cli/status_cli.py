@@ -118,7 +118,9 @@ def estimate_lines(found: "plan_pb2.EstimatesResponse") -> Iterator[str]:
         said = f"{each.ratio:.2f} of the estimate ({each.low:.2f} to {each.high:.2f})"
         by = {"constant": ", alike whatever is estimated", "size": ", by the size of the input"}
         line = f"{each.runs:4} run{'s' if each.runs > 1 else ' '}  {duration(each.work_s)} of work, {said}"
-        factors = "".join(f", {one.factor:.2f} on {one.resource}" for one in each.factors)
+        factors = "".join(
+            f", {one.factor:.2f} on {printable(one.resource)}" for one in each.factors
+        )
         yield f"  {printable(each.program):<{width}}  {line}{by.get(each.form, '')}{factors}"
 
 

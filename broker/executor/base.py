@@ -128,6 +128,7 @@ class Reservation:
         exit_code: of its program; `None` if there is none, or it is unknown.
         signal: that ended it; `None` if there was none, or it is unknown.
         reason: why it ended so, for a person; may be empty.
+        kept: seconds that it had run before its start, until it wrote the state from which it goes on.
     """
 
     reservation_id: str
@@ -139,6 +140,7 @@ class Reservation:
     exit_code: int | None = None
     signal: int | None = None
     reason: str = ""
+    kept: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

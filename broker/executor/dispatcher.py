@@ -537,6 +537,7 @@ class Dispatcher:
                 known.exit_code,
                 known.signal,
                 outputs,
+                known.kept,
             )
         )
 

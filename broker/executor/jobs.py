@@ -236,6 +236,7 @@ class JobSite(NoGroups):
             job.exit_code,
             job.signal,
             job.reason if job.has_ended else "",
+            kept=sum(each.kept_s for each in job.sent_home),
         )
 
     def _forget(self, run: _Run) -> None:

@@ -1,8 +1,9 @@
 """A site's daemon, reached through its `ReservationService`."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import grpc
 from grpc import aio
@@ -296,13 +297,21 @@ def _read(message: reservation_pb2.Reservation) -> Reservation:
     return Reservation(
         message.reservation_id,
         _STATES.get(message.state, ReservationState.OTHER),
-        message.start_time_s if message.HasField("start_time_s") else None,
-        message.end_time_s if message.HasField("end_time_s") else None,
+        _read_time(message, "start_time_s"),
+        _read_time(message, "end_time_s"),
         _OUTCOMES.get(message.outcome, Outcome.FAILED),
         exit_code=message.exit_code if message.HasField("exit_code") else None,
         signal=message.signal if message.HasField("signal") else None,
         reason=message.reason,
     )
+
+
+def _read_time(
+    message: reservation_pb2.Reservation, field: Literal["start_time_s", "end_time_s"]
+) -> float | None:
+    # Seconds; what is no moment is not told.
+    told: float = getattr(message, field)
+    return told if message.HasField(field) and math.isfinite(told) else None
 
 
 def _read_answer(message: reservation_pb2.GroupedAnswer) -> Reservation | ProgramRefused:

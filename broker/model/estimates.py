@@ -163,13 +163,15 @@ class Estimates:
         self._last = LastRuns[MeasuredRun]()
         self._runs = self._last.by_program
         self._fits: dict[str, _Fit] = {}
+        # The same for inputs of unknown size, as many tasks have before their predecessors have ended.
+        self._sizeless: dict[str, _Fit] = {}
 
     def learn(self, program: str, run: MeasuredRun) -> None:
         """Takes up a run; what is too old is forgotten."""
-        forgotten = self._last.add(program, run)
-        self._fits.pop(program, None)
-        if forgotten is not None:
-            self._fits.pop(forgotten, None)
+        for changed in (program, self._last.add(program, run)):
+            if changed is not None:
+                self._fits.pop(changed, None)
+                self._sizeless.pop(changed, None)
 
     def runs(self, program: str) -> int:
         """Returns how many runs of a program are known."""
@@ -243,7 +245,10 @@ class Estimates:
         return known
 
     def _without_sizes(self, program: str) -> _Fit:
-        return _fitted(self._runs[program], sizes=False)
+        known = self._sizeless.get(program)
+        if known is None:
+            known = self._sizeless[program] = _fitted(self._runs[program], sizes=False)
+        return known
 
 
 def _base(form: Form, exponent: float, size: float | None, estimate: float) -> float:

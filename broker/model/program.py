@@ -4,6 +4,7 @@ The estimate of its time is the task's work; the time after which it is killed i
 """
 
 import hashlib
+import itertools
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -51,6 +52,23 @@ CALLED_MAX: Final = 120
 _INTERPRETER: Final = re.compile(
     r"(python|perl|ruby|node|julia|Rscript|java|bash|dash|sh|zsh)[\d.]*"
 )
+
+
+_STARTERS: Final = frozenset(
+    {"command", "env", "exec", "mpiexec", "mpirun", "nice", "nohup", "srun", "time", "timeout"}
+)
+"""These start another program, which is what is known."""
+
+_FOR_STARTER: Final = re.compile(r"-|\w+=|[\d.:]+[smhd]?$")
+"""An option, a variable, a number or a time before that program."""
+
+_TEXT: Final = re.compile(r"-\w*[ce]")
+_TEXT_FOR_SHELL: Final = re.compile(r"-\w*c")
+"""Options of interpreters that are followed by a text to run."""
+
+
+_LOOKED_AT: Final = 64
+"""So many words say what is called: a line may have hundreds of thousands."""
 
 
 class HasPath(Protocol):
@@ -322,11 +340,26 @@ def _called(script: str, arguments: Sequence[str]) -> str:
         if re.search(r"[;&|`]|\$\(|^\W*\w+=", lines[0]):
             return by_text
         words = lines[0].split()
-    first = words[0].rpartition("/")[2] if words else ""
+    return _called_by(words[:_LOOKED_AT])
+
+
+def _base(words: list[str]) -> str:
+    return words[0].rpartition("/")[2] if words else ""
+
+
+def _called_by(words: list[str]) -> str:
+    first = _base(words)
+    while first in _STARTERS:
+        started = list(itertools.dropwhile(_FOR_STARTER.match, words[1:]))
+        if not started:
+            break
+        words, first = started, _base(started)
     if not _INTERPRETER.fullmatch(first):
         return first or "?"
-    given = next((word for word in words[1:] if not word.startswith("-")), "")
-    if "-c" in words[1:3] or "-e" in words[1:3] or not given:
+    options = list(itertools.takewhile(lambda word: word.startswith("-"), words[1:]))
+    given = next(iter(words[1 + len(options) :]), "")
+    text = _TEXT_FOR_SHELL if first.rstrip("0123456789.").endswith("sh") else _TEXT
+    if any(map(text.fullmatch, options)) or not given:
         return f"{first} -c" if given else first
     return f"{first} {given.rpartition('/')[2]}"
 

@@ -205,6 +205,7 @@ class Ended(BookingEvent):
         exit_code: of its program; `None` for none or unknown.
         signal: that ended it; `None` for none or unknown.
         outputs: that its program has declared; those that successors are given are at the broker.
+        kept: seconds that it had run before, until it wrote the state from which it went on.
     """
 
     outcome: Outcome
@@ -214,6 +215,7 @@ class Ended(BookingEvent):
     exit_code: int | None = None
     signal: int | None = None
     outputs: tuple[Output, ...] = ()
+    kept: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

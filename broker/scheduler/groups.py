@@ -22,6 +22,7 @@ from broker.model.workflow import Alternative
 from broker.scheduler.free_time import FreeTime, Need, View
 from broker.scheduler.lifecycle import TaskState
 from broker.scheduler.records import Place, Supply
+from broker.scheduler.run_times import RunTimes
 from broker.scheduler.settings import BrokerSettings
 from broker.scheduler.state_tables import LiveTask, StateTables
 
@@ -67,7 +68,9 @@ class Groups:
         self._memory = memory
         self._settings = settings
         self._free_time = free_time
+        self._run_times = RunTimes(memory, settings)
         self._ratios: dict[str, float] = {}
+        self._outgrown: list[LiveTask] = []
 
     def grouped(self, task: LiveTask, alternative: Alternative) -> bool:
         """Returns whether a task is launched in a group where it takes this alternative.
@@ -79,7 +82,7 @@ class Groups:
         supply = self._memory.supplies.get(alternative.primary)
         if supply is None or not supply.groups:
             return False
-        if supply.resource.duration(task.task.work) > self._settings.grouped:
+        if self._run_times.run_time(task, supply.resource) > self._settings.grouped:
             return False
         if task.owner.workflow.budget == math.inf:
             return True
@@ -103,6 +106,11 @@ class Groups:
     def may_take(self, task: LiveTask) -> bool:
         """Returns whether a task can be launched in a group."""
         return any(self.grouped(task, each) for each in task.task.alternatives)
+
+    def take_outgrown(self) -> list[LiveTask]:
+        """Returns the tasks that `gather` has taken out as they are thought to take longer by now, each once."""
+        found, self._outgrown = self._outgrown, []
+        return found
 
     def learn(self, resource: str, run_time: float, took: float) -> None:
         """Learns from a run how long those like it take; both times in seconds."""
@@ -151,7 +159,7 @@ class Groups:
         gone: list[tuple[str, str]] = []
         for task, program, alternative in self._candidates(supply, ready, gone):
             demand = alternative.demands[0].units
-            run_time = supply.resource.duration(task.task.work)
+            run_time = self._run_times.run_time(task, supply.resource)
             if not some and demand not in too_wide:
                 width = demand
                 units = self._units(supply, width, now, run_time)
@@ -189,6 +197,9 @@ class Groups:
             alternative, program = self._at(task, supply), task.program
             if alternative is not None and program is not None:
                 yield task, program, alternative
+            elif self._run_times.learned and not self.may_take(task):
+                gone.append(key)
+                self._outgrown.append(task)
 
     def _at(self, task: LiveTask, supply: Supply) -> Alternative | None:
         for alternative in task.task.alternatives:

@@ -313,13 +313,15 @@ class Moves:
         gone = {booking.booking, *self._memory.releasing}
         for task in self._held():
             other = task.booking
+            if (
+                other is None
+                or other.begin >= end
+                or since >= other.end
+                or places.isdisjoint(other.units)
+            ):
+                continue
+            # Asked only now: it takes longer the more is booked.
             if self._free_time.fits(needs, since, end, View(gone, own=True)):
                 return
-            if (
-                other is not None
-                and other.begin < end
-                and since < other.end
-                and not places.isdisjoint(other.units)
-            ):
-                gone.add(other.booking)
-                self._free(task, transaction, "is in the way of a run that takes longer")
+            gone.add(other.booking)
+            self._free(task, transaction, "is in the way of a run that takes longer")

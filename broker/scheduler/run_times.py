@@ -10,6 +10,7 @@ from typing import Final
 from broker.model.estimates import Estimate
 from broker.model.resources import Resource
 from broker.model.workflow import WORK_MAX, Alternative, Task, Workflow
+from broker.scheduler.events import Ended
 from broker.scheduler.records import RunMeasured
 from broker.scheduler.settings import BrokerSettings
 from broker.scheduler.state_tables import Booking, LiveTask, LiveWorkflow, StateTables
@@ -31,13 +32,16 @@ def input_bytes(task: LiveTask) -> float | None:
     if program is None or not program.inputs:
         return None
     found = 0
+    left: dict[str, dict[str, int]] = {}
     for given in program.inputs:
         size = given.size
         if given.task:
-            left = {file.name: file.size for file in owner.tasks[given.task].outputs}
-            if given.output not in left:
+            if given.task not in left:
+                outputs = owner.tasks[given.task].outputs
+                left[given.task] = {file.name: file.size for file in outputs}
+            if given.output not in left[given.task]:
                 return None
-            size = left[given.output]
+            size = left[given.task][given.output]
         found += size
     return float(found)
 
@@ -94,19 +98,21 @@ class RunTimes:
         self,
         task: LiveTask,
         booking: Booking,
-        outcome: Outcome,
-        times: tuple[float | None, float],
+        event: Ended,
+        start: float | None,
         transaction: Transaction,
     ) -> None:
-        """Notes how long a run has taken, from the one to the other moment, if that says anything of the next ones."""
-        start, end = times
+        """Notes how long a run that is over has taken from its start, seconds, if that says anything of the next ones."""
         supply = self._memory.supplies.get(booking.placement.resources[0])
-        if task.program is None or start is None or end <= start or supply is None:
+        if task.program is None or start is None or supply is None:
             return
-        if outcome not in {Outcome.COMPLETED, Outcome.TIMEOUT}:
+        if event.outcome not in {Outcome.COMPLETED, Outcome.TIMEOUT}:
             return
-        work = (end - start) * supply.resource.performance
-        if outcome is Outcome.TIMEOUT:
+        # A site may tell any times, also what is no number.
+        if not event.end_time > start or not event.kept >= 0:
+            return
+        work = (event.end_time - start + event.kept) * supply.resource.performance
+        if event.outcome is Outcome.TIMEOUT:
             work *= CUT_FACTOR
         transaction.note(
             RunMeasured(

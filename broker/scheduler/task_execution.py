@@ -247,10 +247,21 @@ class TaskExecution:
                 if where is not None:
                     self._fix_at(task, where, transaction)
                     del self._ready[key]
+                elif self._is_short_by_now(key, task):
+                    transaction.touched.append(task)
             elif (key in fresh or room) and self.moves.can_move(task):
                 self._earlier(task, transaction, None if key in fresh else freed)
             if known_at != self._memory.changes:
                 room, known_at = self._free_time.any_room(freed), self._memory.changes
+
+    def _is_short_by_now(self, key: tuple[str, str], task: LiveTask) -> bool:
+        # Whether runs of its program have meanwhile shown that it goes with a group.
+        return (
+            self._run_times.learned
+            and key not in self._short
+            and self._groups.may_take(task)
+            and _inputs_there(task)
+        )
 
     def _begin_groups(self, transaction: Transaction, freed: Collection[Place]) -> None:
         # The same for short programs, many in one go.
@@ -266,6 +277,7 @@ class TaskExecution:
             found := self._groups.gather(self._short, transaction.now, self.down, places)
         ) is not None:
             self._launch_group(found, transaction)
+        transaction.touched += self._groups.take_outgrown()
 
     def _launch_group(self, found: Gathered, transaction: Transaction) -> None:
         now, site, resource = transaction.now, *found.supply.place
@@ -604,7 +616,7 @@ class TaskExecution:
         if booking.group is not None and start is not None and event.outcome is Outcome.COMPLETED:
             resource = booking.placement.resources[0]
             self._groups.learn(resource, booking.run_time, event.end_time - start)
-        self._run_times.measure(task, booking, event.outcome, (start, event.end_time), transaction)
+        self._run_times.measure(task, booking, event, start, transaction)
         reason = event.reason or self._why(task, booking, event)
         transaction.note(
             TaskEnded(

@@ -17,7 +17,7 @@ from grms.policy.constraints_table import rounds_in_force
 from grms.policy.rebalancing import period_of
 from lrms_sim.cli.interrupts import run_interruptible
 from lrms_sim.workload.groups import Int8Array
-from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.jobs import FloatArray, JobTable
 from lrms_sim.workload.schedule import Schedule
 from scenarios.live.coordinator import Coordinator
 from scenarios.live.daemons import daemons, until_linked
@@ -33,6 +33,9 @@ Progress = Callable[[int], None]
 
 SUBMISSIONS_MAX: Final = 64
 """Submissions that wait for their answer at a time."""
+
+START_S: Final = 2.0
+"""Real seconds from the start of the daemons to the first job, which comes later where they are there later."""
 
 SECONDS_PER_YEAR: Final = 365.25 * 86_400
 
@@ -133,9 +136,8 @@ def run_scaled(
         LiveError: a daemon has ended or does not do what it should, or the first job would not come
             in a lifetime.
     """
-    # The first job comes when all daemons are surely there.
     first = float(expected.jobs.submit_time[0]) if len(expected) else 0.0
-    origin = time.time() + 15.0 - first / speed
+    origin = time.time() + START_S - first / speed
     if origin < 0:
         years = first / speed / SECONDS_PER_YEAR
         raise LiveError(f"at speed {speed:g} the first job comes in {years:.3g} years; go faster")
@@ -144,16 +146,19 @@ def run_scaled(
         settings = LiveSettings(folder, sockets, "scaled", speed, origin)
         async with daemons(spec, settings) as processes:
             await asyncio.gather(*(until_linked(process) for process in processes))
-            begin = max(time.time(), origin + first / speed)
+            # Where daemons are there late all jobs come as much later, and their times are counted from there.
+            late = max(0.0, time.time() - (origin + first / speed))
+            begin = origin + late + first / speed
             groups = None
             if looks_at_groups(spec.sites):
                 groups = groups_at_home(expected.jobs, expected.submitted_to)
             jobs = await guarded(
                 processes,
-                _submit_in_time(processes, expected, speed, origin, progress, groups=groups),
+                _submit_in_time(processes, expected, speed, origin + late, progress, groups=groups),
             )
             elapsed = time.time() - begin
-        return LiveResult(_schedule(jobs, expected), "", elapsed, folder, _failures(jobs, expected))
+        found = _schedule(jobs, expected, late * speed)
+        return LiveResult(found, "", elapsed, folder, _failures(jobs, expected))
 
     return _in_folder(spec, folder, work)
 
@@ -249,17 +254,22 @@ def _failures(jobs: Sequence[Job], expected: Schedule) -> tuple[str, ...]:
     )
 
 
-def _schedule(jobs: Sequence[Job], expected: Schedule) -> Schedule:
+def _schedule(jobs: Sequence[Job], expected: Schedule, late: float) -> Schedule:
+    # Jobs came `late` seconds of the sites' clock after their times.
     index = {machine.name: number for number, machine in enumerate(expected.machines)}
     return Schedule(
         jobs=expected.jobs,
-        start_time=np.array([np.nan if j.start_time_s is None else j.start_time_s for j in jobs]),
-        end_time=np.array([np.nan if j.end_time_s is None else j.end_time_s for j in jobs]),
+        start_time=_times([job.start_time_s for job in jobs]) - late,
+        end_time=_times([job.end_time_s for job in jobs]) - late,
         machines=expected.machines,
         submitted_to=expected.submitted_to,
         executed_on=np.array([index.get(job.executed_on, -1) for job in jobs], np.int16),
         log_job_id=expected.log_job_id,
     )
+
+
+def _times(told: Sequence[float | None]) -> FloatArray:
+    return np.array([np.nan if time is None else time for time in told])
 
 
 def _tables(schedule: Schedule) -> list[JobTable]:

@@ -22,6 +22,7 @@ from grms.site.model.records import (
     DebtNoted,
     EpochBegun,
     ForgottenKeysTally,
+    ForgottenReservationsTally,
     GuestDeclined,
     GuestWithdrawn,
     JobAbandoned,
@@ -92,6 +93,8 @@ class Reading:
         count += len(self.memory.held.arrays)
         count += sum(one.revision for one in self.memory.reservations.reservations.values())
         count += sum(one.revision for one in self.memory.pilots.pilots.values())
+        for keys in (self.memory.forgotten_keys, self.memory.reservations.forgotten_keys):
+            count += math.ceil(len(keys) / ROWS_MAX)
         for book in books:
             count += sum(len(guest.story) for guest in book.guests.values())
             for answer in book.answered.values():
@@ -146,6 +149,7 @@ _SUMS = (
     ReservationTally,
     UsageTally,
     ForgottenKeysTally,
+    ForgottenReservationsTally,
     AccountLooked,
     AccountTally,
     DebtNoted,
@@ -222,10 +226,13 @@ class _Needed:
 
 
 def _forgotten_keys(memory: StateTables) -> list[Record]:
-    rows = memory.forgotten_keys.rows()
-    # They come first: jobs that are forgotten when they are read anew were so later.
+    # They come first: what is forgotten when it is read anew was so later.
     return [
-        ForgottenKeysTally(part[-1][2], part)
+        kind(part[-1][2], part)
+        for kind, rows in (
+            (ForgottenKeysTally, memory.forgotten_keys.rows()),
+            (ForgottenReservationsTally, memory.reservations.forgotten_keys.rows()),
+        )
         for part in (rows[at : at + ROWS_MAX] for at in range(0, len(rows), ROWS_MAX))
     ]
 

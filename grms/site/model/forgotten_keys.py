@@ -1,7 +1,8 @@
-"""Idempotency keys of jobs that a site has forgotten: a job that is handed in again with one is not run again."""
+"""Idempotency keys of what a site has forgotten: a job or reservation that is asked for again with one is not run again."""
 
 import hashlib
 from collections.abc import Iterable
+from itertools import islice
 from typing import Final
 
 DIGEST_BYTES: Final = 12
@@ -41,6 +42,10 @@ class ForgottenKeys:
         """Notes the key of a job or array that is forgotten now, at a moment in seconds."""
         self._add((digest_of(user, key), number, moment))
 
+    def __len__(self) -> int:
+        """Returns how many there are."""
+        return len(self._rows)
+
     def rows(self) -> tuple[KeyRow, ...]:
         """Returns all, the one that was forgotten first before the others."""
         return tuple(self._rows.values())
@@ -55,8 +60,31 @@ class ForgottenKeys:
         # In a journal of before, a key may be that of a later job as well.
         self._rows.pop(digest, None)
         self._rows[digest] = row
+        self._drop(moment)
+
+    def _drop(self, moment: float) -> None:
         while len(self._rows) > self._most or self._first()[2] < moment - self._kept_s:
             del self._rows[self._first()[0]]
 
     def _first(self) -> KeyRow:
         return next(iter(self._rows.values()))
+
+
+class ForgottenReservationKeys(ForgottenKeys):
+    """Numbers of forgotten reservations by their owners and keys.
+
+    A key is dropped only when there are more than `most` and it was forgotten more than `kept_s` seconds before: what
+    would need more room is refused (`has_room`), as a program runs twice whose key is dropped before its owner asks again.
+    """
+
+    def has_room(self, more: int, moment: float) -> bool:
+        """Returns whether so many more keys could be noted at a moment, seconds."""
+        excess = len(self._rows) + more - self._most
+        if excess <= 0:
+            return True
+        last = next(islice(self._rows.values(), excess - 1, None), None)
+        return last is not None and last[2] < moment - self._kept_s
+
+    def _drop(self, moment: float) -> None:
+        while len(self._rows) > self._most and self._first()[2] < moment - self._kept_s:
+            del self._rows[self._first()[0]]

@@ -4,6 +4,7 @@ The memory keeps the same fact in several places, so that each question is answe
 partner, the partner's book knows the job, sums know both. Here they are compared.
 """
 
+import itertools
 import math
 from collections import Counter
 
@@ -109,6 +110,9 @@ def _check_reservations(book: ReservationBook, kept: int) -> None:
     assert len(over) <= kept, "reservations_kept"
     keys = {(one.owner, one.key): number for number, one in everything.items()}
     assert book.keys == keys, "keys of reservations"
+    assert not any(itertools.starmap(book.forgotten, keys)), "keys of forgotten reservations"
+    moments = [row[2] for row in book.forgotten_keys.rows()]
+    assert moments == sorted(moments), "order of forgotten reservations"
     assert all(number < book.next_number for number in everything), "next_reservation"
     moment = min((one.due_time for one in still_open.values()), default=math.inf)
     assert book.next_time == moment, "when a reservation is due"

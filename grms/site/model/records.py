@@ -682,6 +682,15 @@ class ForgottenKeysTally(Record, frozen=True):
     rows: tuple[KeyRow, ...]
 
 
+class ForgottenReservationsTally(Record, frozen=True):
+    """Idempotency keys of forgotten reservations, in a journal that was compacted, before all records of reservations.
+
+    Each row has what stands for an owner and a key, the number of the reservation, and when it was forgotten, seconds.
+    """
+
+    rows: tuple[KeyRow, ...]
+
+
 class ReservationTally(Record, frozen=True):
     """The number of the next reservation, in a journal that was compacted; absent if there was none."""
 

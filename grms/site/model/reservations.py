@@ -21,10 +21,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from grms.site.model.forgotten_keys import ForgottenReservationKeys
 from grms.site.model.jobs import NO_EXIT, Exit, Request
 from grms.site.model.lifecycle import RESERVATION_MOVES, IllegalMove, Outcome, ReservationState
 from grms.site.model.pilots import PilotBook
 from grms.site.model.records import (
+    ForgottenReservationsTally,
     Record,
     ReservationBooked,
     ReservationEnded,
@@ -182,12 +184,13 @@ class Reservation:
 class ReservationBook:
     """All reservations of a site: open ones, and those that were over last.
 
-    At most `kept` finished reservations are remembered; the oldest is forgotten, with its key.
+    At most `kept` finished reservations are remembered; the oldest is forgotten, but for its key.
 
     Attributes:
         resources: by name.
         reservations: by number, in order.
         keys: numbers of reservations by (owner, idempotency key).
+        forgotten_keys: the same of those that are forgotten.
         open: those that still hold processors, by number.
         open_by_owner: number of open ones, of owners with any.
         over: numbers of finished ones, in that order.
@@ -195,11 +198,18 @@ class ReservationBook:
     """
 
     def __init__(
-        self, resources: Iterable[Resource], kept: int, pilots: PilotBook | None = None
+        self,
+        resources: Iterable[Resource],
+        kept: int,
+        pilots: PilotBook | None = None,
+        *,
+        keys_kept: int = 500_000,
+        keys_kept_s: float = 3600.0,
     ) -> None:
         self.resources = {resource.resource_id: resource for resource in resources}
         self.reservations: dict[int, Reservation] = {}
         self.keys: dict[tuple[str, str], int] = {}
+        self.forgotten_keys = ForgottenReservationKeys(keys_kept, keys_kept_s)
         self.open: dict[int, Reservation] = {}
         self.open_by_owner: Counter[str] = Counter()
         self.over: deque[int] = deque()
@@ -216,6 +226,7 @@ class ReservationBook:
             ReservationReleased: self._released,
             ReservationExpired: self._expired,
             ReservationTally: self._tally,
+            ForgottenReservationsTally: self._keys_tally,
         }
 
     # --- questions -----------------------------------------------------------------------------
@@ -224,6 +235,14 @@ class ReservationBook:
         """Returns a caller's reservation; `None` if there is none of that number, or it is another's."""
         found = self.reservations.get(number)
         return found if found is not None and found.owner == owner else None
+
+    def forgotten(self, owner: str, key: str) -> int:
+        """Returns the number of the forgotten reservation of a key; 0 if there is none."""
+        return self.forgotten_keys.number(owner, key)
+
+    def has_room(self, more: int, moment: float) -> bool:
+        """Returns whether the keys of so many more reservations can be remembered, if asked at a moment, seconds."""
+        return self.forgotten_keys.has_room(len(self.open) + more, moment)
 
     def free(
         self, resource: Resource, begin: float, end: float, but: int = 0
@@ -304,7 +323,7 @@ class ReservationBook:
 
     # --- changes -------------------------------------------------------------------------------
 
-    def _keep(self, changed: Reservation) -> None:
+    def _keep(self, changed: Reservation, moment: float) -> None:
         number = changed.number
         self.reservations[number] = changed
         if changed.is_open:
@@ -322,6 +341,7 @@ class ReservationBook:
         if len(self.over) > self._kept:
             forgotten = self.reservations.pop(self.over.popleft())
             del self.keys[forgotten.owner, forgotten.key]
+            self.forgotten_keys.add(forgotten.owner, forgotten.key, forgotten.number, moment)
 
     def _booked(self, record: ReservationBooked) -> None:
         number = record.reservation
@@ -341,7 +361,8 @@ class ReservationBook:
                 booked=(record.begin, record.end),
                 group=record.group,
                 share=record.share,
-            )
+            ),
+            record.time,
         )
 
     def _moved(self, record: ReservationMoved) -> None:
@@ -355,7 +376,8 @@ class ReservationBook:
                 cut_off=record.cut_off,
                 cost=record.cost,
                 revision=found.revision + 1,
-            )
+            ),
+            record.time,
         )
 
     def _launched(self, record: ReservationLaunched) -> None:
@@ -372,12 +394,13 @@ class ReservationBook:
                 run_key=record.run_key,
                 request=record.request,
                 payload=record.payload,
-            )
+            ),
+            record.time,
         )
 
     def _started(self, record: ReservationStarted) -> None:
         found = self.reservations[record.reservation]
-        self._keep(found.moved(ReservationState.RUNNING, start_time=record.start_time))
+        self._keep(found.moved(ReservationState.RUNNING, start_time=record.start_time), record.time)
 
     def _ended(self, record: ReservationEnded) -> None:
         # Its window stays as it was asked for, so that its key is known again; what is over holds
@@ -390,17 +413,21 @@ class ReservationBook:
             "reason": record.reason,
             "payload": b"",
         }
-        self._keep(found.moved(ReservationState.ENDED, **change))
+        self._keep(found.moved(ReservationState.ENDED, **change), record.time)
 
     def _released(self, record: ReservationReleased) -> None:
         found = self.reservations[record.reservation]
         ran = found.state is ReservationState.RUNNING
         change: dict[str, Any] = {"end_time": record.time} if ran else {}
         change |= {"reason": record.reason, "payload": b""}
-        self._keep(found.moved(ReservationState.RELEASED, **change))
+        self._keep(found.moved(ReservationState.RELEASED, **change), record.time)
 
     def _expired(self, record: ReservationExpired) -> None:
-        self._keep(self.reservations[record.reservation].moved(ReservationState.EXPIRED))
+        found = self.reservations[record.reservation]
+        self._keep(found.moved(ReservationState.EXPIRED), record.time)
 
     def _tally(self, record: ReservationTally) -> None:
         self.next_number = record.next_reservation
+
+    def _keys_tally(self, record: ForgottenReservationsTally) -> None:
+        self.forgotten_keys.restore(record.rows)

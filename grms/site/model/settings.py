@@ -45,8 +45,12 @@ class Limits:
         text_characters: length of users' names, keys and jobs' names.
         report_completions: ends in one report of a partner; a larger report is refused.
         reservations_open: unfinished reservations of one owner; a further one is refused.
-        reservations_kept: finished reservations still remembered, with their keys; the one that was over first is
-            forgotten for a further one.
+        reservations_kept: finished reservations still remembered; the one that was over first is forgotten for a further
+            one, but for its key.
+        reservation_keys_kept: idempotency keys of forgotten reservations; the oldest is dropped for a further one once it
+            is `reservation_keys_kept_s` old. While none is, what would need more of them with the open reservations is
+            refused: a group whose answer is lost would run twice were its keys dropped before it is asked for again.
+        reservation_keys_kept_s: seconds for which such a key is kept at least.
     """
 
     jobs_open: int = 100_000
@@ -63,6 +67,8 @@ class Limits:
     report_completions: int = 10_000
     reservations_open: int = 10_000
     reservations_kept: int = 10_000
+    reservation_keys_kept: int = 500_000
+    reservation_keys_kept_s: float = 3600.0
 
     def __post_init__(self) -> None:
         """Checks that every limit leaves room for something."""

@@ -159,7 +159,11 @@ class StateTables:
         self.books: dict[str, PartnerBook] = {}
         self.pilots = PilotBook()
         self.reservations = ReservationBook(
-            settings.resources, settings.limits.reservations_kept, self.pilots
+            settings.resources,
+            limits.reservations_kept,
+            self.pilots,
+            keys_kept=limits.reservation_keys_kept,
+            keys_kept_s=limits.reservation_keys_kept_s,
         )
         self.rounds = RebalanceBook()
         self.held = HeldJobBook()

@@ -27,8 +27,9 @@ from grms.site.model.events import (
     ReleaseReservation,
     ReservationsDue,
 )
+from grms.site.model.forgotten_keys import FORGOTTEN_KEY
 from grms.site.model.jobs import Request, lrms_key
-from grms.site.model.lifecycle import ReservationState
+from grms.site.model.lifecycle import Outcome, ReservationState
 from grms.site.model.records import (
     Record,
     ReservationBooked,
@@ -57,8 +58,15 @@ RUNS_PROGRAMS_ALONE: Final = "this resource has pilots, which run programs; ther
 
 _NO_PILOT: Final = "the pilot of {} is not there, or ends before the reservation does"
 _NO_GROUPS: Final = "{} has no pilots: programs are launched in groups only where there are some"
-_PART_KNOWN: Final = (
-    "some programs of the group are known already, and {} are not: a group is launched as a whole"
+_FORGOTTEN: Final = (
+    "reservation {} of this key was over so long ago that it is forgotten; it is not made again"
+)
+_HAS_RUN: Final = (
+    "its group was launched before, and how it ended is forgotten; it is not run again"
+)
+_NO_ROOM: Final = (
+    "{} reservations are open or were over within {:g} s, and the idempotency keys of no more can be remembered: "
+    "ask again later"
 )
 _OVER_TAKEN: Final = "{} has {} open reservations, and at most {}"
 
@@ -103,6 +111,10 @@ class ReservationHandler:
         number = book.keys.get((event.owner, event.idempotency_key))
         if number is not None:
             self._again(event, book.reservations[number], transaction)
+            return
+        if forgotten := book.forgotten(event.owner, event.idempotency_key):
+            reason = _FORGOTTEN.format(forgotten)
+            transaction.do(Refuse(event.id, Refusal.PRECONDITION, reason, FORGOTTEN_KEY))
             return
         resource = book.resources.get(event.resource_id)
         if resource is None:
@@ -153,7 +165,15 @@ class ReservationHandler:
             return Refuse(event.id, Refusal.EXHAUSTED, reason)
         if not self._book.is_free(resource, event.processors, event.begin, event.end):
             return _not_free(event.id, resource, event.processors, event.begin, event.end)
-        return None
+        return self._no_room(event.id, 1, now)
+
+    def _no_room(self, question: int, more: int, now: float) -> Refuse | None:
+        # Why so many more cannot be remembered for as long as they may be asked for again.
+        if self._book.has_room(more, now):
+            return None
+        limits = self.memory.settings.limits
+        reason = _NO_ROOM.format(limits.reservation_keys_kept, limits.reservation_keys_kept_s)
+        return Refuse(question, Refusal.EXHAUSTED, reason)
 
     def launch(self, event: LaunchReservation, transaction: Transaction) -> None:
         """Puts a job into a reservation, or finds the one that this key has put there before."""
@@ -249,36 +269,36 @@ class ReservationHandler:
     # --- groups --------------------------------------------------------------------------------
 
     def launch_group(self, event: LaunchGroup, transaction: Transaction) -> None:
-        """Launches programs that share processors of a pilot, or finds those that these keys have launched before."""
+        """Launches programs that share processors of a pilot, or finds those that these keys have launched before.
+
+        A group is launched as a whole. So if some of it is known or was forgotten, the rest has been launched with it.
+        """
         self.settle(transaction)
         refusal = self._malformed_group(event)
         if refusal is not None:
             transaction.do(refusal)
             return
-        keys = self._book.keys
-        known = [keys.get((event.owner, each.key)) for each in event.programs]
-        wanted = [
-            each
-            for number, each in zip(known, event.programs, strict=True)
-            if number is None and not self._not_in_group(each, event.processors)
-        ]
-        if wanted:
-            refusal = self._group_refusal(event, wanted, transaction.now)
-            if refusal is None and any(number is not None for number in known):
-                reason = _PART_KNOWN.format(len(wanted))
-                refusal = Refuse(event.id, Refusal.PRECONDITION, reason, "programs")
-            if refusal is not None:
-                transaction.do(refusal)
-                return
-            self._launch_all(event, wanted, transaction)
+        book, keys = self._book, self._book.keys
+        named = [(event.owner, each.key) for each in event.programs]
+        if not any(key in keys or book.forgotten(*key) for key in named):
+            wanted = [
+                each for each in event.programs if not self._not_in_group(each, event.processors)
+            ]
+            if wanted:
+                refusal = self._group_refusal(event, wanted, transaction.now)
+                if refusal is not None:
+                    transaction.do(refusal)
+                    return
+                self._launch_all(event, wanted, transaction)
         answers: list[Reservation | str] = []
-        for each in event.programs:
-            number = keys.get((event.owner, each.key))
-            answers.append(
-                self._not_in_group(each, event.processors)
-                if number is None
-                else self._book.reservations[number]
-            )
+        for key, each in zip(named, event.programs, strict=True):
+            number, refused = keys.get(key), self._not_in_group(each, event.processors)
+            if number is not None:
+                answers.append(book.reservations[number])
+            elif refused and not book.forgotten(*key):
+                answers.append(refused)
+            else:
+                answers.append(_has_run(event, each, book.forgotten(*key)))
         transaction.do(ReplyGroup(event.id, tuple(answers)))
 
     def _malformed_group(self, event: LaunchGroup) -> Refuse | None:
@@ -317,7 +337,7 @@ class ReservationHandler:
             return Refuse(event.id, Refusal.PRECONDITION, _NO_PILOT.format(event.resource_id))
         if not self._book.is_free(resource, event.processors, event.begin, event.end):
             return _not_free(event.id, resource, event.processors, event.begin, event.end)
-        return None
+        return self._no_room(event.id, len(wanted), now)
 
     def _not_in_group(self, program: GroupedProgram, processors: int) -> str:
         # Why a program can never run in a group of so many processors; empty if it can.
@@ -491,6 +511,25 @@ def _immovable(found: Reservation, event: MoveReservation, now: float) -> str:
         if until > end:
             return f"the job in reservation {number} would run until {until:g}, beyond {end:g}"
     return ""
+
+
+def _has_run(event: LaunchGroup, program: GroupedProgram, number: int) -> Reservation:
+    # What is known of a program whose reservation is forgotten; `number` is 0 if its key is dropped as well.
+    return Reservation(
+        number,
+        event.owner,
+        program.key,
+        event.resource_id,
+        event.begin,
+        event.end,
+        program.request.processors,
+        0.0,
+        booked=(event.begin, event.end),
+        state=ReservationState.ENDED,
+        launch_key=program.key,
+        ended_as=Outcome.UNKNOWN,
+        reason=_HAS_RUN,
+    )
 
 
 def _misstated(cause: int, begin: float, end: float, processors: int) -> Refuse | None:

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,11 @@ from broker.executor.base import (
     SiteUnavailable,
     Wish,
 )
-from broker.executor.jobs import JobSite
+from broker.executor.jobs import JobSite, _Run
 from broker.model.program import Program
 from broker.model.resources import Resource
-from grms.client import Client
+from grms.client import Client, Job, JobState
+from grms.client.answers import SentHome
 from grms.util.outcomes import Outcome
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.grms.site.daemons import Running, document, running
@@ -125,6 +126,19 @@ async def test_a_program_runs_once_with_its_files(tmp_path: Path) -> None:
         with pytest.raises(ReservationRefused):
             await jobs.files("e-2.0", "")
     assert (tmp_path / "ran").read_text() == "ran\n"
+
+
+async def test_what_a_job_had_run_when_it_went_home_is_told(tmp_path: Path) -> None:
+    """As far as its state was kept, at every partner: its start is that of the last time."""
+    jobs = JobSite(tmp_path / "none.sock", RESOURCE)
+    home = tuple(SentHome(name, 1, 5.0, kept) for name, kept in (("west", 30.0), ("east", 10.0)))
+    job = Job.__new__(Job)
+    for each in fields(Job):
+        object.__setattr__(job, each.name, None)
+    for name, value in (("sent_home", home), ("state", JobState.ENDED), ("start_time_s", 100.0)):
+        object.__setattr__(job, name, value)
+    told = jobs._told(_Run("e-1.0", "north-1", is_program=True), job)
+    assert (told.start_time, told.kept) == (100.0, 40.0)
 
 
 async def test_a_release_ends_a_job_and_waits_for_that(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """What the broker says to a site's daemon about programs, and what it makes of the answers."""
 
 import hashlib
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -119,6 +120,10 @@ async def test_how_a_program_has_ended_is_told(tmp_path: Path) -> None:
         assert ended.state is ReservationState.ENDED
         assert (ended.exit_code, ended.signal, ended.outcome) == (0, 9, Outcome.NODE_FAIL)
         assert ended.reason == "gone"
+        fake.change(name, start_time_s=math.nan, end_time_s=math.inf)
+        odd = await remote.release(name)
+        assert odd is not None
+        assert (odd.start_time, odd.end_time) == (None, None)
 
 
 async def test_what_a_program_has_left_is_read(tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 
 import math
 import random
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.model import estimates
 from broker.model.estimates import (
     FACTOR_MAX,
     PROGRAMS_MAX,
@@ -35,6 +37,28 @@ def ran(
 def test_before_any_run_the_user_is_believed() -> None:
     """A program that is not known, and one of which another one has run."""
     assert learned(ran(50.0)).estimate("other", None, 70.0) == Estimate(70.0, 0, 70.0, 70.0, "file")
+
+
+def test_runs_are_looked_at_once_however_many_inputs_are_of_unknown_size(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of an array behind one task none is known before that has ended; a further run counts at once."""
+    looked: list[bool] = []
+    fitted = estimates._fitted
+
+    def counted(runs: Iterable[MeasuredRun], *, sizes: bool) -> estimates._Fit:
+        looked.append(sizes)
+        return fitted(runs, sizes=sizes)
+
+    monkeypatch.setattr(estimates, "_fitted", counted)
+    made = learned(*(ran(10.0 * size, size=1000.0 * size) for size in range(1, 9)))
+    assert made.estimate("fit", 3000.0, 100.0).form == "size"
+    before = {made.estimate("fit", None, 100.0) for _ in range(50)}
+    assert {each.form for each in before} <= {"ratio", "constant"}
+    assert looked == [True, False]
+    for _ in range(64):
+        made.learn("fit", ran(7000.0, size=5000.0))
+    assert made.estimate("fit", None, 100.0) not in before
 
 
 def test_the_users_word_counts_as_one_run() -> None:

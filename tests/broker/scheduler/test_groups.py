@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -326,6 +327,43 @@ def test_what_runs_take_is_learned() -> None:
         world.ends(*running, took=0.02)
         most = max(most, *(len(each.launches) / each.group.units for each in world.groups()), 0.0)
     assert most >= 5.0
+
+
+LEARNED = replace(SETTINGS, estimates="learned", grouped=5.0)
+
+
+def test_programs_that_take_longer_than_is_said_get_reservations_of_their_own() -> None:
+    """An agent hands back at once what would not be over in the window of its group, each time anew."""
+    world = World(*(task(f"t{number}") for number in range(200)), given=LEARNED)
+    (group,) = world.groups()
+    assert len(group.launches) > 20
+    running = names_of(group)
+    world.taken(group)
+    world.ends(*running, took=60.0)
+    assert world.groups() == []
+    booked = [each for each in world.commands if isinstance(each, Book)]
+    assert len(booked) == 4
+    assert [each.booking.run_time for each in booked] == pytest.approx([60.0] * 4)
+    world.restart()
+    assert world.groups() == []
+
+
+def test_programs_that_take_less_than_is_said_are_grouped_once_that_is_known() -> None:
+    """Without a new plan, and nobody waits for one."""
+    world = World(*(task(f"t{number}", 100.0) for number in range(40)), given=LEARNED)
+    grouped: list[str] = []
+    for _ in range(6):
+        running = [name for name, each in world.flow.tasks.items() if each.booking is not None]
+        if not running or grouped:
+            break
+        for name in running:
+            booking = world.of(name).booking
+            assert booking is not None
+            if not booking.reservations:
+                world.tell(Booked(0, booking.booking, (f"r-{name}",)))
+        world.ends(*running, took=0.5)
+        grouped = [name for each in world.groups() for name in names_of(each)]
+    assert len(grouped) > 4
 
 
 def test_what_is_given_files_of_a_simulated_task_waits_for_no_group() -> None:

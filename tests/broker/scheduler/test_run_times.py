@@ -150,6 +150,33 @@ def test_a_run_that_was_killed_at_its_limit_took_longer_than_that(
     assert [each.work for each in measured(told)] == ([] if work is None else [work])
 
 
+@pytest.mark.parametrize(
+    ("times", "kept", "work"),
+    [
+        ((math.nan, 50.0), 0.0, None),
+        ((0.0, math.nan), 0.0, None),
+        ((50.0, 50.0), 0.0, None),
+        ((60.0, 50.0), 0.0, None),
+        ((0.0, 50.0), math.nan, None),
+        ((0.0, math.inf), 0.0, 1e10),
+        ((20.0, 50.0), 0.0, 60.0),
+        ((20.0, 50.0), 40.0, 140.0),
+    ],
+)
+def test_only_what_can_be_a_time_is_learned(
+    times: tuple[float, float], kept: float, work: float | None
+) -> None:
+    """A site may tell anything; what a run had done when it went home counts, if its state was kept."""
+    told = Told(LEARNED)
+    there = (Alternative.of("fast"),)
+    flow = Workflow("w", (Task("t", 100.0, there),))
+    done = told.tell(Submit(1, "w", flow, (Program.of_command("t", ["fit"], limit=1e6),)))
+    (name,) = (each.booking.booking for each in done if isinstance(each, Book))
+    told.tell(Booked(0, name, ("r",)))
+    told.tell(Ended(0, name, Outcome.COMPLETED, *times, kept=kept), 60.0)
+    assert [each.work for each in measured(told)] == ([] if work is None else [work])
+
+
 def test_a_run_thought_to_be_short_has_no_less_time_than_its_user_gives_it() -> None:
     """Its reservation is extended up to that, though it may not be extended by the settings."""
     told = Told(LEARNED)
@@ -216,6 +243,15 @@ def test_files_that_a_workflow_declares_say_the_size() -> None:
         (["python3", "-m", "pkg.fit", "x"], "", "python3 pkg.fit"),
         (["python3", "-c", "print(1)"], "", "python3 -c"),
         (["python3"], "", "python3"),
+        (["bash", "-lc", "cd /x/y && fit"], "", "bash -c"),
+        (["perl", "-ne", "print"], "", "perl -c"),
+        (["env", "N=3", "python3", "fit.py"], "", "python3 fit.py"),
+        (["srun", "-n", "4", "/opt/fit", "x"], "", "fit"),
+        (["timeout", "90s", "nice", "-n", "5", "fit"], "", "fit"),
+        (["time"], "", "time"),
+        (["time"] * 2000, "", "time"),
+        (["bash", "-e", "fit.sh"], "", "bash fit.sh"),
+        ([], "#!/bin/sh\nexec ./fit left.csv\n", "fit"),
         ([], "#!/bin/sh\n./fit left.csv >left.json\n", "fit"),
         ([], "#!/bin/sh\n# a remark\nset -e\n\nfit x\n", "fit"),
         ([], "#!/bin/sh\nfit x; fit y\n", "script 0af85ab9a40c"),

@@ -23,6 +23,7 @@ from lrms_sim.workload.jobs import JobTable
 from lrms_sim.workload.schedule import MachineInfo, Schedule
 from scenarios.cli.live_cli import live_folder
 from scenarios.cli.main import run_command
+from scenarios.live.daemons import LINK_TIMEOUT_S
 from scenarios.live.detached import down, up
 from scenarios.live.folder import STATE, daemons_in
 from scenarios.live.live import guarded, on_one_core, run_scaled
@@ -132,6 +133,9 @@ def test_a_fast_clock_runs_without_a_coordinator(
     saved = load_run(folder)
     assert [site.jobs for site in saved.sites] == [8, 8]
     assert (saved.schedule.end_time > saved.schedule.start_time).all()
+    # However late the daemons were there: in real seconds no job waited as long as they are waited for.
+    waits = saved.schedule.start_time - saved.schedule.jobs.submit_time
+    assert -1e6 < waits.min() < 1e6 * LINK_TIMEOUT_S
 
 
 @pytest.fixture

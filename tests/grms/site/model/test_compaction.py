@@ -14,6 +14,7 @@ from grms.site.model.records import (
     AbandonedSettled,
     EpochBegun,
     ForgottenKeysTally,
+    ForgottenReservationsTally,
     GuestAccepted,
     GuestAcknowledged,
     GuestDeclined,
@@ -104,6 +105,7 @@ def inside(memory: StateTables) -> object:
         (reservations.open_by_owner, reservations.over, reservations.next_number),
         memory.usage.rows(),
         memory.forgotten_keys.rows(),
+        reservations.forgotten_keys.rows(),
     )
 
 
@@ -138,7 +140,14 @@ def check(settings: SiteSettings, begin: list[Record], rest: list[Record], on_lo
     assert everything(settings, short + rest) == everything(settings, whole)
     assert compacted(settings, lambda: short + rest) == compacted(settings, lambda: whole)
     return len(begin) - sum(
-        not isinstance(one, SiteTally | PartnerTally | ReservationTally | ForgottenKeysTally)
+        not isinstance(
+            one,
+            SiteTally
+            | PartnerTally
+            | ReservationTally
+            | ForgottenKeysTally
+            | ForgottenReservationsTally,
+        )
         for one in short
     )
 
@@ -242,11 +251,14 @@ def test_forgotten_reservations_leave_a_number() -> None:
     kept = [record for record in short if isinstance(record, ReservationBooked)]
     assert [record.reservation for record in kept] == [7, *range(191, 201)]
     assert short[-2:] == [SiteTally(2.0, 1), ReservationTally(2.0, 201)]
-    assert len(short) == 11 + 10 + 2
+    gone = [number for number in range(1, 191) if number != 7]
+    rows = tuple((digest_of("me", f"k{number}"), number, 2.0) for number in gone)
+    assert short[0] == ForgottenReservationsTally(2.0, rows)
+    assert len(short) == 1 + 11 + 10 + 2
     reading = Reading(settings)
     for record in records:
         reading.apply(record)
-    assert reading.needed_about() == 21
+    assert reading.needed_about() == 21 + 1
 
 
 def test_a_place_that_is_still_to_be_withdrawn_keeps_everything() -> None:

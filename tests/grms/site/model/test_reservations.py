@@ -194,6 +194,8 @@ def test_so_many_that_are_over_are_remembered() -> None:
     assert list(book.over) == [1, 4]
     assert list(book.reservations) == [1, 2, 4]
     assert ("me", "k3") not in book.keys
+    assert [book.forgotten("me", f"k{number}") for number in (1, 2, 3)] == [0, 0, 3]
+    assert book.forgotten("you", "k3") == 0
     assert book.open_by_owner == {"me": 1}
     assert book.next_number == 5
 

@@ -395,12 +395,85 @@ def test_a_group_is_launched_as_a_whole_or_not() -> None:
     ):
         assert why in refusal(world.tell(events.LaunchGroup, *wrong))
     world.tell(events.LaunchGroup, *order, 1, grouped("a"))
-    assert "known already" in refusal(world.tell(events.LaunchGroup, *order, 1, grouped("a", "b")))
+    # Whoever asks for a group with others has forgotten what it was: none of them is run.
+    known, other = answers(world.tell(events.LaunchGroup, *order, 1, grouped("a", "b")))
+    assert known is world.one(1)
+    assert isinstance(other, Reservation)
+    assert (other.number, other.outcome) == (0, Outcome.UNKNOWN)
+    assert list(world.state.memory.reservations.reservations) == [1]
     limits = replace(world.settings.limits, reservations_open=2)
     small = World(replace(world.settings, limits=limits))
     small.pilot()
     assert "at most 2" in refusal(small.tell(events.LaunchGroup, *order, 2, grouped(*"abc")))
     assert small.state.memory.reservations.reservations == {}
+
+
+def small_memory(**limits: float) -> World:
+    """Returns a site with a pilot that forgets a reservation as soon as another is over."""
+    made = World()
+    few = replace(made.settings.limits, reservations_kept=1, **limits)  # type: ignore[arg-type]
+    world = World(replace(made.settings, limits=few))
+    world.pilot()
+    return world
+
+
+def run_group(world: World, *keys: str) -> tuple[Reservation | str, ...]:
+    """Launches a group; everything of it ends at once."""
+    order = OWNER, "pool", 100.0, 200.0, 2, grouped(*keys)
+    found = answers(world.tell(events.LaunchGroup, *order))
+    for one in found:
+        if isinstance(one, Reservation) and one.is_open:
+            world.tell(events.PilotTold, 1, (ended(one.number),))
+    return found
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_group_whose_end_is_forgotten_does_not_run_again(restarts: bool) -> None:
+    """Its answer was lost, and many others have ended since: it is over, and nobody knows how."""
+    world = small_memory()
+    run_group(world, "a", "b")
+    run_group(world, "c", "d")
+    assert list(world.state.memory.reservations.reservations) == [4]
+    if restarts:
+        short = compacted(world.settings, lambda: world.journal)
+        assert short is not None
+        assert len(short) < len(world.journal)
+        world.journal = list(short)
+        world.restart()
+    check(world.state.memory)
+    found = run_group(world, "a", "b")
+    told = [(one.number, one.state, one.outcome) for one in found if isinstance(one, Reservation)]
+    over = ReservationState.ENDED, Outcome.UNKNOWN
+    assert told == [(1, *over), (2, *over)]
+    # Part of it is known still, and the rest is not begun anew.
+    found = run_group(world, "c", "d")
+    assert [one.outcome for one in found if isinstance(one, Reservation)] == [
+        Outcome.UNKNOWN,
+        Outcome.COMPLETED,
+    ]
+    assert world.state.memory.reservations.next_number == 5
+    assert "forgotten" in refusal(world.book("a", 100.0, 200.0))
+
+
+def test_what_could_not_be_remembered_is_refused() -> None:
+    """Rather than that keys are dropped that may be asked for again; after an hour there is room."""
+    world = small_memory(reservation_keys_kept=3)
+    run_group(world, "a", "b")
+    run_group(world, "c", "d")  # the keys of three are kept by now, besides the last
+    order = OWNER, "pool", 100.0, 900.0
+    assert "ask again later" in refusal(world.tell(events.LaunchGroup, *order, 1, grouped("e")))
+    assert "ask again later" in refusal(world.book("f", 100.0, 200.0))
+    # All are known as before, whatever room there is.
+    assert len(run_group(world, "a", "b")) == 2
+    world.now += 3600.0
+    assert "ask again later" in refusal(world.book("f", 5000.0, 6000.0, "plain"))
+    world.now += 1.0
+    (*_, answer) = world.book("f", 5000.0, 6000.0, "plain")
+    assert isinstance(answer, commands.ReplyReservation)
+    world.tell(events.ReleaseReservation, OWNER, answer.reservation.number)
+    # For one more the oldest is dropped, and no other.
+    book = world.state.memory.reservations
+    assert [book.forgotten(OWNER, key) for key in "abcd"] == [0, 2, 3, 4]
 
 
 def test_what_waits_in_a_pilot_can_be_had_not_begin() -> None:

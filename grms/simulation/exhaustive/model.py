@@ -26,6 +26,7 @@ class Bound:
         once: no job may run twice; else not at two places at a time.
         promised: what a user is told is true; not where an operator, or a lost partner, takes the risk.
         writes: jobs write their state, and go on from it.
+        again: what runs may run once more beside that, as a journal may be put back; what completes has run to its end.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Bound:
     once: bool = True
     promised: bool = True
     writes: bool = False
+    again: bool = False
 
     def wishes(self) -> tuple[Wish, ...]:
         """Returns what users want."""
@@ -49,6 +51,10 @@ class Bound:
 
 FAULTS: Final[Mapping[str, str]] = {
     **{f"crash {place}": f"the process of site {place} dies" for place in range(3)},
+    **{
+        f"put back {place}": f"the journal of site {place} is copied; or put back"
+        for place in range(3)
+    },
     "loss": "a message is lost",
     "duplicate": "a question arrives twice",
     "early": "a call has no answer in time though question or answer is under way",
@@ -83,6 +89,7 @@ class Known(NamedTuple):
         held: it holds places.
         waits: it may hold a round of offers.
         away: names of jobs that are at a partner.
+        suspect: those of them of which nobody knows where they are.
         fetching: numbers of jobs whose state is on its way home, with where it is.
         at_rest: what has to survive a restart.
     """
@@ -93,6 +100,7 @@ class Known(NamedTuple):
     held: bool
     waits: bool
     away: tuple[str, ...]
+    suspect: tuple[str, ...]
     fetching: tuple[tuple[int, StateThere], ...]
     at_rest: object
 
@@ -172,6 +180,9 @@ class Judge:
                 waits=any(job.state is JobState.QUEUED for job in memory.jobs.values())
                 and memory.settings.reoffer is not None,
                 away=tuple(job.job_id for job in memory.jobs.values() if job.partner),
+                suspect=tuple(
+                    job.job_id for job in memory.jobs.values() if job.state is JobState.SUSPECT
+                ),
                 fetching=tuple(
                     (number, job.state_there)
                     for number, job in memory.fetching.items()
@@ -219,7 +230,7 @@ class Judge:
             running |= bit if job.phase == RUNS else 0
             done |= bit if job.phase == COMPLETED else 0
             if job.phase not in OVER:
-                if lives & bit:
+                if lives & bit and not self.bound.again:
                     raise FoundError(f"{self.name(place)} has {job.payload!r} twice", label)
                 lives |= bit
         if self.bound.once and max(runs.values(), default=0) > 1:
@@ -279,7 +290,7 @@ class Judge:
         for one in facts:
             if self.bound.once and ran & one.ran:
                 raise FoundError("a job has run 2 times, at two sites", label)
-            if self.bound.promised and running & one.runs:
+            if self.bound.promised and not self.bound.again and running & one.runs:
                 raise FoundError("a job runs 2 times at a time", label)
             ran, running = ran | one.ran, running | one.runs
             ended, claimed, denied = ended | one.ended, claimed | one.claimed, denied | one.denied
@@ -288,10 +299,12 @@ class Judge:
             self._judge_returns(facts, claimed, label)
         if not self.bound.promised:
             return
-        if ended & lives:
-            raise FoundError("a job has ended for its user, and is still in a batch system", label)
         if claimed & ~done:
             raise FoundError("a job is completed at home, and has not run to its end", label)
+        if self.bound.again:
+            return
+        if ended & lives:
+            raise FoundError("a job has ended for its user, and is still in a batch system", label)
         if denied & done:
             raise FoundError("a job has run to its end, and its home says otherwise", label)
 

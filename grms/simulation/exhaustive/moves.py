@@ -92,7 +92,7 @@ class Moves:
     def of_site(self, place: int, number: int) -> list[Move]:
         """Returns all that may happen to a site without a message, or a look at a partner."""
         actor, site = self.numbers.actors[place][number], self.numbers.sites[place]
-        moves = self._of_batch(place, actor)
+        moves = self._of_batch(place, actor) + self._of_copies(place, actor)
         if not actor.up:
             moves += self._step(place, actor, SiteStep.start, (place, "starts"))
             return moves
@@ -118,6 +118,17 @@ class Moves:
         moves += self._of_users(place, actor)
         moves += self._of_operators(place, actor)
         return moves
+
+    def _of_copies(self, place: int, actor: Actor) -> list[Move]:
+        kind = f"put back {place}"
+        if actor.copy < 0:
+            copied = actor._replace(copy=actor.durable)
+            return self._results(
+                place, [Result("", copied, NOTHING)], (place, "has its journal copied"), kind
+            )
+        back = self.numbers.sites[place].put_back(actor)
+        result = Result("", back, Effect(dies=True))
+        return self._results(place, [result], (place, "dies, and the copy is put back"), kind)
 
     def _of_users(self, place: int, actor: Actor) -> list[Move]:
         moves: list[Move] = []
@@ -171,15 +182,18 @@ class Moves:
                 ("resubmit", Resubmit),
                 ("write off", WriteOff),
             ):
-                moves += self._step(
-                    place, actor, _acts(act, job_id), (place, f"an operator: {kind}", job_id), kind
-                )
+                # What a partner's older journal has lost only an operator gets going again.
+                free = self.numbers.bound.again and act is Resubmit and job_id in known.suspect
+                label: Label = (place, f"an operator: {kind}", job_id)
+                moves += self._step(place, actor, _acts(act, job_id), label, "" if free else kind)
         for at, name in enumerate(one.name for one in self.numbers.bound.settings):
             if at == place:
                 continue
             if at not in known.unreachable:
+                # That a daemon has died, and is back with another journal, shows at its connections.
+                kind = "" if self.numbers.bound.again else "down"
                 moves += self._step(
-                    place, actor, _down(name), (place, "does not reach", name), "down"
+                    place, actor, _down(name), (place, "does not reach", name), kind
                 )
             else:
                 moves += self._step(place, actor, _lost(name), (place, "has lost", name), "lost")

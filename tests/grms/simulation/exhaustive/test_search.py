@@ -10,15 +10,15 @@ from dataclasses import replace
 import pytest
 
 from grms.simulation.exhaustive import numbers
-from grms.simulation.exhaustive.bounds import RETURNS, ROUNDS, SMALL, bound
+from grms.simulation.exhaustive.bounds import AGAIN, RETURNS, ROUNDS, SMALL, bound
 from grms.simulation.exhaustive.encoding import Frozen
 from grms.simulation.exhaustive.model import Bound
 from grms.simulation.exhaustive.search import explore, replay
 from grms.simulation.exhaustive.space import Space
-from grms.simulation.exhaustive.steps import NAME, Memories
+from grms.simulation.exhaustive.steps import NAME, RENUMBERED, Memories, Site
 from grms.site.model.commands import Command, SendOffer
 from grms.site.model.events import Event
-from grms.site.model.records import JobSentHome, RerunAllowed
+from grms.site.model.records import EpochBegun, JobSentHome, Record, RerunAllowed
 from grms.site.scheduler.state import SiteState
 from tests.grms.simulation import test_fault_run as careless
 from tests.grms.simulation import test_preemption as careless_returns
@@ -155,6 +155,21 @@ def test_memories_that_count_as_the_same_do_the_same(
         first.ends,
     )
     assert not last.violation
+
+
+def test_an_older_journal_needs_new_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without them a job gets the name that another has had in the batch system since the copy was made."""
+    within = bound("not renumbered", put_back_0=2, busy=1, **AGAIN)
+    append = Site.append
+
+    def keeps_numbers(self: Site, durable: int, records: tuple[Record, ...]) -> int:
+        is_copy = any(isinstance(one, EpochBegun) and one.epoch == RENUMBERED for one in records)
+        return durable if is_copy else append(self, durable, records)
+
+    monkeypatch.setattr(Site, "append", keeps_numbers)
+    found = explore(within)
+    assert "a/1/1 was submitted before" in found.violation
+    assert len(found.story) == 6
 
 
 def test_a_bound_names_faults_that_there_are() -> None:

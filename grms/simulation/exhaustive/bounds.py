@@ -90,6 +90,7 @@ SMALL: Final = (
     bound("state comes home, or not", preempt=1, missed=1, settings=RETURNS, writes=True),
     bound("state comes home, and home dies", preempt=1, crash_0=1, settings=RETURNS, writes=True),
     bound("an older journal at the partner", put_back_1=2, **AGAIN),
+    bound("false returns", lie=2, busy=1, settings=RETURNS, writes=True),
 )
 """Those of the tests; some thousand states each."""
 
@@ -211,6 +212,25 @@ LARGE: Final = (
     bound("taken back; both die", take_back=1, crash_0=1, crash_1=1, once=False),
     bound("resubmitted; home dies", resubmit=1, crash_0=1, once=False, promised=False),
     bound("written off; home dies", write_off=1, crash_0=1, promised=False),
+    bound(
+        "false returns; sent home, both die",
+        lie=2,
+        busy=1,
+        preempt=1,
+        crash_0=1,
+        crash_1=1,
+        settings=RETURNS,
+        writes=True,
+    ),
+    bound(
+        "rounds; false returns, sent home, home dies",
+        lie=1,
+        preempt=1,
+        busy=1,
+        round=1,
+        crash_0=1,
+        settings={**ROUNDS, **RETURNS},
+    ),
     bound("an older journal at home, and the partner is full once", put_back_0=2, busy=1, **AGAIN),
     bound("an older journal at home; the partner dies", put_back_0=2, crash_1=1, **AGAIN),
     bound("an older journal at home; cancelled", put_back_0=2, cancel=1, **AGAIN),

@@ -10,7 +10,8 @@ from grms.simulation.exhaustive.exploration import FoundError, Label
 from grms.simulation.exhaustive.steps import USER, Actor, Memories, Wish
 from grms.simulation.findings import unfinished
 from grms.site.model.jobs import OfferId, Request, StateThere
-from grms.site.model.lifecycle import JobState, Outcome
+from grms.site.model.lifecycle import GuestState, JobState, Outcome
+from grms.site.model.partners import PartnerBook
 from grms.site.model.settings import SiteSettings
 
 
@@ -67,6 +68,7 @@ FAULTS: Final[Mapping[str, str]] = {
     "lost": "a partner is lost",
     "requeue": "a batch system starts a job anew",
     "preempt": "a batch system ends a partner's job for another one",
+    "lie": "a site reports that it has ended a partner's job for another one, which it never had or has declined",
     "missed": "what a job has written at a partner cannot come",
     "gone": "a batch system loses a job that waits",
     "forget": "a batch system forgets a job that has ended",
@@ -79,6 +81,15 @@ FAULTS: Final[Mapping[str, str]] = {
 """What may go wrong, or has to be wanted by somebody."""
 
 
+NEVER_MADE: Final = 99
+"""No site makes so many offers."""
+
+
+def _declined(book: PartnerBook) -> list[int]:
+    declined = GuestState.DECLINED
+    return sorted(number for number, answer in book.answered.items() if answer is declined)
+
+
 class Known(NamedTuple):
     """What others have to know of a site's memory.
 
@@ -86,6 +97,7 @@ class Known(NamedTuple):
         unreachable: places of partners that it does not ask.
         seen: by place, the partner's last offer that it has seen.
         open: what it waits for, in sentences.
+        never_had: of each site an offer that it has never got, and those that this site has declined.
         held: it holds places.
         waits: it may hold a round of offers.
         away: names of jobs that are at a partner.
@@ -97,6 +109,7 @@ class Known(NamedTuple):
     unreachable: tuple[int, ...]
     seen: tuple[OfferId | None, ...]
     open: tuple[str, ...]
+    never_had: tuple[tuple[int, OfferId], ...]
     held: bool
     waits: bool
     away: tuple[str, ...]
@@ -176,6 +189,11 @@ class Judge:
                 ),
                 seen=tuple(books[name].offer_seen if name in books else None for name in names),
                 open=tuple(unfinished(state, "")),
+                never_had=tuple(
+                    (names.index(book.name), OfferId(book.epoch or 1, number))
+                    for book in books.values()
+                    for number in (NEVER_MADE, *_declined(book))
+                ),
                 held=bool(memory.reserved),
                 waits=any(job.state is JobState.QUEUED for job in memory.jobs.values())
                 and memory.settings.reoffer is not None,
@@ -316,6 +334,9 @@ class Judge:
             happened = sum(one.preempted[wish.bit] for one in facts)
             noted = sum(one.returned[wish.bit] for one in facts)
             left = happened - noted
-            if left < 0 or (over and left > (not claimed & 1 << wish.bit)):
+            lied = (
+                left < 0 and "lie" in self.bound.faults
+            )  # of one that was declined it may be believed
+            if (left < 0 and not lied) or (over and left > (not claimed & 1 << wish.bit)):
                 text = f"{wish.payload!r} was sent home {happened} times, and its home says {noted} times"
                 raise FoundError(text, label)

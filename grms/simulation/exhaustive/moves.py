@@ -8,6 +8,7 @@ from grms.simulation.batch_system import GOES_ON
 from grms.simulation.exhaustive.batch import (
     COMPLETED,
     GONE,
+    KEPT,
     NEW,
     OVER,
     PREEMPTED,
@@ -25,13 +26,14 @@ from grms.simulation.exhaustive.steps import (
     USER,
     Actor,
     Effect,
+    Message,
     Result,
     SiteStep,
     ViolationError,
     Wish,
     load,
 )
-from grms.site.model.commands import SendOffer
+from grms.site.model.commands import SendOffer, SendReport
 from grms.site.model.events import (
     Cancel,
     LrmsRefused,
@@ -45,7 +47,8 @@ from grms.site.model.events import (
     TimePassed,
     WriteOff,
 )
-from grms.site.model.jobs import OfferId, StateThere
+from grms.site.model.jobs import Completion, OfferId, StateThere
+from grms.site.model.lifecycle import Outcome
 
 Move = tuple[int, int, int, Label]
 """What it costs, the actor after it, what it does to the network, and what it is."""
@@ -117,6 +120,8 @@ class Moves:
                 )
         moves += self._of_users(place, actor)
         moves += self._of_operators(place, actor)
+        for home, offer in self.numbers.judge.known(place, actor).never_had:
+            moves += self._lies(place, actor, home, offer)
         return moves
 
     def _of_copies(self, place: int, actor: Actor) -> list[Move]:
@@ -198,6 +203,14 @@ class Moves:
             else:
                 moves += self._step(place, actor, _lost(name), (place, "has lost", name), "lost")
         return moves
+
+    def _lies(self, place: int, actor: Actor, home: int, offer: OfferId) -> list[Move]:
+        # It says that it has kept work, too. Nobody waits for the answer.
+        name = self.numbers.judge.name(home)
+        said = Completion(offer, Outcome.PREEMPTED, 0.0, 1.0, kept=KEPT)
+        message = Message(place, home, 0, SendReport(0, name, said, 0.0))
+        result = Result("", actor, Effect(sent=(message,)))
+        return self._results(place, [result], (place, "says it has sent home", message), "lie")
 
     def _of_batch(self, place: int, actor: Actor) -> list[Move]:
         # A batch system goes on whether anybody is above it or not.

@@ -17,7 +17,7 @@ from grms.simulation.exhaustive.search import explore, replay
 from grms.simulation.exhaustive.space import Space
 from grms.simulation.exhaustive.steps import NAME, RENUMBERED, Memories, Site
 from grms.site.model.commands import Command, SendOffer
-from grms.site.model.events import Event
+from grms.site.model.events import Event, ReportReceived
 from grms.site.model.records import EpochBegun, JobSentHome, Record, RerunAllowed
 from grms.site.scheduler.state import SiteState
 from tests.grms.simulation import test_fault_run as careless
@@ -48,11 +48,25 @@ class SaysNames(SiteState):
         ]
 
 
+class BelievesReports(SiteState):
+    """Takes a report of whatever offer for one of the job that the partner has."""
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Looks for that job first."""
+        if isinstance(event, ReportReceived):
+            for job in self.memory.books[event.partner].open.values():
+                told = tuple(replace(one, offer=job.offer) for one in event.completions)
+                event = replace(event, completions=told)
+        return super().handle(event, now)
+
+
 UNHEARD = bound("unheard", loss=1, duplicate=1, early=1, busy=1)
 DEATHS = bound("deaths", crash_0=1, crash_1=1, busy=1, duplicate=1)
 FORGET = bound("forget", forget=1, crash_1=1)
 HINDER = bound("hinder", hinder=1, crash_1=1, busy=1)
 REFUSE = bound("refuse", refuse=1, busy=1)
+
+FALSE = bound("false returns", lie=1, settings=RETURNS)
 
 SENT_HOME = bound("sent home", preempt=1, down=1, lost=1, crash_0=1, settings=RETURNS)
 
@@ -70,6 +84,7 @@ CARELESS = [
     (careless.ForgetsWhoseWish, HINDER, "nobody has wanted that", 9),
     (careless.FailsWhatIsRefused, REFUSE, "nobody has wanted that", 5),
     (SaysNames, UNHEARD, f"says {NAME}", 1),
+    (BelievesReports, FALSE, "has run 2 times", 7),
     (careless_returns.SaysItEarly, SENT_HOME, "its home says 1 times", 5),
     (careless_returns.StartsOnSilence, SENT_HOME, "its home says 1 times", 5),
     (careless_returns.without(JobSentHome), SENT_HOME, "cannot become", 6),
@@ -100,6 +115,7 @@ def test_a_careless_protocol_is_found_with_a_shortest_story(
         (careless.WithoutLookup, DEATHS, ("crash 0", "crash 1")),
         (careless.GivesBackWhatWaits, HINDER, ("hinder",)),
         (careless.FailsWhatIsRefused, REFUSE, ("refuse",)),
+        (BelievesReports, FALSE, ("lie",)),
     ],
 )
 def test_without_the_fault_that_it_takes_nothing_is_found(

@@ -53,6 +53,7 @@ def bound(
     settings: dict[str, Any] | None = None,
     writes: bool = False,
     again: bool = False,
+    unknown: tuple[str, ...] = (),
     **faults: int,
 ) -> Bound:
     """Returns a bound; faults are named as in `FAULTS`, with `_` for a space, and `crash_0` for a site's."""
@@ -62,7 +63,9 @@ def bound(
         raise ValueError(
             f"there is no fault {', '.join(sorted(wrong))}; there are {', '.join(FAULTS)}"
         )
-    return Bound(name, sites(count, **(settings or {})), jobs, named, once, promised, writes, again)
+    return Bound(
+        name, sites(count, **(settings or {})), jobs, named, once, promised, writes, again, unknown
+    )
 
 
 ROUNDS: Final = {"reoffer": 1.0}
@@ -70,6 +73,9 @@ ROUNDS: Final = {"reoffer": 1.0}
 
 RETURNS: Final = {"requeue": "allow", "preempt_guests": True}
 """Settings of sites that end partners' jobs for others, and run their own again."""
+
+NO_STATE: Final = ("checkpoint", "left", "kept")
+"""Fields that a program does not know from before state came home."""
 
 AGAIN: Final[Any] = {"once": False, "again": True}
 """What is not promised where a journal is put back."""
@@ -90,6 +96,14 @@ SMALL: Final = (
     bound("state comes home, or not", preempt=1, missed=1, settings=RETURNS, writes=True),
     bound("state comes home, and home dies", preempt=1, crash_0=1, settings=RETURNS, writes=True),
     bound("an older journal at the partner", put_back_1=2, **AGAIN),
+    bound(
+        "the partner knows of no kept state",
+        preempt=1,
+        loss=1,
+        settings=RETURNS,
+        writes=True,
+        unknown=NO_STATE,
+    ),
     bound("false returns", lie=2, busy=1, settings=RETURNS, writes=True),
 )
 """Those of the tests; some thousand states each."""
@@ -212,6 +226,26 @@ LARGE: Final = (
     bound("taken back; both die", take_back=1, crash_0=1, crash_1=1, once=False),
     bound("resubmitted; home dies", resubmit=1, crash_0=1, once=False, promised=False),
     bound("written off; home dies", write_off=1, crash_0=1, promised=False),
+    bound(
+        "the partner knows of no kept state; both die, loss",
+        preempt=1,
+        crash_0=1,
+        crash_1=1,
+        loss=1,
+        settings=RETURNS,
+        writes=True,
+        unknown=NO_STATE,
+    ),
+    bound(
+        "the partner knows of no returns; both die, loss",
+        preempt=1,
+        crash_0=1,
+        crash_1=1,
+        loss=1,
+        settings=RETURNS,
+        writes=True,
+        unknown=("rerun", *NO_STATE),
+    ),
     bound(
         "false returns; sent home, both die",
         lie=2,

@@ -27,6 +27,7 @@ class Bound:
         once: no job may run twice; else not at two places at a time.
         promised: what a user is told is true; not where an operator, or a lost partner, takes the risk.
         writes: jobs write their state, and go on from it.
+        unknown: fields of messages that partners' older program does not know.
         again: what runs may run once more beside that, as a journal may be put back; what completes has run to its end.
     """
 
@@ -38,6 +39,7 @@ class Bound:
     promised: bool = True
     writes: bool = False
     again: bool = False
+    unknown: tuple[str, ...] = ()
 
     def wishes(self) -> tuple[Wish, ...]:
         """Returns what users want."""

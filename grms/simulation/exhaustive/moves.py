@@ -31,6 +31,7 @@ from grms.simulation.exhaustive.steps import (
     SiteStep,
     ViolationError,
     Wish,
+    as_known,
     load,
 )
 from grms.site.model.commands import SendOffer, SendReport
@@ -261,6 +262,7 @@ class Moves:
         moves = self._deliveries.get(key)
         if moves is None:
             actor, told = self.numbers.actors[place][number], self.numbers.messages[message]
+            told = as_known(told, self.numbers.bound.unknown)
             label: Label = (place, "gets", told)
             if told.answer is None:
                 moves = self._step(place, actor, lambda step: step.asked(told), label)

@@ -12,7 +12,7 @@ job whose answer it waits for, so that actors that know the same are the same.
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, Final, NamedTuple
 
 from grms.simulation.exhaustive.batch import (
@@ -521,6 +521,21 @@ def bare(command: Any) -> Any:
     if isinstance(command, SendOffer | Append | LrmsSubmit | LrmsCancel | Answer | TellLoad):
         return replace(command, cause=0)
     return replace(command, cause=0, delay_s=0.0)
+
+
+def as_known(message: Message, unknown: Sequence[str]) -> Message:
+    """Returns a message as it is between two sites of which one does not know some fields."""
+    if message.answer is not None:
+        return message._replace(answer=_without(message.answer, unknown))
+    return message._replace(question=_without(message.question, unknown))
+
+
+def _without(told: Any, unknown: Sequence[str]) -> Any:
+    completion = getattr(told, "completion", None)
+    if completion is not None:
+        told = replace(told, completion=_without(completion, unknown))
+    usual = {one.name: one.default for one in fields(told) if one.name in unknown}
+    return replace(told, **usual)
 
 
 _NO_QUESTION: Final = SendProbe(0, "", OfferId(1, 1), 0.0)

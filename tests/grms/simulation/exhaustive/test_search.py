@@ -188,6 +188,15 @@ def test_an_older_journal_needs_new_numbers(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(found.story) == 6
 
 
+def test_a_partner_that_knows_no_state_returns_jobs_without_it() -> None:
+    """There is nothing that could happen beside what happens to jobs that write none."""
+    older = explore(BY_NAME["the partner knows of no kept state"])
+    plain = explore(bound("no state", preempt=1, loss=1, settings=RETURNS))
+    assert (older.states, older.transitions) == (plain.states, plain.transitions)
+    written = explore(bound("state", preempt=1, loss=1, settings=RETURNS, writes=True))
+    assert written.states > older.states
+
+
 def test_a_bound_names_faults_that_there_are() -> None:
     """A misspelt one would explore less than it seems to."""
     with pytest.raises(ValueError, match="there is no fault los"):

@@ -274,6 +274,7 @@ LARGE: Final = (
     bound("older journals at both", put_back_0=2, put_back_1=2, **AGAIN),
     bound("two jobs, loss", jobs=(0, 0), loss=1),
     bound("two jobs, home dies", jobs=(0, 0), crash_0=1),
+    bound("two jobs, the partner dies", jobs=(0, 0), crash_1=1),
     bound("three sites, loss", count=3, loss=1, busy=1),
     bound("three sites, home dies", count=3, crash_0=1, busy=1),
     bound("three sites, all die", count=3, crash_0=1, crash_1=1, crash_2=1, busy=1),

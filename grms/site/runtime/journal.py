@@ -46,8 +46,8 @@ KIND: Final = JournalKind(
     codec=RecordCodec(KINDS),
     kinds=frozenset(kind.__name__ for kind in KINDS),
     only_one="only one daemon may run for a site at a time",
-    cure="move it away and put back a copy; where there is none, begin a new one, after looking into the batch "
-    "system for jobs that run",
+    cure="move it away, put back a copy and have its numbers start over (grms journal renumber); where there is none, "
+    "begin a new one, after looking into the batch system for jobs that run",
 )
 """What the file is known by, and how its records stand there."""
 

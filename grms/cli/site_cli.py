@@ -231,3 +231,21 @@ def _journal_kind() -> "JournalKind[Record]":
 
 
 journal = journal_group(_journal_kind, "grms", "home.journal")
+
+
+@journal.command("renumber", short_help="Have a copy's numbers start over.")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+def renumber_journal(file: Path) -> None:
+    r"""Have the numbers of FILE, a copy that was put back as a site's journal, start over.
+
+    Without that a new job may get the name that another one has had in the batch system since the copy was made, and be taken for
+    it. The daemon must not run.
+
+    \b
+      cp -p home.backup home.journal
+      grms journal renumber home.journal
+    """
+    from grms.site.runtime.journal import renumber  # noqa: PLC0415  # see the module's docstring
+
+    site, epoch = renumber(file)
+    click.echo(f"{file}: offers and jobs of {site} are named by epoch {epoch} from now on")

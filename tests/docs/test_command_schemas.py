@@ -35,6 +35,7 @@ ACTS = {
         "drain",
         "examples",
         "fetch",
+        "journal renumber",
         "relay",
         "reload",
         "resubmit",

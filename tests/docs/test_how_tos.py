@@ -218,18 +218,21 @@ def test_a_journal_is_put_back(tmp_path: Path) -> None:
 
     copying, restoring = blocks(page("backup-and-restore.md"), "sh")
     configuration = document(tmp_path)
+    epoch: list[int] = []
 
     async def before() -> None:
         async with running(configuration, tmp_path) as site:
             await submit(site, "kept")
             assert "all as written" in shell(copying)
             assert (tmp_path / "home.backup").stat().st_mode & 0o077 == 0
+            epoch.append(site.core.engine.state.memory.epoch)
             await submit(site, "lost")
 
     async def after() -> None:
         async with running(configuration, tmp_path) as site:
             found = await site.jobs.List(job_pb2.ListRequest(), timeout=60)
             assert [job.job_id for job in found.jobs] == ["home-1"]
+            assert site.core.engine.state.memory.epoch > epoch[0]
 
     run(before)
     shell(restoring)

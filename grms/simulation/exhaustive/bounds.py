@@ -52,6 +52,8 @@ def bound(
     promised: bool = True,
     settings: dict[str, Any] | None = None,
     writes: bool = False,
+    again: bool = False,
+    unknown: tuple[str, ...] = (),
     **faults: int,
 ) -> Bound:
     """Returns a bound; faults are named as in `FAULTS`, with `_` for a space, and `crash_0` for a site's."""
@@ -61,7 +63,9 @@ def bound(
         raise ValueError(
             f"there is no fault {', '.join(sorted(wrong))}; there are {', '.join(FAULTS)}"
         )
-    return Bound(name, sites(count, **(settings or {})), jobs, named, once, promised, writes)
+    return Bound(
+        name, sites(count, **(settings or {})), jobs, named, once, promised, writes, again, unknown
+    )
 
 
 ROUNDS: Final = {"reoffer": 1.0}
@@ -69,6 +73,12 @@ ROUNDS: Final = {"reoffer": 1.0}
 
 RETURNS: Final = {"requeue": "allow", "preempt_guests": True}
 """Settings of sites that end partners' jobs for others, and run their own again."""
+
+NO_STATE: Final = ("checkpoint", "left", "kept")
+"""Fields that a program does not know from before state came home."""
+
+AGAIN: Final[Any] = {"once": False, "again": True}
+"""What is not promised where a journal is put back."""
 
 SMALL: Final = (
     bound("no fault"),
@@ -85,6 +95,16 @@ SMALL: Final = (
     bound("sent home; loss, duplicate", preempt=1, loss=1, duplicate=1, settings=RETURNS),
     bound("state comes home, or not", preempt=1, missed=1, settings=RETURNS, writes=True),
     bound("state comes home, and home dies", preempt=1, crash_0=1, settings=RETURNS, writes=True),
+    bound("an older journal at the partner", put_back_1=2, **AGAIN),
+    bound(
+        "the partner knows of no kept state",
+        preempt=1,
+        loss=1,
+        settings=RETURNS,
+        writes=True,
+        unknown=NO_STATE,
+    ),
+    bound("false returns", lie=2, busy=1, settings=RETURNS, writes=True),
 )
 """Those of the tests; some thousand states each."""
 
@@ -206,8 +226,55 @@ LARGE: Final = (
     bound("taken back; both die", take_back=1, crash_0=1, crash_1=1, once=False),
     bound("resubmitted; home dies", resubmit=1, crash_0=1, once=False, promised=False),
     bound("written off; home dies", write_off=1, crash_0=1, promised=False),
+    bound(
+        "the partner knows of no kept state; both die, loss",
+        preempt=1,
+        crash_0=1,
+        crash_1=1,
+        loss=1,
+        settings=RETURNS,
+        writes=True,
+        unknown=NO_STATE,
+    ),
+    bound(
+        "the partner knows of no returns; both die, loss",
+        preempt=1,
+        crash_0=1,
+        crash_1=1,
+        loss=1,
+        settings=RETURNS,
+        writes=True,
+        unknown=("rerun", *NO_STATE),
+    ),
+    bound(
+        "false returns; sent home, both die",
+        lie=2,
+        busy=1,
+        preempt=1,
+        crash_0=1,
+        crash_1=1,
+        settings=RETURNS,
+        writes=True,
+    ),
+    bound(
+        "rounds; false returns, sent home, home dies",
+        lie=1,
+        preempt=1,
+        busy=1,
+        round=1,
+        crash_0=1,
+        settings={**ROUNDS, **RETURNS},
+    ),
+    bound("an older journal at home, and the partner is full once", put_back_0=2, busy=1, **AGAIN),
+    bound("an older journal at home; the partner dies", put_back_0=2, crash_1=1, **AGAIN),
+    bound("an older journal at home; cancelled", put_back_0=2, cancel=1, **AGAIN),
+    bound(
+        "an older journal at the partner; home dies, loss", put_back_1=2, crash_0=1, loss=1, **AGAIN
+    ),
+    bound("older journals at both", put_back_0=2, put_back_1=2, **AGAIN),
     bound("two jobs, loss", jobs=(0, 0), loss=1),
     bound("two jobs, home dies", jobs=(0, 0), crash_0=1),
+    bound("two jobs, the partner dies", jobs=(0, 0), crash_1=1),
     bound("three sites, loss", count=3, loss=1, busy=1),
     bound("three sites, home dies", count=3, crash_0=1, busy=1),
     bound("three sites, all die", count=3, crash_0=1, crash_1=1, crash_2=1, busy=1),

@@ -10,7 +10,8 @@ from grms.simulation.exhaustive.exploration import FoundError, Label
 from grms.simulation.exhaustive.steps import USER, Actor, Memories, Wish
 from grms.simulation.findings import unfinished
 from grms.site.model.jobs import OfferId, Request, StateThere
-from grms.site.model.lifecycle import JobState, Outcome
+from grms.site.model.lifecycle import GuestState, JobState, Outcome
+from grms.site.model.partners import PartnerBook
 from grms.site.model.settings import SiteSettings
 
 
@@ -26,6 +27,8 @@ class Bound:
         once: no job may run twice; else not at two places at a time.
         promised: what a user is told is true; not where an operator, or a lost partner, takes the risk.
         writes: jobs write their state, and go on from it.
+        unknown: fields of messages that partners' older program does not know.
+        again: what runs may run once more beside that, as a journal may be put back; what completes has run to its end.
     """
 
     name: str
@@ -35,6 +38,8 @@ class Bound:
     once: bool = True
     promised: bool = True
     writes: bool = False
+    again: bool = False
+    unknown: tuple[str, ...] = ()
 
     def wishes(self) -> tuple[Wish, ...]:
         """Returns what users want."""
@@ -49,6 +54,10 @@ class Bound:
 
 FAULTS: Final[Mapping[str, str]] = {
     **{f"crash {place}": f"the process of site {place} dies" for place in range(3)},
+    **{
+        f"put back {place}": f"the journal of site {place} is copied; or put back"
+        for place in range(3)
+    },
     "loss": "a message is lost",
     "duplicate": "a question arrives twice",
     "early": "a call has no answer in time though question or answer is under way",
@@ -61,6 +70,7 @@ FAULTS: Final[Mapping[str, str]] = {
     "lost": "a partner is lost",
     "requeue": "a batch system starts a job anew",
     "preempt": "a batch system ends a partner's job for another one",
+    "lie": "a site reports that it has ended a partner's job for another one, which it never had or has declined",
     "missed": "what a job has written at a partner cannot come",
     "gone": "a batch system loses a job that waits",
     "forget": "a batch system forgets a job that has ended",
@@ -73,6 +83,15 @@ FAULTS: Final[Mapping[str, str]] = {
 """What may go wrong, or has to be wanted by somebody."""
 
 
+NEVER_MADE: Final = 99
+"""No site makes so many offers."""
+
+
+def _declined(book: PartnerBook) -> list[int]:
+    declined = GuestState.DECLINED
+    return sorted(number for number, answer in book.answered.items() if answer is declined)
+
+
 class Known(NamedTuple):
     """What others have to know of a site's memory.
 
@@ -80,9 +99,11 @@ class Known(NamedTuple):
         unreachable: places of partners that it does not ask.
         seen: by place, the partner's last offer that it has seen.
         open: what it waits for, in sentences.
+        never_had: of each site an offer that it has never got, and those that this site has declined.
         held: it holds places.
         waits: it may hold a round of offers.
         away: names of jobs that are at a partner.
+        suspect: those of them of which nobody knows where they are.
         fetching: numbers of jobs whose state is on its way home, with where it is.
         at_rest: what has to survive a restart.
     """
@@ -90,9 +111,11 @@ class Known(NamedTuple):
     unreachable: tuple[int, ...]
     seen: tuple[OfferId | None, ...]
     open: tuple[str, ...]
+    never_had: tuple[tuple[int, OfferId], ...]
     held: bool
     waits: bool
     away: tuple[str, ...]
+    suspect: tuple[str, ...]
     fetching: tuple[tuple[int, StateThere], ...]
     at_rest: object
 
@@ -168,10 +191,18 @@ class Judge:
                 ),
                 seen=tuple(books[name].offer_seen if name in books else None for name in names),
                 open=tuple(unfinished(state, "")),
+                never_had=tuple(
+                    (names.index(book.name), OfferId(book.epoch or 1, number))
+                    for book in books.values()
+                    for number in (NEVER_MADE, *_declined(book))
+                ),
                 held=bool(memory.reserved),
                 waits=any(job.state is JobState.QUEUED for job in memory.jobs.values())
                 and memory.settings.reoffer is not None,
                 away=tuple(job.job_id for job in memory.jobs.values() if job.partner),
+                suspect=tuple(
+                    job.job_id for job in memory.jobs.values() if job.state is JobState.SUSPECT
+                ),
                 fetching=tuple(
                     (number, job.state_there)
                     for number, job in memory.fetching.items()
@@ -219,7 +250,7 @@ class Judge:
             running |= bit if job.phase == RUNS else 0
             done |= bit if job.phase == COMPLETED else 0
             if job.phase not in OVER:
-                if lives & bit:
+                if lives & bit and not self.bound.again:
                     raise FoundError(f"{self.name(place)} has {job.payload!r} twice", label)
                 lives |= bit
         if self.bound.once and max(runs.values(), default=0) > 1:
@@ -279,7 +310,7 @@ class Judge:
         for one in facts:
             if self.bound.once and ran & one.ran:
                 raise FoundError("a job has run 2 times, at two sites", label)
-            if self.bound.promised and running & one.runs:
+            if self.bound.promised and not self.bound.again and running & one.runs:
                 raise FoundError("a job runs 2 times at a time", label)
             ran, running = ran | one.ran, running | one.runs
             ended, claimed, denied = ended | one.ended, claimed | one.claimed, denied | one.denied
@@ -288,10 +319,12 @@ class Judge:
             self._judge_returns(facts, claimed, label)
         if not self.bound.promised:
             return
-        if ended & lives:
-            raise FoundError("a job has ended for its user, and is still in a batch system", label)
         if claimed & ~done:
             raise FoundError("a job is completed at home, and has not run to its end", label)
+        if self.bound.again:
+            return
+        if ended & lives:
+            raise FoundError("a job has ended for its user, and is still in a batch system", label)
         if denied & done:
             raise FoundError("a job has run to its end, and its home says otherwise", label)
 
@@ -303,6 +336,9 @@ class Judge:
             happened = sum(one.preempted[wish.bit] for one in facts)
             noted = sum(one.returned[wish.bit] for one in facts)
             left = happened - noted
-            if left < 0 or (over and left > (not claimed & 1 << wish.bit)):
+            lied = (
+                left < 0 and "lie" in self.bound.faults
+            )  # of one that was declined it may be believed
+            if (left < 0 and not lied) or (over and left > (not claimed & 1 << wish.bit)):
                 text = f"{wish.payload!r} was sent home {happened} times, and its home says {noted} times"
                 raise FoundError(text, label)

@@ -8,6 +8,7 @@ from grms.simulation.batch_system import GOES_ON
 from grms.simulation.exhaustive.batch import (
     COMPLETED,
     GONE,
+    KEPT,
     NEW,
     OVER,
     PREEMPTED,
@@ -25,13 +26,15 @@ from grms.simulation.exhaustive.steps import (
     USER,
     Actor,
     Effect,
+    Message,
     Result,
     SiteStep,
     ViolationError,
     Wish,
+    as_known,
     load,
 )
-from grms.site.model.commands import SendOffer
+from grms.site.model.commands import SendOffer, SendReport
 from grms.site.model.events import (
     Cancel,
     LrmsRefused,
@@ -45,7 +48,8 @@ from grms.site.model.events import (
     TimePassed,
     WriteOff,
 )
-from grms.site.model.jobs import OfferId, StateThere
+from grms.site.model.jobs import Completion, OfferId, StateThere
+from grms.site.model.lifecycle import Outcome
 
 Move = tuple[int, int, int, Label]
 """What it costs, the actor after it, what it does to the network, and what it is."""
@@ -92,7 +96,7 @@ class Moves:
     def of_site(self, place: int, number: int) -> list[Move]:
         """Returns all that may happen to a site without a message, or a look at a partner."""
         actor, site = self.numbers.actors[place][number], self.numbers.sites[place]
-        moves = self._of_batch(place, actor)
+        moves = self._of_batch(place, actor) + self._of_copies(place, actor)
         if not actor.up:
             moves += self._step(place, actor, SiteStep.start, (place, "starts"))
             return moves
@@ -117,7 +121,20 @@ class Moves:
                 )
         moves += self._of_users(place, actor)
         moves += self._of_operators(place, actor)
+        for home, offer in self.numbers.judge.known(place, actor).never_had:
+            moves += self._lies(place, actor, home, offer)
         return moves
+
+    def _of_copies(self, place: int, actor: Actor) -> list[Move]:
+        kind = f"put back {place}"
+        if actor.copy < 0:
+            copied = actor._replace(copy=actor.durable)
+            return self._results(
+                place, [Result("", copied, NOTHING)], (place, "has its journal copied"), kind
+            )
+        back = self.numbers.sites[place].put_back(actor)
+        result = Result("", back, Effect(dies=True))
+        return self._results(place, [result], (place, "dies, and the copy is put back"), kind)
 
     def _of_users(self, place: int, actor: Actor) -> list[Move]:
         moves: list[Move] = []
@@ -171,19 +188,30 @@ class Moves:
                 ("resubmit", Resubmit),
                 ("write off", WriteOff),
             ):
-                moves += self._step(
-                    place, actor, _acts(act, job_id), (place, f"an operator: {kind}", job_id), kind
-                )
+                # What a partner's older journal has lost only an operator gets going again.
+                free = self.numbers.bound.again and act is Resubmit and job_id in known.suspect
+                label: Label = (place, f"an operator: {kind}", job_id)
+                moves += self._step(place, actor, _acts(act, job_id), label, "" if free else kind)
         for at, name in enumerate(one.name for one in self.numbers.bound.settings):
             if at == place:
                 continue
             if at not in known.unreachable:
+                # That a daemon has died, and is back with another journal, shows at its connections.
+                kind = "" if self.numbers.bound.again else "down"
                 moves += self._step(
-                    place, actor, _down(name), (place, "does not reach", name), "down"
+                    place, actor, _down(name), (place, "does not reach", name), kind
                 )
             else:
                 moves += self._step(place, actor, _lost(name), (place, "has lost", name), "lost")
         return moves
+
+    def _lies(self, place: int, actor: Actor, home: int, offer: OfferId) -> list[Move]:
+        # It says that it has kept work, too. Nobody waits for the answer.
+        name = self.numbers.judge.name(home)
+        said = Completion(offer, Outcome.PREEMPTED, 0.0, 1.0, kept=KEPT)
+        message = Message(place, home, 0, SendReport(0, name, said, 0.0))
+        result = Result("", actor, Effect(sent=(message,)))
+        return self._results(place, [result], (place, "says it has sent home", message), "lie")
 
     def _of_batch(self, place: int, actor: Actor) -> list[Move]:
         # A batch system goes on whether anybody is above it or not.
@@ -234,6 +262,7 @@ class Moves:
         moves = self._deliveries.get(key)
         if moves is None:
             actor, told = self.numbers.actors[place][number], self.numbers.messages[message]
+            told = as_known(told, self.numbers.bound.unknown)
             label: Label = (place, "gets", told)
             if told.answer is None:
                 moves = self._step(place, actor, lambda step: step.asked(told), label)

@@ -12,7 +12,7 @@ job whose answer it waits for, so that actors that know the same are the same.
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, Final, NamedTuple
 
 from grms.simulation.exhaustive.batch import (
@@ -62,7 +62,7 @@ from grms.site.model.events import (
 from grms.site.model.invariants import check
 from grms.site.model.jobs import Load, OfferId, Request
 from grms.site.model.lifecycle import IllegalMove
-from grms.site.model.records import Record
+from grms.site.model.records import EpochBegun, Record
 from grms.site.model.settings import SiteSettings
 from grms.site.model.state_tables import StateTables
 from grms.site.scheduler.state import SiteState
@@ -74,6 +74,9 @@ COMMANDS_MAX: Final = 1000
 """More commands in one step than this are an endless loop."""
 
 PROCESSORS: Final = 8
+
+RENUMBERED: Final = 1000
+"""The epoch of a journal that was put back, later than any other."""
 
 USER: Final = "hidden-user"
 """No partner may ever see it, nor the name of a job, nor its key."""
@@ -106,7 +109,10 @@ class Told(NamedTuple):
 
 
 class Actor(NamedTuple):
-    """A site; `live` and `durable` are numbers of frozen memories, `live` -1 while the process is down."""
+    """A site; `live` and `durable` are numbers of frozen memories, `live` -1 while the process is down.
+
+    `copy` is that of its journal's copy, -1 for none.
+    """
 
     live: int
     durable: int
@@ -116,6 +122,7 @@ class Actor(NamedTuple):
     news: tuple[LrmsNews, ...] = ()
     told: tuple[Told, ...] = ()
     age: int = 0
+    copy: int = -1
 
     @property
     def up(self) -> bool:
@@ -266,7 +273,22 @@ class Site:
             jobs=forgotten_by_site(actor.jobs),
             told=actor.told,
             age=actor.age,
+            copy=actor.copy,
         )
+
+    def put_back(self, actor: Actor) -> Actor:
+        """Returns a site that is down, with the copy of its journal for the journal.
+
+        Its numbers start over (`grms journal renumber`), and users submit again what the copy does not know.
+        """
+        memory, _ = thaw(self.memories[actor.copy], self.settings)
+        told = tuple(
+            one if (USER, wish.key) in memory.keys else Told()
+            for wish, one in zip(self.wishes, actor.told, strict=True)
+        )
+        dead = self.crashed(actor)
+        renumbered = self.append(actor.copy, (EpochBegun(0.0, RENUMBERED, "a copy"),))
+        return dead._replace(durable=renumbered, copy=-1, told=told)
 
 
 def load(*, busy: bool = False) -> Load:
@@ -435,6 +457,7 @@ class SiteStep:
         found = []
         for step, (durable, jobs, told, sent) in enumerate(self._before[:-1], start=1):
             actor = Actor(-1, durable, jobs=forgotten_by_site(jobs), told=told, age=self.age)
+            actor = actor._replace(copy=self.actor.copy)
             effect = Effect(tuple(self._ended), tuple(self._sent[:sent]), dies=True)
             found.append(Result("crash", actor, effect, step))
         return found
@@ -452,6 +475,7 @@ class SiteStep:
             tuple(self._news),
             tuple(self._told),
             self.age,
+            self.actor.copy,
         )
 
     def _names(self) -> dict[tuple[str, OfferId, int], int]:
@@ -497,6 +521,21 @@ def bare(command: Any) -> Any:
     if isinstance(command, SendOffer | Append | LrmsSubmit | LrmsCancel | Answer | TellLoad):
         return replace(command, cause=0)
     return replace(command, cause=0, delay_s=0.0)
+
+
+def as_known(message: Message, unknown: Sequence[str]) -> Message:
+    """Returns a message as it is between two sites of which one does not know some fields."""
+    if message.answer is not None:
+        return message._replace(answer=_without(message.answer, unknown))
+    return message._replace(question=_without(message.question, unknown))
+
+
+def _without(told: Any, unknown: Sequence[str]) -> Any:
+    completion = getattr(told, "completion", None)
+    if completion is not None:
+        told = replace(told, completion=_without(completion, unknown))
+    usual = {one.name: one.default for one in fields(told) if one.name in unknown}
+    return replace(told, **usual)
 
 
 _NO_QUESTION: Final = SendProbe(0, "", OfferId(1, 1), 0.0)

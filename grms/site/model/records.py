@@ -356,7 +356,7 @@ class PartnerPardoned(Record, frozen=True):
 
 
 class EpochBegun(Record, frozen=True):
-    """The journal was found to be older than what partners have seen: its numbers start over.
+    """The journal is older than what was done with it, by what partners have seen or an operator says: its numbers start over.
 
     `reason` is how that was found.
     """

@@ -1,9 +1,12 @@
 """The journal of a site: its records in one append-only file (`grms.daemon.journal`).
 
 A lost journal is replaced by a new one, whose epoch, the moment of its creation, tells partners so. A journal
-restored from an older copy goes unnoticed here, but not by partners (docs/protocol.md).
+restored from an older copy goes unnoticed here, and is noticed by partners alone that have had offers since
+(docs/protocol.md): `renumber` has its numbers start over in any case.
 """
 
+import math
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +25,7 @@ from grms.daemon.journal import (
     Scan,
     reading,
 )
-from grms.site.model.records import KINDS, Record
+from grms.site.model.records import KINDS, EpochBegun, Record
 from grms.util.names import check_site_name
 
 __all__ = [
@@ -35,6 +38,7 @@ __all__ = [
     "JournalTakenError",
     "JournalUnchangedError",
     "reading_of",
+    "renumber",
 ]
 
 KIND: Final = JournalKind(
@@ -42,8 +46,8 @@ KIND: Final = JournalKind(
     codec=RecordCodec(KINDS),
     kinds=frozenset(kind.__name__ for kind in KINDS),
     only_one="only one daemon may run for a site at a time",
-    cure="move it away and put back a copy; where there is none, begin a new one, after looking into the batch "
-    "system for jobs that run",
+    cure="move it away, put back a copy and have its numbers start over (grms journal renumber); where there is none, "
+    "begin a new one, after looking into the batch system for jobs that run",
 )
 """What the file is known by, and how its records stand there."""
 
@@ -94,3 +98,24 @@ def reading_of(path: Path, site: str) -> Iterator[Scan[Record]]:
     with reading(path, KIND) as scan:
         _check_site(path, scan.notes, site)
         yield scan
+
+
+def renumber(path: Path) -> tuple[str, int]:
+    """Begins a new epoch in a journal that was put back from a copy; returns its site and the epoch.
+
+    Names that jobs have had in the batch system since the copy was made, and numbers that offers have had, are not given
+    again. Whoever has an open job keeps its name.
+
+    Raises:
+        JournalError: there is no such file, a daemon has it, or it cannot be read or written.
+    """
+    with reading(path, KIND) as scan:
+        site, known, last = scan.notes.get("site", ""), 0, 0.0
+        for record in scan.records():
+            # By the site's clock, which may be no clock of this machine.
+            last = record.time if math.isfinite(record.time) else last
+            known = record.epoch if isinstance(record, EpochBegun) else known
+    with Journal(path, site) as journal:
+        epoch = max(time.time_ns(), journal.epoch + 1, known + 1)
+        journal.append([EpochBegun(last, epoch, "an operator has put a copy back")])
+    return site, epoch

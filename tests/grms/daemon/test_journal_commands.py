@@ -16,7 +16,15 @@ from grms.daemon.journal import Batch, JournalDamagedError, JournalError, Scan
 from grms.daemon.journal_lines import checked, lines
 from grms.site.model.jobs import GuestRef, OfferId, Request
 from grms.site.model.lifecycle import Outcome
-from grms.site.model.records import KINDS, GuestWithdrawn, JobEnded, JobKept, JobReceived, Record
+from grms.site.model.records import (
+    KINDS,
+    EpochBegun,
+    GuestWithdrawn,
+    JobEnded,
+    JobKept,
+    JobReceived,
+    Record,
+)
 from grms.site.runtime.journal import KIND, Journal
 from lrms_sim.util.version import __version__
 from tests.broker.runtime.test_codec import lived
@@ -167,3 +175,32 @@ def test_a_brokers_journal_has_the_same_commands(tmp_path: Path) -> None:
     )
     other = grms_journal("check", str(tmp_path / "b"))
     assert "the journal of a broker, not of a daemon" in str(other.exception)
+
+
+def test_numbers_of_a_copy_start_over(path: Path) -> None:
+    """Each time with a later epoch; what was in the journal is there, and time does not go on."""
+    epochs: list[int] = []
+    for _ in range(2):
+        done = grms_journal("renumber", str(path))
+        assert done.exit_code == 0, done.output
+        with Journal(path, "home") as journal:
+            *before, last = journal.records()
+            assert isinstance(last, EpochBegun)
+            assert last.time == 3.0
+            assert last.epoch > max([journal.epoch, *epochs])
+            assert before[:3] == RECORDS[:3]
+        epochs.append(last.epoch)
+        assert f"home are named by epoch {last.epoch} " in done.output
+
+
+def test_numbers_start_over_only_in_a_journal_that_no_daemon_has(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nor is a file made that was not there."""
+    with Journal(path, "home"):
+        assert run_command(["journal", "renumber", str(path)]) == 2
+    assert "only one daemon" in capsys.readouterr().err
+    missing = path.with_name("missing")
+    assert run_command(["journal", "renumber", str(missing)]) == 2
+    assert "No such file" in capsys.readouterr().err
+    assert not missing.exists()

@@ -10,15 +10,15 @@ from dataclasses import replace
 import pytest
 
 from grms.simulation.exhaustive import numbers
-from grms.simulation.exhaustive.bounds import RETURNS, ROUNDS, SMALL, bound
+from grms.simulation.exhaustive.bounds import AGAIN, RETURNS, ROUNDS, SMALL, bound
 from grms.simulation.exhaustive.encoding import Frozen
 from grms.simulation.exhaustive.model import Bound
 from grms.simulation.exhaustive.search import explore, replay
 from grms.simulation.exhaustive.space import Space
-from grms.simulation.exhaustive.steps import NAME, Memories
+from grms.simulation.exhaustive.steps import NAME, RENUMBERED, Memories, Site
 from grms.site.model.commands import Command, SendOffer
-from grms.site.model.events import Event
-from grms.site.model.records import JobSentHome, RerunAllowed
+from grms.site.model.events import Event, ReportReceived
+from grms.site.model.records import EpochBegun, JobSentHome, Record, RerunAllowed
 from grms.site.scheduler.state import SiteState
 from tests.grms.simulation import test_fault_run as careless
 from tests.grms.simulation import test_preemption as careless_returns
@@ -48,11 +48,25 @@ class SaysNames(SiteState):
         ]
 
 
+class BelievesReports(SiteState):
+    """Takes a report of whatever offer for one of the job that the partner has."""
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Looks for that job first."""
+        if isinstance(event, ReportReceived):
+            for job in self.memory.books[event.partner].open.values():
+                told = tuple(replace(one, offer=job.offer) for one in event.completions)
+                event = replace(event, completions=told)
+        return super().handle(event, now)
+
+
 UNHEARD = bound("unheard", loss=1, duplicate=1, early=1, busy=1)
 DEATHS = bound("deaths", crash_0=1, crash_1=1, busy=1, duplicate=1)
 FORGET = bound("forget", forget=1, crash_1=1)
 HINDER = bound("hinder", hinder=1, crash_1=1, busy=1)
 REFUSE = bound("refuse", refuse=1, busy=1)
+
+FALSE = bound("false returns", lie=1, settings=RETURNS)
 
 SENT_HOME = bound("sent home", preempt=1, down=1, lost=1, crash_0=1, settings=RETURNS)
 
@@ -70,6 +84,7 @@ CARELESS = [
     (careless.ForgetsWhoseWish, HINDER, "nobody has wanted that", 9),
     (careless.FailsWhatIsRefused, REFUSE, "nobody has wanted that", 5),
     (SaysNames, UNHEARD, f"says {NAME}", 1),
+    (BelievesReports, FALSE, "has run 2 times", 7),
     (careless_returns.SaysItEarly, SENT_HOME, "its home says 1 times", 5),
     (careless_returns.StartsOnSilence, SENT_HOME, "its home says 1 times", 5),
     (careless_returns.without(JobSentHome), SENT_HOME, "cannot become", 6),
@@ -100,6 +115,7 @@ def test_a_careless_protocol_is_found_with_a_shortest_story(
         (careless.WithoutLookup, DEATHS, ("crash 0", "crash 1")),
         (careless.GivesBackWhatWaits, HINDER, ("hinder",)),
         (careless.FailsWhatIsRefused, REFUSE, ("refuse",)),
+        (BelievesReports, FALSE, ("lie",)),
     ],
 )
 def test_without_the_fault_that_it_takes_nothing_is_found(
@@ -155,6 +171,30 @@ def test_memories_that_count_as_the_same_do_the_same(
         first.ends,
     )
     assert not last.violation
+
+
+def test_an_older_journal_needs_new_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without them a job gets the name that another has had in the batch system since the copy was made."""
+    within = bound("not renumbered", put_back_0=2, busy=1, **AGAIN)
+    append = Site.append
+
+    def keeps_numbers(self: Site, durable: int, records: tuple[Record, ...]) -> int:
+        is_copy = any(isinstance(one, EpochBegun) and one.epoch == RENUMBERED for one in records)
+        return durable if is_copy else append(self, durable, records)
+
+    monkeypatch.setattr(Site, "append", keeps_numbers)
+    found = explore(within)
+    assert "a/1/1 was submitted before" in found.violation
+    assert len(found.story) == 6
+
+
+def test_a_partner_that_knows_no_state_returns_jobs_without_it() -> None:
+    """There is nothing that could happen beside what happens to jobs that write none."""
+    older = explore(BY_NAME["the partner knows of no kept state"])
+    plain = explore(bound("no state", preempt=1, loss=1, settings=RETURNS))
+    assert (older.states, older.transitions) == (plain.states, plain.transitions)
+    written = explore(bound("state", preempt=1, loss=1, settings=RETURNS, writes=True))
+    assert written.states > older.states
 
 
 def test_a_bound_names_faults_that_there_are() -> None:

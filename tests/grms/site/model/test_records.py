@@ -30,6 +30,7 @@ VALUES: dict[str, st.SearchStrategy[object]] = {
     "float": times,
     "str": texts,
     "bool": st.booleans(),
+    str(bool | None): st.none() | st.booleans(),
     "bytes": st.binary(max_size=20),
     "Request": st.builds(
         Request, st.integers(1, 2**31 - 1), st.floats(1e-300, 1e300, exclude_min=True)

@@ -59,6 +59,8 @@ EXTRAS = {
     "grms/daemon/web/visitors.py": "dashboard",
     "grms/security/tokens.py": "rest",
     "grms/site/monitoring/dashboard.py": "dashboard",
+    "grms/site/rest/api.py": "rest",
+    "grms/site/rest/server.py": "rest",
     "broker/gantt/service.py": "dashboard",
 }
 """The modules that may import what an extra of pyproject.toml brings, and which one."""

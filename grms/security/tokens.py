@@ -61,6 +61,7 @@ class TokenFlaw(StrEnum):
     CLAIM = "token_claim"
     UNMAPPED = "token_unmapped"
     SCOPE = "token_scope"
+    PRIVILEGED = "token_privileged"
 
 
 class TokenError(ValueError):

@@ -208,12 +208,12 @@ class RestApi:
         if named != account.user.name:
             text = f"it does not speak for {printable(named)[:64]}"
             raise TokenError(TokenFlaw.UNMAPPED, text)
-        methods, meta = self._route(request.url.path)
+        methods, meta = self._route(request.scope["path"])
         handler = methods.get(request.method)
         if handler is None:
             raise _AnswerError(405, "there is no such method here", allow=", ".join(methods))
-        if request.url.query:
-            name = printable(request.url.query.partition("=")[0])[:64]
+        if query := request.scope["query_string"]:
+            name = printable(query.decode("latin-1").partition("=")[0])[:64]
             raise _AnswerError(400, f"the parameter {name} is not known here")
         return _Call(request, bearer, account, meta), handler
 
@@ -370,7 +370,7 @@ def _token(request: Request) -> str:
 
 
 def _job_id(request: Request) -> str:
-    word = request.url.path.rpartition("/")[2]
+    word = request.scope["path"].rpartition("/")[2]
     if _JOB.fullmatch(word) is None:
         raise _AnswerError(400, f"{printable(word)[:64]} is no job id")
     return word

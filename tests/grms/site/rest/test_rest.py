@@ -2,12 +2,20 @@
 
 import asyncio
 import json
+import ssl
 import time
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from grpc import aio
 
 from grms.site.config.load import ConfigError, load_config
 from grms.site.rest import api
@@ -288,7 +296,7 @@ def test_keys_rotate_by_reload(tmp_path: Path) -> None:
 
             assert await statuses() == [200, 401]
             keys.write_text("short")
-            with pytest.raises(Exception, match="at least 32"):
+            with pytest.raises(aio.AioRpcError, match="at least 32"):
                 await site.operator.ReloadPolicies(operator_pb2.ReloadPoliciesRequest())
             assert await statuses() == [200, 401]
             keys.write_text(other)
@@ -332,3 +340,52 @@ def test_a_site_whose_jobs_run_as_the_daemon_is_refused(tmp_path: Path) -> None:
     config = load_config(path)
     assert config.rest is not None
     assert (config.rest.issuers[0].issuer, config.rest.issuers[0].audience) == (NAME, AUDIENCE)
+
+
+def certificate(folder: Path) -> bytes:
+    """Writes a certificate of 127.0.0.1 and its key; returns it as PEM."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "rest")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False
+        )
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = made.public_bytes(Encoding.PEM)
+    (folder / "rest.pem").write_bytes(pem)
+    (folder / "rest.key").write_bytes(
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    )
+    return pem
+
+
+def test_tls_of_its_own_takes_a_renewed_certificate(tmp_path: Path) -> None:
+    """Connections after the reload get the new one; a file without a key changes nothing."""
+
+    async def scene() -> None:
+        files = {"certificate": str(tmp_path / "rest.pem"), "key": str(tmp_path / "rest.key")}
+        first = certificate(tmp_path)
+        async with running(document(tmp_path, **table(tmp_path, **files)), tmp_path) as site:
+
+            async def status(pem: bytes) -> int:
+                trust = ssl.create_default_context(cadata=pem.decode())
+                return (await Caller(site, context=trust).ask("GET", f"{AT}/ping")).status
+
+            assert await status(first) == 200
+            second = certificate(tmp_path)
+            with pytest.raises(ssl.SSLError):
+                await status(second)
+            await site.operator.ReloadPolicies(operator_pb2.ReloadPoliciesRequest())
+            assert await status(second) == 200
+            (tmp_path / "rest.key").write_text("")
+            with pytest.raises(aio.AioRpcError, match=r"rest\.certificate"):
+                await site.operator.ReloadPolicies(operator_pb2.ReloadPoliciesRequest())
+            assert await status(second) == 200
+
+    run(scene)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 import ssl
 import time
 from datetime import UTC, datetime, timedelta
@@ -208,6 +209,18 @@ def test_a_token_of_an_operator_gives_no_rights_of_operators(tmp_path: Path) -> 
             operator = Caller(site, token(sub="subject-2"))
             assert (await operator.ask("GET", f"{AT}/job/1")).status == 404
             assert (await operator.ask("DELETE", f"{AT}/job/1")).status == 403
+
+    run(scene)
+
+
+def test_an_answer_waits_for_no_receipt(tmp_path: Path) -> None:
+    """Neither headers nor bodies are held back until the other side has confirmed what came before."""
+
+    async def scene() -> None:
+        async with running(document(tmp_path, **table(tmp_path)), tmp_path) as site:
+            assert site.core.rest is not None
+            assert site.core.rest._socket is not None
+            assert site.core.rest._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
     run(scene)
 

@@ -370,7 +370,7 @@ def _token(request: Request) -> str:
 
 
 def _job_id(request: Request) -> str:
-    word = request.scope["path"].rpartition("/")[2]
+    word: str = request.scope["path"].rpartition("/")[2]
     if _JOB.fullmatch(word) is None:
         raise _AnswerError(400, f"{printable(word)[:64]} is no job id")
     return word

@@ -41,7 +41,7 @@ def test_every_property_says_what_it_says_to_slurm() -> None:
         argv=["one", "two"],
         array="1-9%3",
         dependency="afterok:12",
-        current_working_directory="/home/ann",
+        current_working_directory="/srv/ann",
         standard_output="out-%j",
         standard_error="err-%j",
         standard_input="/dev/null",
@@ -61,7 +61,7 @@ def test_every_property_says_what_it_says_to_slurm() -> None:
     assert (needs.partition, needs.account, needs.qos) == ("main", "chem", "high")
     assert (program.script, list(program.arguments)) == (SCRIPT, ["one", "two"])
     assert dict(program.environment) == {"PATH": "/bin", "COUNT": "3"}
-    assert (request.home.folder, len(request.home.environment)) == ("/home/ann", 2)
+    assert (request.home.folder, len(request.home.environment)) == ("/srv/ann", 2)
     streams = request.streams
     assert (streams.output, streams.error, streams.append) == ("out-%j", "err-%j", True)
     read_request(request, "request")  # a site takes it

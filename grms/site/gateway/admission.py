@@ -145,7 +145,8 @@ class Admission(Questions[Event, SiteState]):
         reservations.
         """
         who = {"user": user} if isinstance(user, str) else {"user": user.name, "uid": user.uid}
-        self._log.info("audit", act=act, **who, **details)
+        by = {"by": "token"} if isinstance(user, TokenUser) else {}
+        self._log.info("audit", act=act, **who, **by, **details)
 
     def stop(self) -> None:
         """Stops admitting calls."""

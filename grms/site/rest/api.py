@@ -50,6 +50,9 @@ ACCOUNT_S: Final = 60.0
 LOGGED_PER_S: Final = 0.1
 """Rate of logging refused tokens of one flaw; all are counted."""
 
+AT_ONCE: Final = 200
+"""Elements of an array that are looked at before others are answered."""
+
 KEY_HEADER: Final = "idempotency-key"
 """A submission that is repeated with the same one is answered with the job of the first."""
 
@@ -295,6 +298,7 @@ class RestApi:
                 if not page.next_page_token:
                     break
                 request.page_token = page.next_page_token
+                await asyncio.sleep(0)  # the daemon has other callers
                 page = await self._jobs.List(request, context)
             yield b"]}"
 
@@ -306,7 +310,9 @@ class RestApi:
         if not job.HasField("array"):
             return _document(call, jobs=self._documents(call, [job]))
         elements = []
-        for index in ArraySpec.parse(job.array.elements):
+        for count, index in enumerate(ArraySpec.parse(job.array.elements)):
+            if count % AT_ONCE == AT_ONCE - 1:
+                await asyncio.sleep(0)  # an array may have very many
             wanted = job_pb2.GetRequest(job_id=f"{job.job_id}_{index}")
             elements += self._documents(call, [await self._jobs.Get(wanted, context)])
         return _document(call, jobs=elements)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from grms.client.submission import submit_request
 from grms.lrms.home_run import HomeRun
+from grms.lrms.slurm.sbatch_text import AT_HOME
 from grms.lrms.slurm.slurm_request import UnsaidError, read_options
 from grms.util.job_arrays import ArraySpec
 from grms.v1 import job_pb2
@@ -154,7 +155,7 @@ def _request(script: str, properties: Mapping[str, Any], key: str | None) -> job
             environment=environment,
             name=texts["name"],
             key=key,
-            home=HomeRun(folder, pairs) if folder else None,
+            home=HomeRun(folder, pairs, _words_at_home(options, texts)) if folder else None,
             array=texts["array"],
             dependency=texts["dependency"],
             output=texts["standard_output"],
@@ -168,6 +169,22 @@ def _request(script: str, properties: Mapping[str, Any], key: str | None) -> job
         raise PropertyError("job", str(error)) from error
 
 
+def _words_at_home(options: Mapping[str, str], texts: Mapping[str, str]) -> tuple[str, ...]:
+    # What sbatch is told of a job that stays, as where it is handed in by sbatch.
+    streams = {option: texts[name] for option, name in _STREAMS.items() if texts[name]}
+    found = {**options, **streams}
+    return tuple(
+        f"--{name}" if value == "set" else f"--{name}={value}"
+        for name, value in sorted(found.items())
+        if name in AT_HOME
+    )
+
+
+_STREAMS: Final = {
+    "output": "standard_output",
+    "error": "standard_error",
+    "open-mode": "open_mode",
+}
 _PROPERTIES: Final = {option: name for name, (option, _) in OPTIONS.items()}
 _TEXTS: Final = (
     *("array", "current_working_directory", "dependency", "name", "open_mode"),

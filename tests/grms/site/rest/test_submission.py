@@ -62,6 +62,10 @@ def test_every_property_says_what_it_says_to_slurm() -> None:
     assert (program.script, list(program.arguments)) == (SCRIPT, ["one", "two"])
     assert dict(program.environment) == {"PATH": "/bin", "COUNT": "3"}
     assert (request.home.folder, len(request.home.environment)) == ("/srv/ann", 2)
+    words = set(request.home.options)
+    assert {"--output=out-%j", "--error=err-%j", "--open-mode=append", "--exclusive"} < words
+    assert {"--partition=main", "--nodes=2-4", "--mem-per-cpu=512"} < words
+    assert not {each for each in words if each.startswith(("--time", "--no-requeue"))}
     streams = request.streams
     assert (streams.output, streams.error, streams.append) == ("out-%j", "err-%j", True)
     read_request(request, "request")  # a site takes it

@@ -16,10 +16,10 @@ LOCKED ?=
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run unit test test-thorough system coverage lint format docs man bench bench-jobshop mutants model debug proto lock dist release clean
+.PHONY: help setup run unit test test-services test-thorough system coverage lint format docs man bench bench-jobshop mutants model debug proto lock dist release clean
 
 help:  ## Show this list
-	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 16
 
 # Each tool that is missing is named with the package that has it.
 $(VENV)/.tools: pyproject.toml
@@ -63,8 +63,11 @@ setup: $(VENV)/.installed $(VENV)/.built  ## Create the virtual environment and 
 run: setup  ## Replay three synthetic sites, alone, federated, and through live daemons; write the report
 	@$(BIN)/scenario run synthetic-three-sites --live --output out/synthetic-three-sites
 
-test: setup  ## Run the test suite on every core
-	$(BIN)/pytest $(RERUNS) --numprocesses=auto --dist=worksteal $(PYTEST_ARGS)
+test: setup  ## Run the tests on every core, but for those of test-services; five minutes
+	$(BIN)/pytest $(RERUNS) --numprocesses=auto --dist=worksteal -m 'not services' $(PYTEST_ARGS)
+
+test-services: setup  ## The tests over real batch systems, message broker and browser, and over daemons as processes
+	$(BIN)/pytest $(RERUNS) --numprocesses=auto --dist=worksteal -m services $(PYTEST_ARGS)
 
 # What decides or computes, and starts no process but in a few tests of commands.
 UNIT := tests/lrms_sim tests/broker/scheduler tests/broker/io tests/broker/model tests/broker/gantt tests/broker/planner \
@@ -72,23 +75,30 @@ UNIT := tests/lrms_sim tests/broker/scheduler tests/broker/io tests/broker/model
   tests/grms/site/model tests/grms/simulation/test_findings.py tests/grms/simulation/test_order.py \
   tests/test_architecture.py tests/test_information_policy.py tests/test_tidy.py --ignore=tests/lrms_sim/util/test_process_guard.py
 unit: setup  ## The tests of what decides and computes; a minute or two
-	$(BIN)/pytest --numprocesses=auto --dist=worksteal $(UNIT) $(PYTEST_ARGS)
+	$(BIN)/pytest --numprocesses=auto --dist=worksteal -m 'not services' $(UNIT) $(PYTEST_ARGS)
 
 system: test-thorough mutants  ## All that takes too long for .ci/run: hours, on a machine of their own
 	$(BIN)/python -m benchmarks.interrupts
 	$(BIN)/python -m benchmarks.real_faults --dry
 	$(BIN)/python -m benchmarks.batch_faults --dry
 	$(BIN)/python -m benchmarks.upgrades --dry
+	$(BIN)/python -m benchmarks.real_exchange --dry
 	@$(PIP) 'snakemake>=9'  # no dependency: only this needs it
 	$(BIN)/python -m benchmarks.snakemake_jobs
+	@$(PIP) 'parsl>=2026.10.26'  # likewise
+	$(BIN)/python -m benchmarks.parsl_tasks
+	@test -x build/psij/bin/pytest || { $(PYTHON) -m venv build/psij \
+	  && HANSE_WITHOUT_KERNELS=1 build/psij/bin/pip install --quiet 'psij-python>=0.9.11,<0.10' pytest --editable '.[site]'; }  # wants older releases
+	$(BIN)/python -m benchmarks.psij_tests --python build/psij/bin/python
 	$(BIN)/python -m benchmarks.faults --count 20000 --dry
 	$(BIN)/python -m benchmarks.faults --count 20000 --together --dry
 	$(BIN)/python -m benchmarks.faults --count 10000 --first 0 --returns
+	$(BIN)/python -m benchmarks.faults --count 20000 --mixed --dry
 
-coverage: setup  ## The tests, and which lines and branches of the Python code they miss
+coverage: setup  ## All tests, and which lines and branches of the Python code they miss
 	$(BIN)/pytest --numprocesses=auto --dist=worksteal --cov --cov-report=term:skip-covered $(PYTEST_ARGS)
 
-test-thorough: setup  ## The tests with many times as many examples, whole logs, thousands of seeds
+test-thorough: setup  ## All tests with many times as many examples, whole logs, thousands of seeds
 	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest --numprocesses=auto --dist=worksteal --timeout=3600 $(PYTEST_ARGS)
 
 lint: setup  ## Lint and type-check, code and prose

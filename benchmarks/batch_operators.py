@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.batch_sites import Cluster, Daemon
-from benchmarks.fault_tools import Line, SmallDisk
+from benchmarks.fault_tools import SmallDisk
 from grms.client import Client
 from grms.security.authority import create_authority, generate_key, issue_for_site
 from grms.security.files import AUTHORITY_CERTIFICATE, write_certificate, write_key
+from scenarios.prove.line import Line
 from tests.clusters.slurm import SlurmCluster
 
 SPARE: Final = "spare"

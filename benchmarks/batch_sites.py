@@ -11,10 +11,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from benchmarks.fault_tools import Line
 from grms.client import Client
 from grms.daemon.ports import free_ports
 from lrms_sim.util.files import to_toml
+from scenarios.prove.line import Line
 from tests.clusters.gridengine import GridEngineCluster
 from tests.clusters.slurm import SlurmCluster
 

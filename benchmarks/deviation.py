@@ -1,7 +1,8 @@
 """Measures the broker where run times are not what was thought, beside a greedy dispatcher.
 
-    python -m benchmarks.deviation                     all settings, 5 seeds, to figures-deviation.json
-    python -m benchmarks.deviation --seeds 20          more seeds; what is known already is kept
+    python -m benchmarks.deviation                     all settings, 20 seeds, to figures-deviation.json
+    python -m benchmarks.deviation --seeds 30          more seeds; what is known already is kept
+    python -m benchmarks.deviation --share 1           all workflows of an hour in place of a third
     python -m benchmarks.deviation --load 1 --page p.html
     python -m benchmarks.deviation --dry               a small load, two noises, one seed; writes nothing
 
@@ -15,6 +16,7 @@ with intervals of Student's t at 95 %, and each is held against bounds. Interrup
 import argparse
 import itertools
 import json
+import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -45,8 +47,16 @@ FIGURES: Final = Path(__file__).with_name("figures-deviation.json")
 LOADS: Final = (1.0, 1.5)
 BROKER: Final = "broker"
 WAITING: Final = "broker, early = false"
-WHO: Final = (*RULES, BROKER, WAITING)
+JUDGED: Final = (*RULES, BROKER)
+WHO: Final = (*JUDGED, WAITING)
+WAITING_SEEDS: Final = 3
+"""`early = false` is judged by nothing and takes as long as all others: it has fewer seeds."""
+
+SHARE: Final = 3
+"""Only so manieth part of the workflows of an hour comes, as dense as all."""
+
 MADE: Final = {
+    "share": SHARE,
     "search_s": SEARCH_S,
     "evaluations": EVALUATIONS,
     "population": POPULATION,
@@ -108,16 +118,17 @@ class Result:
     def __init__(self, setting: Setting, known: dict[str, dict[str, Any]], seeds: int) -> None:
         self.setting = setting
         rows = (_row(setting, seed, known) for seed in range(1, seeds + 1))
-        self.rows = [row for row in rows if len(row) == len(WHO)]
+        self.rows = [row for row in rows if row.keys() >= set(JUDGED)]
         self.seeds = len(self.rows)
 
     def values(self, who: str, figure: str) -> list[float]:
-        """Returns a figure of a dispatcher, by seed."""
-        return [float(row[who][figure]) for row in self.rows]
+        """Returns a figure of a dispatcher, by seed; `early = false` has not all of them."""
+        return [float(row[who][figure]) for row in self.rows if who in row]
 
     def mean(self, who: str, figure: str) -> float:
-        """Returns the mean of a figure."""
-        return fmean(self.values(who, figure))
+        """Returns the mean of a figure; not a number where nothing is known."""
+        values = self.values(who, figure)
+        return fmean(values) if values else math.nan
 
     def statements(self) -> list[Statement]:
         """Returns what is asked of the broker here, and whether it holds."""
@@ -258,6 +269,8 @@ def _drawing(results: Sequence[Result], figure: str, name: str, factor: float) -
     for color, who in enumerate(WHO):
         points = []
         for place, each in enumerate(results):
+            if not each.values(who, figure):
+                continue
             margin = Margin.of(factor * value for value in each.values(who, figure))
             one = margin.count == 1
             low, high = (margin.mean, margin.mean) if one else (margin.low, margin.high)
@@ -294,7 +307,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seeds", type=int, default=5, help="of each setting, from 1 on (5)")
+    parser.add_argument("--seeds", type=int, default=20, help="of each setting, from 1 on (20)")
     parser.add_argument(
         "--generator", action="append", choices=tuple(GENERATORS), help="only this; several times"
     )
@@ -302,14 +315,17 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--noise", action="append", choices=[each.name for each in NOISES], help="only this"
     )
+    parser.add_argument(
+        "--share", type=int, default=SHARE, help=f"so manieth part of the workflows ({SHARE})"
+    )
     parser.add_argument("--workers", type=int, default=1, help="processes (1)")
     parser.add_argument("--output", type=Path, default=FIGURES, help="the figures, JSON")
     parser.add_argument("--page", type=Path, help="writes a page with pictures, HTML")
     parser.add_argument("--fresh", action="store_true", help="measure what is known anew")
     parser.add_argument("--dry", action="store_true", help="a small load; writes no figures")
     options = parser.parse_args(arguments)
-    if options.seeds < 1 or options.workers < 1:
-        parser.error("--seeds and --workers are at least 1")
+    if min(options.seeds, options.workers, options.share) < 1:
+        parser.error("--seeds, --workers and --share are at least 1")
     return options
 
 
@@ -317,7 +333,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measures what is not known yet, and returns 1 if the broker fails a statement."""
     options = parse(sys.argv[1:] if arguments is None else arguments)
     noises = options.noise or [each.name for each in NOISES]
-    share, seeds = 1, options.seeds
+    share, seeds, made = options.share, options.seeds, MADE | {"share": options.share}
     if options.dry:
         share, seeds = 10, 1
         noises = options.noise or [NOISES[0].name, NOISES[3].name]
@@ -330,13 +346,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     known: dict[str, dict[str, Any]] = {}
     if options.output.exists() and not (options.fresh or options.dry):
         document = json.loads(options.output.read_text(encoding="utf-8"))
-        known = document["runs"] if document["made"] == MADE else {}
+        known = document["runs"] if document["made"] == made else {}
     # Seed by seed, so that whatever is interrupted has all settings.
     wanted = [
         Run(setting, seed, who)
         for seed in range(1, seeds + 1)
         for setting in settings
-        for who in WHO
+        for who in (WHO if seed <= WAITING_SEEDS else JUDGED)
     ]
     runs = [run for run in wanted if run.key not in known]
     here = machine()
@@ -350,7 +366,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             flush=True,
         )
         if not options.dry:
-            text = json.dumps({"machine": here, "made": MADE, "runs": known}, indent=1)
+            text = json.dumps({"machine": here, "made": made, "runs": known}, indent=1)
             part = options.output.with_suffix(".part")
             part.write_text(text + "\n", encoding="utf-8")
             part.replace(options.output)
@@ -363,7 +379,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{each.word:5} {each.claim}: {each.measured}, {each.rule}")
     print(f"{counted([each.holds for each in statements])}.")
     if options.page is not None:
-        options.page.write_text(page(results, {**here, **MADE}), encoding="utf-8")
+        options.page.write_text(page(results, {**here, **made}), encoding="utf-8")
     return 1 if any(each.holds is False for each in statements) else 0
 
 

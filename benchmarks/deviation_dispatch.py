@@ -46,7 +46,7 @@ from broker.scheduler.events import (
 )
 from broker.scheduler.lifecycle import WorkflowState
 from broker.scheduler.records import Supply
-from broker.scheduler.settings import BrokerSettings
+from broker.scheduler.settings import BrokerSettings, EstimatesFrom
 from broker.scheduler.state import BrokerState
 from broker.scheduler.state_tables import Booking
 from grms.util.outcomes import Outcome
@@ -329,8 +329,18 @@ class _Run:
 class World:
     """A broker, its search, and sites that hold it to what it has reserved, on a clock of their own."""
 
-    def __init__(self, load: Load, noise: Noise, seed: int, *, early: bool = True) -> None:
+    def __init__(
+        self,
+        load: Load,
+        noise: Noise,
+        seed: int,
+        *,
+        early: bool = True,
+        estimates: EstimatesFrom = "file",
+        extension_max: float = 1.0,
+    ) -> None:
         self._load = load
+        self._resources = {each.name: each for each in load.resources}
         self._noise = noise
         self._seed = seed
         self._queue: list[tuple[float, int, Event | str]] = []
@@ -341,32 +351,27 @@ class World:
         self._searching: PlanFound | None = None
         self.now = 0.0
         self.plans = self.moves = self.cut = 0
-        settings = BrokerSettings(runs_max=1000, early=early, network=load.network)
+        settings = BrokerSettings(
+            runs_max=1000,
+            early=early,
+            network=load.network,
+            estimates=estimates,
+            extension_max=extension_max,
+        )
         self.state = BrokerState(settings)
         self._tell(Restarted(0))
         for resource in load.resources:
             self._tell(Register(1, Supply(resource)))
         for come, workflow in load.arrivals:
-            heapq.heappush(
-                self._queue, (come, next(self._count), Submit(1, workflow.name, workflow))
-            )
+            programs = load.programs.get(workflow.name, ())
+            submission = Submit(1, workflow.name, workflow, programs)
+            heapq.heappush(self._queue, (come, next(self._count), submission))
 
     def run(self) -> Found:
         """Works until everything has ended."""
         began = time.process_time()
         memory = self.state.memory
-        while (self._queue or memory.live) and self.now < GIVEN_UP_S:
-            due = self.state.next_time
-            if self._queue and self._queue[0][0] <= due:
-                moment, _, event = heapq.heappop(self._queue)
-                self.now = max(self.now, moment)
-                if isinstance(event, str):
-                    self._ended(event)
-                else:
-                    self._tell(event)
-            else:
-                self.now = max(self.now, due)
-                self._tell(Tick(0))
+        self.go_on(GIVEN_UP_S)
         by_name = {each.workflow.name: each for each in memory.workflows.values()}
         ends, costs, left = [], [], 0
         for _, workflow in self._load.arrivals:
@@ -379,6 +384,22 @@ class World:
         spent = time.process_time() - began
         more = {"plans": self.plans, "moves": self.moves, "cut": self.cut}
         return _found(self._load, ends, costs, left, spent, **more)
+
+    def go_on(self, until: float) -> None:
+        """Works until everything has ended, or until a moment."""
+        memory = self.state.memory
+        while (self._queue or memory.live) and self.now < until:
+            due = self.state.next_time
+            if self._queue and self._queue[0][0] <= due:
+                moment, _, event = heapq.heappop(self._queue)
+                self.now = max(self.now, moment)
+                if isinstance(event, str):
+                    self._ended(event)
+                else:
+                    self._tell(event)
+            else:
+                self.now = max(self.now, due)
+                self._tell(Tick(0))
 
     def _tell(self, event: Event) -> None:
         for command in self.state.handle(event, self.now):
@@ -466,9 +487,16 @@ class World:
         number = self.state.memory.live[workflow].tasks[task].runs
         share, run.fails = self._noise.luck(self._seed, f"{workflow}/{task}", number)
         run.start = max(self.now, run.begin)
-        run.ends = run.start + booking.run_time * share
+        run.ends = run.start + self._estimated(booking, workflow, task) * share
         self._later(Started(0, name, run.start), run.start - self.now + ANSWER_S / 2)
         self._later(name, min(run.ends, run.end) - self.now)
+
+    def _estimated(self, booking: Booking, workflow: str, task: str) -> float:
+        # Seconds that a run takes by its user's word, of which the luck is a share.
+        if not self._load.programs:
+            return booking.run_time
+        live = self.state.memory.live[workflow].tasks[task]
+        return self._resources[booking.placement.resources[0]].duration(live.task.work)
 
     def _ended(self, name: str) -> None:
         run = self._runs.get(name)

@@ -7,14 +7,15 @@ are, and in where these can run. Load 1 is the same work for each of them.
 
 import math
 import zlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 
 from broker.model.network import Network
 from broker.model.pools import generate_pool
+from broker.model.program import Program
 from broker.model.resources import Calendar, Resource
 from broker.model.workflow import Alternative, Task, Workflow
 
@@ -72,11 +73,13 @@ class Load:
 
     Attributes:
         network: what their files take between sites; `None` if these are everywhere at once.
+        programs: what the tasks of workflows run, by the workflow's name; without any they run nothing.
     """
 
     resources: tuple[Resource, ...]
     arrivals: tuple[tuple[float, Workflow], ...]
     network: Network | None = None
+    programs: Mapping[str, tuple[Program, ...]] = field(default_factory=dict)
 
 
 _Drafted = tuple[float, Sequence[int], Sequence[str]]

@@ -1,4 +1,4 @@
-"""What breaks on a machine, for real: a link between two sites, the MQTT broker, a journal's disk."""
+"""What breaks on a machine, for real: the MQTT broker, a journal's disk; links are `scenarios.prove.line`."""
 
 import asyncio
 import os
@@ -7,90 +7,10 @@ import subprocess
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 BLOCK_BYTES: Final = 65_536
 START_TIMEOUT_S: Final = 20.0
-
-
-class Line:
-    """A proxy to a loopback port that can be cut, delayed, and restored.
-
-    When cut, connections break and new ones fail. When delayed, connections stand but carry nothing; pending data
-    arrives late, when the line is restored.
-    """
-
-    def __init__(self, target: int) -> None:
-        self.port = 0
-        self.carried_bytes = 0
-        self._target = target
-        self._is_cut = False
-        self._passing = asyncio.Event()
-        self._passing.set()
-        self._writers: set[asyncio.StreamWriter] = set()
-        self._server: asyncio.Server | None = None
-
-    async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._carry, "127.0.0.1", 0)
-        self.port = int(self._server.sockets[0].getsockname()[1])
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        assert self._server is not None
-        self._server.close()
-        self.cut()
-        self._passing.set()
-        await self._server.wait_closed()
-
-    def cut(self) -> None:
-        """Breaks every connection and lets no new one through."""
-        self._is_cut = True
-        for writer in self._writers:
-            writer.transport.abort()
-
-    def hold_up(self) -> None:
-        """Lets nothing pass, without a sign of it."""
-        self._passing.clear()
-
-    def mend(self) -> None:
-        """Lets everything pass again."""
-        self._is_cut = False
-        self._passing.set()
-
-    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._writers.add(writer)
-        try:
-            if self._is_cut:
-                return
-            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target)
-            self._writers.add(far_writer)
-            try:
-                async with asyncio.TaskGroup() as group:
-                    group.create_task(self._copy(reader, far_writer), name="there")
-                    group.create_task(self._copy(far_reader, writer), name="back")
-            finally:
-                self._writers.discard(far_writer)
-                far_writer.transport.abort()
-        except OSError:
-            pass  # who was to be reached is not there
-        finally:
-            self._writers.discard(writer)
-            writer.transport.abort()
-
-    async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError):
-            while content := await reader.read(BLOCK_BYTES):
-                await self._passing.wait()
-                writer.write(content)
-                self.carried_bytes += len(content)
-                await writer.drain()
-        writer.transport.abort()
 
 
 def mosquitto_path() -> str | None:

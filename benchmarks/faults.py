@@ -4,16 +4,21 @@
     python -m benchmarks.faults --anew                 from seed 0 on, and what faults.json has is dropped
     python -m benchmarks.faults --together             constraints, rounds of offers and a Byzantine partner in every run
     python -m benchmarks.faults --returns              rounds of offers, and jobs that are sent home; also with --together
+    python -m benchmarks.faults --mixed                all of it, one-way links and accounts too, each in a share of the runs
     python -m benchmarks.faults --count 1000 --first 5000 --dry
 
 Every run that is not as it has to be is printed with the command that replays it; then the status
 is 1. The figures go to faults.json beside this file (--dry and --returns: nowhere), every thousand runs, so what is
 interrupted goes on later. There each commit has a part of its own, with the machine, its first seed and
-the one after its last; the figures are the sums of all parts. Runs with all together have a place of
+the one after its last; the figures are the sums of all parts. Runs with all together, and mixed ones, have places of
 their own in the file.
+
+Mixed runs have rounds of offers and jobs that are sent home; by chance, from the seed, constraints, an account that each
+site keeps of itself, a Byzantine partner of any kind in every run, and sites that only call out.
 """
 
 import argparse
+import gc
 import json
 import os
 import sys
@@ -24,10 +29,11 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypedDict
 
 from benchmarks.run import machine
 from grms.simulation.fault_run import run_trial
+from grms.simulation.random_source import RandomSource
 
 FIGURES = Path(__file__).with_name("faults.json")
 RUNS: Final = 100_000
@@ -48,12 +54,57 @@ FIGURES_OF_RUNS = (
     "breaches",
     "taken_back",
 )
+MORE_OF_MIXED: Final = ("sent_home", "blocked")
 """Summed over all runs, from `Verdict`."""
 
 LONGEST: Final = "longest beyond a deadline, s"
-"""The figure that is not summed."""
+SETTLED: Final = "all ended after the last fault, s"
+MAXIMA: Final = (LONGEST, SETTLED)
+"""The figures that are not summed."""
 
 OnLost = Literal["wait", "resubmit"]
+Kind = Literal["alone", "together", "mixed"]
+"""What runs have, and their place in the file; "alone" stands at its top."""
+
+OWN_PLACES: Final[tuple[Kind, ...]] = ("together", "mixed")
+
+SHARES: Final = {"rails": 0.7, "account": 0.7, "rogues": 0.5, "one_way": 0.7}
+"""Of mixed runs, what share has each."""
+
+_MIXTURE: Final = 40
+# The stream of chance from which a run's share is drawn; the run itself has others.
+
+
+class Features(TypedDict):
+    """What a run has: arguments of `run_trial`."""
+
+    rails: bool
+    reoffers: bool
+    rogues: bool
+    returns: bool
+    one_way: bool
+    account: bool
+
+
+def features(seed: int, kind: Kind, *, returns: bool = False) -> Features:
+    """Returns what a run has."""
+    together, mixed = kind == "together", kind == "mixed"
+    draws = RandomSource(seed, _MIXTURE)
+    drawn = {name: mixed and draws.chance(share) for name, share in SHARES.items()}
+    return Features(
+        rails=together or drawn["rails"],
+        reoffers=together or returns or mixed,
+        rogues=together or drawn["rogues"],
+        returns=returns or mixed,
+        one_way=drawn["one_way"],
+        account=drawn["account"],
+    )
+
+
+def replayed_by(seed: int, on_lost: OnLost, found: Features) -> str:
+    """Returns the command that replays a run."""
+    more = "".join(f" --{name.replace('_', '-')}" for name, has in found.items() if has)
+    return f"python -m grms.simulation --seed {seed} --on-lost {on_lost}{more}"
 
 
 @dataclass
@@ -63,37 +114,36 @@ class Tally:
     Attributes:
         counts: of runs, the figures of `FIGURES_OF_RUNS`, and runs by kind of Byzantine partner.
         longest: maximum time of a job at a Byzantine partner beyond its deadline, seconds.
+        settled: maximum time from the last fault to when the honest sites had come to rest, seconds.
         problems: of failed runs, by seed.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
     problems: dict[int, tuple[str, ...]] = field(default_factory=dict)
     longest: float = 0.0
+    settled: float = 0.0
 
 
-def work(seeds: range, *, on_lost: OnLost, together: bool = False, returns: bool = False) -> Tally:
+def work(seeds: range, *, on_lost: OnLost, kind: Kind = "alone", returns: bool = False) -> Tally:
     """Runs the trials of some seeds."""
     tally = Tally()
     for seed in seeds:
+        found = features(seed, kind, returns=returns)
         try:
-            verdict = run_trial(
-                seed,
-                on_lost=on_lost,
-                rails=together,
-                reoffers=together or returns,
-                rogues=together,
-                returns=returns,
-            )
+            verdict = run_trial(seed, on_lost=on_lost, **found)
         except Exception as error:  # noqa: BLE001  # whatever it is, the seed must be known
             tally.problems[seed] = (f"{type(error).__name__}: {error}",)
             continue
         for name in FIGURES_OF_RUNS:
             tally.counts[name] += getattr(verdict, name)
-        if returns:
-            tally.counts["sent_home"] += verdict.sent_home
+        for name in MORE_OF_MIXED if kind == "mixed" else ("sent_home",) if returns else ():
+            tally.counts[name] += getattr(verdict, name)
+        if kind == "mixed":
+            tally.counts.update(f"with {name}" for name, has in found.items() if has)
         tally.counts[f"rogue: {verdict.rogue or 'none'}"] += 1
         tally.counts["runs"] += 1
         tally.longest = max(tally.longest, verdict.longest)
+        tally.settled = max(tally.settled, verdict.settled)
         if verdict.problems:
             tally.problems[seed] = verdict.problems
     return tally
@@ -108,7 +158,7 @@ class Record:
     """Results of all runs so far, by commit, in a file.
 
     `here` is the present machine and commit; `anew` drops the file's content. Only runs with the same `on_lost` and
-    `together` (constraints, rounds and a Byzantine partner) count.
+    of the same kind count.
     """
 
     def __init__(
@@ -117,16 +167,17 @@ class Record:
         here: dict[str, Any],
         on_lost: OnLost,
         anew: bool,
-        together: bool = False,
+        kind: Kind = "alone",
     ) -> None:
-        self._path, self._here, self._on_lost, self._together = path, here, on_lost, together
+        self._path, self._here, self._on_lost, self._kind = path, here, on_lost, kind
         self.parts: list[dict[str, Any]] = []
-        self._others: dict[str, Any] = {}
+        self._places: dict[Kind, dict[str, Any]] = {}
         if path.exists():
-            told = json.loads(path.read_text(encoding="utf-8"))
-            both = {"together": told.pop("together", {}), "alone": told}
-            mine = both.pop("together" if together else "alone")
-            (self._others,) = both.values()
+            told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            for place in OWN_PLACES:
+                self._places[place] = told.pop(place, {})
+            self._places["alone"] = told
+            mine = self._places[kind]
             if mine.get("on_lost") == on_lost and not anew:
                 self.parts = mine.get("parts", [])
 
@@ -148,18 +199,17 @@ class Record:
             last = {"machine": self._here, "first": seeds.start, "figures": {}}
             self.parts.append(last)
         new: dict[str, float] = dict(tally.counts)
-        new |= {"problems": len(tally.problems), "seconds": seconds, LONGEST: tally.longest}
+        new |= {"problems": len(tally.problems), "seconds": seconds}
+        new |= {LONGEST: tally.longest, SETTLED: tally.settled}
         last["next"] = seeds.stop
         last["figures"] = _sums([last["figures"], new])
 
     def write(self) -> None:
         """Writes the file, whole or not at all."""
         mine = {"on_lost": self._on_lost, "figures": self.figures, "parts": self.parts}
-        document = (
-            {**self._others, "together": mine}
-            if self._together
-            else {**mine, **({"together": self._others} if self._others else {})}
-        )
+        places = self._places | {self._kind: mine}
+        kept = {place: places[place] for place in OWN_PLACES if places.get(place)}
+        document = {**places.get("alone", {}), **kept}
         new = self._path.with_suffix(".new")
         new.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
         new.replace(self._path)
@@ -167,11 +217,18 @@ class Record:
 
 def _sums(all_figures: Iterable[dict[str, float]]) -> dict[str, float]:
     total: Counter[str] = Counter()
-    longest = 0.0
+    most: dict[str, float] = dict.fromkeys(MAXIMA, 0.0)
     for figures in all_figures:
-        total.update({name: figure for name, figure in figures.items() if name != LONGEST})
-        longest = max(longest, figures.get(LONGEST, 0.0))
-    return {**total, LONGEST: round(longest, 1)} if total else {}
+        total.update({name: figure for name, figure in figures.items() if name not in MAXIMA})
+        for name in MAXIMA:
+            most[name] = round(max(most[name], figures.get(name, 0.0)), 1)
+    return {**total, **most} if total else {}
+
+
+def _begin() -> None:
+    # A run makes many small objects that live as long as it does, and hardly any cycles.
+    gc.freeze()
+    gc.set_threshold(200_000)
 
 
 def main() -> int:
@@ -194,34 +251,34 @@ def main() -> int:
         action="store_true",
         help="rounds, and partners' jobs are sent home; implies --dry",
     )
+    parser.add_argument(
+        "--mixed", action="store_true", help="each of all that there is in a share of the runs"
+    )
     parser.add_argument("--dry", action="store_true", help="do not write faults.json")
     arguments = parser.parse_args()
-    together = arguments.together
-    record = Record(FIGURES, machine(), arguments.on_lost, arguments.anew, together)
-    more = " --rails --reoffers --rogues" if together else ""
-    if arguments.returns:
-        more = f"{more} --returns" if together else " --reoffers --returns"
+    kind: Kind = "mixed" if arguments.mixed else "together" if arguments.together else "alone"
+    on_lost, returns = arguments.on_lost, arguments.returns
+    record = Record(FIGURES, machine(), on_lost, arguments.anew, kind)
     first = record.next_seed if arguments.first is None else arguments.first
-    last = max(first, RUNS) if arguments.count is None else first + arguments.count
+    missing = max(0, RUNS - int(record.figures.get("runs", 0)))
+    last = first + (missing if arguments.count is None else arguments.count)
     started = noted = time.perf_counter()
     total = Tally()
     pieces = chunks(first, last)
-    with ProcessPoolExecutor(arguments.workers) as pool:
-        run = partial(work, on_lost=arguments.on_lost, together=together, returns=arguments.returns)
+    with ProcessPoolExecutor(arguments.workers, initializer=_begin) as pool:
+        run = partial(work, on_lost=on_lost, kind=kind, returns=returns)
         for number, (seeds, tally) in enumerate(zip(pieces, pool.map(run, pieces), strict=True), 1):
             total.counts += tally.counts
             total.problems |= tally.problems
             for seed, problems in tally.problems.items():
                 print(f"seed {seed}: {problems[0]}")
-                print(
-                    f"  python -m grms.simulation --seed {seed} --on-lost {arguments.on_lost}{more}"
-                )
+                print(f"  {replayed_by(seed, on_lost, features(seed, kind, returns=returns))}")
             now = time.perf_counter()
             record.add(seeds, tally, round(now - noted, 1))
             noted = now
             if number % 4 == 0 or number == len(pieces):
                 print(f"{total.counts['runs']} runs, {now - started:.0f} s", flush=True)
-                if not (arguments.dry or arguments.returns):
+                if not (arguments.dry or returns):
                     record.write()
     print({**total.counts, "problems": len(total.problems)})
     return 1 if total.problems else 0

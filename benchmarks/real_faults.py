@@ -32,7 +32,7 @@ import aiomqtt
 import numpy as np
 
 from benchmarks.exactly_once import Federation, Verdict
-from benchmarks.fault_tools import DiskError, Line, MqttBroker, SmallDisk, mosquitto_path, until
+from benchmarks.fault_tools import DiskError, MqttBroker, SmallDisk, mosquitto_path, until
 from benchmarks.run import machine
 from grms.client import Client, SiteError
 from grms.daemon.ports import free_ports
@@ -42,6 +42,7 @@ from lrms_sim.workload.schedule import MachineInfo
 from scenarios.live.coordinator import Coordinator
 from scenarios.live.daemons import daemons
 from scenarios.live.sites import LiveSettings, SiteProcess
+from scenarios.prove.line import Line
 from scenarios.spec.files import parse_spec
 
 FIGURES: Final = Path(__file__).with_name("figures-faults.json")

@@ -323,6 +323,13 @@ class BrokerClient:
         found: plan_pb2.Plan = self._call(self._plans.Get, plan_pb2.GetPlanRequest())
         return found
 
+    def estimates(self) -> plan_pb2.EstimatesResponse:
+        """Returns what the broker has learned of the run times of programs."""
+        found: plan_pb2.EstimatesResponse = self._call(
+            self._plans.Estimates, plan_pb2.EstimatesRequest()
+        )
+        return found
+
     def watch_plan(self) -> Iterator[plan_pb2.PlanNews]:
         """Returns the progress of searches and the figures of new plans, until the broker ends.
 

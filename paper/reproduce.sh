@@ -24,6 +24,7 @@ study utility-scheduling scenario paper utility-scheduling
 study greedy-criteria scenario paper greedy-criteria
 study genetic-fuzzy scenario paper genetic-fuzzy
 study kinds-of-nodes scenario study kinds-of-nodes
+study malleability scenario study malleability
 study questions-and-delays scenario study questions-and-delays
 study nobody-loses scenario study nobody-loses
 study gorba-rescheduling scenario paper gorba-rescheduling

@@ -8,10 +8,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.support.ui import WebDriverWait
+
+from tests.services import need
 
 TIME_OUT_S = 300.0
 AXE = Path(str(files("axe_core_python").joinpath("axe.min.js")))
@@ -21,10 +22,7 @@ Browser = webdriver.Chrome
 
 def program(*names: str) -> str:
     """Returns the path of a program that has one of the names; skips the test where there is none."""
-    for name in names:
-        if (found := shutil.which(name)) is not None:
-            return found
-    return pytest.skip(f"there is no {names[0]}: apt install chromium chromium-driver")
+    return need("chromium chromium-driver", next(filter(shutil.which, names), names[0]))
 
 
 @contextmanager

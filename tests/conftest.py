@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
+from tests import services
+
 if TYPE_CHECKING:
     from tests.browser import Browser
     from tests.forks import Nursery
@@ -149,8 +151,9 @@ def pytest_collection(session: pytest.Session) -> None:
             importlib.import_module(".".join(path.with_suffix("").parts))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Lets some workers begin with the tests that wait, and lets no property be tried twice (`--reruns`).
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """Marks tests by their fixtures, lets no property be tried twice (`--reruns`), and some workers begin with what waits.
 
     Some tests drive real processes by real clocks, which a machine may hold up for seconds. What
     Hypothesis finds is no matter of time, even where it is not found again.
@@ -158,6 +161,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if is_hypothesis_test(getattr(item, "function", None)):
             item.add_marker(pytest.mark.flaky(reruns=0))
+        if not services.FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.services)
+    yield  # pytest leaves out what `-m` does not select
     rank = {name: number for number, name in enumerate(WAITING)}
     waiting: dict[int, list[pytest.Item]] = {}
     others: list[pytest.Item] = []
@@ -171,6 +177,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             others.append(item)
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     items[:] = dealt([waiting[number] for number in sorted(waiting)], others, workers)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Lets `tests/services.py` know which test asks for a program of the machine."""
+    services.begins(item)
 
 
 def dealt(waiting: list[list[T]], others: list[T], workers: int) -> list[T]:

@@ -145,6 +145,7 @@ READ_OF_ALL = {
 NAME = "a site's name"
 SIZE = "its size in processors"
 VERSION = "its endpoint and protocol version"
+INSTANCE = "a number that its daemon draws by chance when it starts"
 REQUEST = "a job's request: processors, requested time, what it needs besides, and whether it has a script"
 NODES = "its nodes, where its own file says so"
 PROGRAM = "what a job runs"
@@ -183,6 +184,7 @@ MAY_CROSS = {
     "DescribeResponse.processors": SIZE,
     "DescribeResponse.protocol_version": VERSION,
     "DescribeResponse.offer_seen": NUMBER,
+    **dict.fromkeys(("DescribeRequest.instance", "DescribeResponse.instance"), INSTANCE),
     "DescribeResponse.nodes": NODES,
     "NodeKind.nodes": NODES,
     "NodeKind.cores": NODES,
@@ -490,10 +492,13 @@ def test_a_site_that_can_preempt_answers_by_its_own_machine_books_and_account() 
         "site.account.in_credit",
     }
     assert not re.search(r"\b(federation|home|partner)\b", body)
-    # A partner's answer is made of that partner; of the federation go with it two columns by job.
+    # A partner's answer is made of that partner; of the federation go with it three columns by job. A home
+    # that is Byzantine may hide that a job keeps its state.
     answer = decision("answers")
     assert {name for name in reads(answer) if name.startswith("federation.")} == {
         "federation.sites",
+        "federation.sites.rogue",
+        "federation.submitted_to",
         "federation.checkpoint",
         "federation.handing",
     }

@@ -16,7 +16,7 @@ from broker.cli.files_cli import COMMANDS as FILE_COMMANDS
 from broker.cli.generate_cli import generate
 from broker.cli.open_cli import COMMANDS as OPEN_COMMANDS
 from broker.cli.search_options import Wanted
-from broker.cli.status_cli import status
+from broker.cli.status_cli import estimates, status
 from broker.io.import_options import ImportOptions
 from lrms_sim.cli.field_options import field_options, taken
 from lrms_sim.cli.running import SectionedGroup, file_or_second_word, open_console, run_group
@@ -145,6 +145,12 @@ def plan(
 
     if stability is not None and old is None:
         raise click.UsageError("--stability is of --old: without a plan from before no task moves")
+    if given["dask"] is not None and given["islands"] is None:
+        raise click.UsageError("--dask is of --islands: say how many searches go on there")
+    if given["islands"] is not None and (
+        given["evaluations"] is None or given["search_time"] is not None
+    ):
+        raise click.UsageError("--islands go with --evaluations, and without --search-time")
     importing = ImportOptions(**taken(ImportOptions, given))
     wanted = Wanted(
         methods=tuple(dict.fromkeys(methods)) or ("gleam", "asma-shift"),
@@ -301,7 +307,7 @@ def validate(
         click.echo(f"valid: {count_of(count, 'workflow')}; without resources that is all to check")
 
 
-for _command in (*COMMANDS, *OPEN_COMMANDS, *FILE_COMMANDS, generate, status):
+for _command in (*COMMANDS, *OPEN_COMMANDS, *FILE_COMMANDS, generate, status, estimates):
     cli.add_command(_command)
 cli.add_two_words("plan", show_plan)
 cli.set_sections(
@@ -323,6 +329,7 @@ cli.set_sections(
             "cancel",
             "plan show",
             "replan",
+            "estimates",
             "resources",
             "dashboard",
             "journal",

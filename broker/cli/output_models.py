@@ -45,6 +45,10 @@ class TaskOutput(OutputModel):
     signal: int | None
     job: str = Field(description="What its site calls the run.")
     outputs: Sequence[TaskFileOutput]
+    estimate_s: float = Field(
+        description="Work that runs of its program say it takes; 0 without a program."
+    )
+    estimate_runs: int = Field(description="From how many runs; 0 for its user's word.")
 
 
 class WorkflowOutput(OutputModel):
@@ -97,6 +101,33 @@ class PlanEndOutput(OutputModel):
 
 class WatchedOutput(RootModel[WorkflowOutput | SearchOutput | PlanEndOutput]):
     """`gorba watch`: a workflow where one is named, else news of the searches for plans."""
+
+
+class FactorOutput(OutputModel):
+    """A resource on which a program takes longer or shorter than its performance says."""
+
+    resource: str
+    factor: float
+
+
+class ProgramEstimateOutput(OutputModel):
+    """How long the runs of a program have taken, of which the last ones are known."""
+
+    program: str = Field(description="What it calls, without arguments.")
+    runs: int
+    form: str = Field(description="How the next run follows: ratio, constant or size.")
+    ratio: float = Field(description="Median of what runs took to what was estimated.")
+    low: float = Field(description="Four of five ratios are between this and `high`.")
+    high: float
+    work_s: float = Field(description="Median of the work of a run.")
+    factors: Sequence[FactorOutput]
+
+
+class EstimatesOutput(OutputModel):
+    """`gorba estimates`: what has been learned, and whether plans go by it."""
+
+    used: bool
+    programs: Sequence[ProgramEstimateOutput]
 
 
 class ResourceOutput(OutputModel):

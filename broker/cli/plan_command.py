@@ -33,6 +33,7 @@ from broker.planner.methods import TITLES, Comparison, Result
 from broker.planner.search import Budget
 from broker.planner.search import Progress as SearchProgress
 from lrms_sim.cli.running import EXIT_INTERRUPTED
+from lrms_sim.util.executors import DaskExecutor, ThreadExecutor
 from lrms_sim.util.messages import count, duration
 from lrms_sim.util.version import __version__
 
@@ -135,7 +136,9 @@ def run_plan(
             bars.begin("heuristics", None)
             comparison.baselines()
         with _interrupting(comparison):
-            for method in wanted.methods:
+            if wanted.islands is not None:
+                _search_on_islands(comparison, wanted, bars)
+            for method in wanted.methods if wanted.islands is None else ():
                 budget = budget_of_each(wanted)
                 bars.begin(TITLES[method], budget)
                 comparison.search(method, budget, bars.show)
@@ -154,13 +157,29 @@ def run_plan(
             write_text(wanted.json, to_json(document))
     if wanted.json != STANDARD_OUTPUT:
         print_plan(out, problem, best.plan, comparison.results)
-    if comparison.stopped:
-        err.print("interrupted: this is the best plan so far", highlight=False)
+    _say(err, comparison, wanted)
     for path in (wanted.html, wanted.json):
         if path is not None and path != STANDARD_OUTPUT:
             err.print(f"written to {path}", highlight=False, markup=False, soft_wrap=True)
     schedules = sum(each.evaluations or 0 for each in comparison.results)
     return Planned(best.plan, schedules, comparison.stopped)
+
+
+def _search_on_islands(comparison: Comparison, wanted: Wanted, bars: "_Bars") -> None:
+    assert wanted.islands is not None
+    assert wanted.evaluations is not None, "said before"
+    dask = DaskExecutor(wanted.dask) if wanted.dask is not None else None
+    with dask or ThreadExecutor(wanted.workers) as executor:
+        for method in wanted.methods:
+            bars.begin(TITLES[method], None)
+            comparison.search_on_islands(method, executor, wanted.islands, wanted.evaluations)
+
+
+def _say(err: Console, comparison: Comparison, wanted: Wanted) -> None:
+    if wanted.baselines and not comparison.with_heft:
+        err.print("HEFT is left out: tasks have too many alternatives in all", highlight=False)
+    if comparison.stopped:
+        err.print("interrupted: this is the best plan so far", highlight=False)
 
 
 def makespan_words(planned: Planned) -> str:

@@ -25,6 +25,8 @@ class Wanted:
         evaluations: most schedules per search.
         workers: threads; `None` for all processors.
         population: individuals of GLEAM; `None` for the default.
+        islands: of each search; `None` for one run.
+        dask: scheduler of the workers that islands are on; `None` for threads.
         stability: share of a plan's worth lost by moving every task placed by the earlier plan.
         baselines: whether HEFT and the best heuristic are shown beside the searches.
         bounded: whether a search ends with a plan that is known to be best.
@@ -60,6 +62,17 @@ class Wanted:
     )
     population: int | None = option(
         "Individuals of GLEAM.", default=None, type=click.IntRange(3, 10_000)
+    )
+    islands: int | None = option(
+        "Searches that go on side by side and exchange their best, of --evaluations schedules each, "
+        "one a thread.",
+        default=None,
+        type=click.IntRange(1, 1000),
+    )
+    dask: str | None = option(
+        "Islands on the workers of a dask scheduler, tcp://HOST:PORT, in place of threads.",
+        default=None,
+        metavar="ADDRESS",
     )
     stability: float = 0.0
     baselines: bool = True

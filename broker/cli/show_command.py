@@ -19,8 +19,9 @@ from broker.model.problem import Problem
 from broker.model.resources import Resource
 from broker.model.workflow import Alternative, Demand, Task, Workflow
 from broker.scheduler.records import Supply
-from broker.util.errors import InputError
+from broker.util.errors import CallError, InputError
 from broker.v1 import plan_pb2, workflow_pb2
+from broker.wire.convert import read_estimates
 from grms.daemon.messages import enum_word
 from lrms_sim.util.messages import count
 
@@ -70,10 +71,20 @@ def show(
         else:
             write_text(json, text)
     if html is not None:
-        write_text(html, page(shown, supplies))
+        write_text(html, page(shown, supplies, _estimates(broker)))
     for path in (html, json):
         if path is not None and path != STANDARD_OUTPUT:
             click.echo(f"written to {path}", err=True)
+
+
+def _estimates(broker: "BrokerClient") -> plan_pb2.EstimatesResponse | None:
+    # A broker of an older release has none.
+    try:
+        return broker.estimates()
+    except CallError as error:
+        if error.code != "UNIMPLEMENTED":
+            raise
+        return None
 
 
 def pick(
@@ -211,8 +222,12 @@ def document(shown: PlanSelection, supplies: Iterable[Supply]) -> dict[str, Any]
     return plan_document(problem, plan, made=made)
 
 
-def page(shown: PlanSelection, supplies: Iterable[Supply]) -> str:
-    """Returns a plan as an HTML document with charts."""
+def page(
+    shown: PlanSelection,
+    supplies: Iterable[Supply],
+    estimates: plan_pb2.EstimatesResponse | None = None,
+) -> str:
+    """Returns a plan as an HTML document with charts, and what is known of run times."""
     problem, plan = problem_and_plan(shown, supplies)
     used = {name for each in plan for name in each.resources}
     kept = tuple(each for each in problem.resources if each.name in used)
@@ -221,4 +236,12 @@ def page(shown: PlanSelection, supplies: Iterable[Supply]) -> str:
     title = names[0] if len(names) == 1 else f"Plan {shown.message.number}"
     made = [(name, str(value)) for name, value in _made(shown).items()]
     # The page cannot know why tasks have no place; they are counted at its end.
-    return render_page(drawn, Plan(plan.placements), title=title, made=made)
+    known = [] if estimates is None else read_estimates(estimates)
+    return render_page(
+        drawn,
+        Plan(plan.placements),
+        title=title,
+        made=made,
+        estimates=known,
+        learned=estimates is not None and estimates.used,
+    )

@@ -72,7 +72,54 @@ def task_line(task: "workflow_pb2.Task") -> str:
         said.append(f"exit code {task.exit_code}")
     if task.runs > 1:
         said.append(f"{task.runs} runs")
+    if task.estimate_runs and not task.HasField("outcome"):
+        from lrms_sim.util.messages import duration  # noqa: PLC0415  # see the module's docstring
+
+        said.append(f"thought to be {duration(task.estimate_s)} of work, {_runs(task)}")
     return "  ".join(filter(None, said)) + (f": {printable(task.reason)}" if task.reason else "")
+
+
+def _runs(task: "workflow_pb2.Task") -> str:
+    return f"from {task.estimate_runs} run{'s' if task.estimate_runs > 1 else ''}"
+
+
+@click.command(short_help="Show how long programs are thought to take.")
+@with_broker
+@json_option("gorba-estimates", "broker.cli.output_models:EstimatesOutput")
+def estimates(*, broker: "BrokerClient", as_json: bool) -> None:
+    """Show what a broker has learned of how long programs take, from their last runs.
+
+    The ratio is what runs took to what their users had estimated, the median of a program's runs; four of five
+    were in the range behind it. Plans go by it where the broker's file has `cycle.estimates = "learned"`.
+    """
+    from grms.daemon.messages import of_message  # noqa: PLC0415  # see the module's docstring
+
+    found = broker.estimates()
+    if as_json:
+        print_json("gorba-estimates", of_message(found))
+        return
+    for line in estimate_lines(found):
+        click.echo(line)
+
+
+def estimate_lines(found: "plan_pb2.EstimatesResponse") -> Iterator[str]:
+    """Yields what was learned in lines for the terminal."""
+    from lrms_sim.util.messages import duration  # noqa: PLC0415  # see the module's docstring
+
+    if not found.programs:
+        yield "no program has run yet"
+        return
+    used = (
+        "plans go by it" if found.used else 'plans go by what users say (cycle.estimates = "file")'
+    )
+    yield f"learned from runs; {used}"
+    width = max(len(printable(each.program)) for each in found.programs)
+    for each in found.programs:
+        said = f"{each.ratio:.2f} of the estimate ({each.low:.2f} to {each.high:.2f})"
+        by = {"constant": ", alike whatever is estimated", "size": ", by the size of the input"}
+        line = f"{each.runs:4} run{'s' if each.runs > 1 else ' '}  {duration(each.work_s)} of work, {said}"
+        factors = "".join(f", {one.factor:.2f} on {one.resource}" for one in each.factors)
+        yield f"  {printable(each.program):<{width}}  {line}{by.get(each.form, '')}{factors}"
 
 
 def status_of(

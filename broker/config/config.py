@@ -19,7 +19,7 @@ from broker.io.documents import read_document
 from broker.io.networks import NetworkTable
 from broker.planner.goals import Goals
 from broker.runtime.replanner import PlanningSettings
-from broker.scheduler.settings import BrokerSettings
+from broker.scheduler.settings import BrokerSettings, EstimatesFrom
 from broker.util.errors import FileError
 from grms.daemon.clock import ScaledClock
 from grms.daemon.config_base import ClockConfig, Count, FilePath, LoggingConfig, Model, wrong
@@ -50,6 +50,8 @@ class CycleConfig(Model):
             the plan.
         grouped_s: programs that are thought to run no longer are launched in groups where pilots are, if
             `early`; 0 books each by itself.
+        estimates: how long programs are thought to take: "file", as their users say; or "learned", which also goes
+            by runs of the same program.
     """
 
     every_s: Seconds = 180.0
@@ -61,6 +63,7 @@ class CycleConfig(Model):
     extension_max: Annotated[float, Field(ge=0, le=1000)] = 1.0
     early: bool = True
     grouped_s: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] = 5.0
+    estimates: EstimatesFrom = "file"
 
 
 class SearchConfig(Model):
@@ -213,6 +216,7 @@ class BrokerConfig(Model):
             extension_max=self.cycle.extension_max,
             early=self.cycle.early,
             grouped=self.cycle.grouped_s,
+            estimates=self.cycle.estimates,
             runs_max=self.limits.runs,
             tasks_max=self.limits.open_tasks,
             ended_max=self.limits.ended_workflows,

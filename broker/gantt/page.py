@@ -17,6 +17,7 @@ from broker.gantt.chart import (
 )
 from broker.gantt.wording import count_of, fitness, headline, money, size, transfers_words
 from broker.model.critical import CriticalPaths, Link
+from broker.model.estimates import ProgramEstimate
 from broker.model.measures import Measures, measure
 from broker.model.plan import Plan, WorkflowOutcome
 from broker.model.problem import Problem
@@ -72,10 +73,13 @@ def render_page(
     title: str,
     methods: Sequence[MethodRow] = (),
     made: Iterable[tuple[str, str]] = (),
+    estimates: Sequence[ProgramEstimate] = (),
+    learned: bool = False,
 ) -> str:
     """Returns a plan as a self-contained HTML document; equal plans give equal documents.
 
-    `methods` are compared in a table, `made` are names and values that say how the plan was made.
+    `methods` are compared in a table, `made` are names and values that say how the plan was made. `estimates` are
+    what is known of programs; with `learned` the plan goes by them.
     """
     paths = CriticalPaths(plan, problem.workflows)
     chain = paths.ending_with()
@@ -103,6 +107,7 @@ def render_page(
             *_transfers(picture),
             _workflows(picture),
             _chain(picture, chain),
+            _estimates(estimates, learned=learned),
             Section("How it was made", [Facts(facts)] if facts else []),
         ],
         headline=headline(problem, plan),
@@ -111,6 +116,27 @@ def render_page(
         broad=True,
     )
     return str(page)
+
+
+def _estimates(estimates: Sequence[ProgramEstimate], *, learned: bool) -> Section:
+    heads = ("Program", "Runs", "Work of a run", "Of the estimate", "Four of five", "Elsewhere")
+    rows = [
+        (
+            each.program,
+            count(each.runs),
+            duration(each.work),
+            f"{each.ratio:.2f}",
+            f"{each.low:.2f} to {each.high:.2f}",
+            ", ".join(f"{factor:.2f} on {name}" for name, factor in each.factors) or NOTHING,
+        )
+        for each in estimates
+    ]
+    used = "Plans go by it." if learned else "Plans go by what users say."
+    return Section(
+        "Run times learned",
+        [Table(heads, rows, name="Run times learned")] if rows else [],
+        about=f"What the last runs of programs took, medians. {used}",
+    )
 
 
 def _cards(problem: Problem, plan: Plan) -> Iterator[Card]:

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Final, NoReturn
 
 from broker.util.errors import FileError
 from lrms_sim.util.file_errors import Mistake
-from lrms_sim.util.files import object_of, parse_toml
+from lrms_sim.util.files import no_document, object_of, parse_toml
 
 FILE_BYTES_MAX: Final = 256 << 20
 """Largest file, in bytes after decompression."""
@@ -92,7 +92,7 @@ def _json(path: Path, text: str) -> object:
     except json.JSONDecodeError as error:
         _fail(path, f"no JSON: {error.msg} (at line {error.lineno}, column {error.colno})")
     except ValueError as error:
-        _fail(path, f"no JSON: {error}")
+        _fail(path, no_document("JSON", error))
     except RecursionError:
         _fail(path, "nested too deeply")
 

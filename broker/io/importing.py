@@ -40,9 +40,10 @@ def to_workflow(
             makers.setdefault(reader, []).append(file.maker)
     cache: dict[tuple[tuple[str, ...], int], tuple[Alternative, ...]] = {}
     tasks = []
+    anywhere = _names_of_kind(KIND_DEFAULT, pool)
     for task in recorded.tasks:
         rule = next((rule for rule in options.rules if rule.matches(task)), None)
-        names = targets[rule] if rule else _names_of_kind(KIND_DEFAULT, pool)
+        names = targets[rule] if rule else anywhere
         units = task.cores if options.cores == "units" else 1
         key = names, units
         if key not in cache:

@@ -5,6 +5,7 @@ files are read, so that workflows can be written before the pool is known.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -86,25 +87,32 @@ class _Timed:
     setup: float
 
 
-def _seconds(value: object, *, least: str) -> float:
+_ALTERNATIVE: Final = ("resource", "units", "seconds", "setup")
+
+
+def _seconds(key: str, value: object, *, least: str) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if number and (0 < value <= WORK_MAX or (value == 0 and least == "0")):  # type: ignore[operator]  # a number
         return float(value)  # type: ignore[arg-type]  # a number
-    raise wrong(f"is {shown(value)}; it must be seconds, {least} to {WORK_MAX:g}")
+    raise wrong(f"{key} is {shown(value)}; it must be seconds, {least} to {WORK_MAX:g}")
 
 
 def _alternative(value: object) -> Alternative | Demand | _Timed:
     """Returns an alternative, or a demand to which its resource's requirements are still to be added."""
+    if isinstance(value, dict) and (odd := [key for key in value if key not in _ALTERNATIVE]):
+        raise wrong(unknown("key of an alternative", odd[0], _ALTERNATIVE))
     if isinstance(value, dict) and value.keys() & {"seconds", "setup"}:
         rest = {key: each for key, each in value.items() if key not in {"seconds", "setup"}}
         of = _alternative(rest["resource"] if isinstance(rest.get("resource"), list) else rest)
         if isinstance(rest.get("resource"), list) and "units" in rest:
             raise wrong(f"is {shown(value)}; units belong to each resource of the list")
         seconds = (
-            None if "seconds" not in value else _seconds(value["seconds"], least="more than 0")
+            _seconds("seconds", value["seconds"], least="more than 0")
+            if "seconds" in value
+            else None
         )
         assert not isinstance(of, _Timed), "what is left has no times"
-        return _Timed(of, seconds, _seconds(value.get("setup", 0), least="0"))
+        return _Timed(of, seconds, _seconds("setup", value.get("setup", 0), least="0"))
     if not isinstance(value, list):
         return _demand(value)
     if not value:
@@ -346,7 +354,7 @@ class Document:
         Raises:
             FileError: a resource is unknown, a program could run nowhere, or a file of it is not there.
         """
-        names = {resource.name for resource in pool.resources}
+        known_resources = _Known(pool)
         members = [*known]
         for task in self._content.tasks:
             numbers = range(1, len(task.elements) + 1)
@@ -355,7 +363,8 @@ class Document:
         for task in self._content.tasks:
             try:
                 program = task.program(members, Path(self.file).parent)
-                made.append(Addition(_task(task, program, pool, names), program, task.elements))
+                added = _task(task, program, pool, known_resources)
+                made.append(Addition(added, program, task.elements))
             except ValueError as error:
                 mistakes.append(Mistake(f"tasks.{task.name}", str(error)))
         if mistakes:
@@ -372,17 +381,17 @@ class Document:
         """
         mistakes: list[Mistake] = []
         made = []
-        names = {resource.name for resource in pool.resources}
-        rows = [workflow.name for workflow in self._content.workflows]
+        known = _Known(pool)
+        rows = Counter(workflow.name for workflow in self._content.workflows)
         for index, workflow in enumerate(self._content.workflows):
-            key = f"workflows.{workflow.name}" if rows.count(workflow.name) == 1 else ""
+            key = f"workflows.{workflow.name}" if rows[workflow.name] == 1 else ""
             key = key or f"workflows[{index}]"
             tasks, programs = [], []
             members = [task.name for task in workflow.tasks]
             for task in workflow.tasks:
                 try:
                     program = task.program(members, Path(self.file).parent)
-                    tasks.append(_task(task, program, pool, names))
+                    tasks.append(_task(task, program, pool, known))
                     programs += [] if program is None else [program]
                 except ValueError as error:
                     mistakes.append(Mistake(f"{key}.tasks.{task.name}", str(error)))
@@ -448,14 +457,34 @@ def _name_mistakes(
         first.setdefault(name, index)
 
 
-def _task(task: _Task, program: Program | None, pool: Pool, names: set[str]) -> Task:
+class _Known:
+    """The resources that may be named; a list that many tasks share is looked through once."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._names = {resource.name for resource in pool.resources}
+        self._checked: dict[int, tuple[Alternative, ...]] = {}
+
+    def check(self, alternatives: tuple[Alternative, ...]) -> None:
+        """Raises `ValueError` if a resource is not there."""
+        if id(alternatives) in self._checked:
+            return
+        for each in alternatives:
+            missing = next((name for name in each.resources if name not in self._names), None)
+            if missing is not None:
+                raise ValueError(
+                    f"alternatives: {unknown('resource', missing, sorted(self._names))}"
+                )
+        self._checked[id(alternatives)] = alternatives
+
+
+def _task(task: _Task, program: Program | None, pool: Pool, known: _Known) -> Task:
     if task.alternatives is None:
         kind = task.kind or KIND_DEFAULT
-        if kind not in pool.kinds:
-            raise ValueError(f"kind: {unknown('kind of resource here', kind, pool.kinds)}")
         units = task.units or (1 if program is None else program.request.processors)
         alternatives = pool.alternatives((kind,), units)
         if not alternatives:
+            if kind not in pool.kinds:
+                raise ValueError(f"kind: {unknown('kind of resource here', kind, pool.kinds)}")
             most = max(each.capacity for each in pool.resources if each.kind == kind)
             raise ValueError(f"needs {units} units; no {kind!r} has more than {most}")
     else:
@@ -465,9 +494,7 @@ def _task(task: _Task, program: Program | None, pool: Pool, names: set[str]) -> 
             else _resolved(each, pool)
             for each in task.alternatives
         )
-    for each in alternatives:
-        if missing := next((name for name in each.resources if name not in names), None):
-            raise ValueError(f"alternatives: {unknown('resource', missing, names)}")
+    known.check(alternatives)
     more = [each for each in _given_by(program) if each not in task.predecessors]
     before = (*task.predecessors, *more)
     return Task(task.name, task.effort, alternatives, before, task.on_failure)
@@ -485,9 +512,13 @@ def _resolved(each: Alternative | Demand, pool: Pool) -> Alternative:
 
 def _workflow(workflow: _Workflow, tasks: Sequence[Task]) -> Workflow:
     files = tuple(each.file() for each in workflow.files)
+    makers: dict[str, dict[str, None]] = {}
+    for file in files:
+        for reader in file.readers if file.maker else ():
+            makers.setdefault(reader, {})[file.maker] = None
     return Workflow(
         workflow.name,
-        tuple(_waiting(task, files) for task in tasks),
+        tuple(_waiting(task, makers.get(task.name, ())) for task in tasks),
         workflow.earliest_start,
         workflow.due_date,
         workflow.budget,
@@ -497,8 +528,7 @@ def _workflow(workflow: _Workflow, tasks: Sequence[Task]) -> Workflow:
     )
 
 
-def _waiting(task: Task, files: Sequence[DataFile]) -> Task:
-    # A task that reads what another one makes waits for that.
-    makers = (file.maker for file in files if file.maker and task.name in file.readers)
-    more = tuple(dict.fromkeys(name for name in makers if name not in task.predecessors))
+def _waiting(task: Task, makers: Iterable[str]) -> Task:
+    # A task that reads what others make waits for these.
+    more = tuple(name for name in makers if name not in task.predecessors)
     return replace(task, predecessors=(*task.predecessors, *more)) if more else task

@@ -28,7 +28,8 @@ def heft(problem: Problem) -> Plan:
 
     Fixed tasks keep their places.
     """
-    timelines = {each.name: _Timeline(each) for each in problem.resources}
+    shortest = _shortest(problem)
+    timelines = {each.name: _Timeline(each, shortest) for each in problem.resources}
     placements = {each.key: each for each in problem.fixed}
     for each in problem.fixed:
         if each.end > problem.now:
@@ -153,6 +154,20 @@ def _mean_slowness(problem: Problem, alternatives: Sequence[Alternative]) -> flo
     )
 
 
+def _shortest(problem: Problem) -> float:
+    """Returns seconds that no task is shorter than."""
+    fastest = max(each.performance for each in problem.resources)
+    times = []
+    for task in (task for workflow in problem.workflows for task in workflow.tasks):
+        said = (
+            [each.seconds for each in task.alternatives if each.seconds is not None]
+            if task.timed
+            else []
+        )
+        times.append(min([task.work / fastest, *said]))
+    return min(times)
+
+
 def _by_rank(problem: Problem) -> Iterator[tuple[Workflow, Task]]:
     fixed = {each.key for each in problem.fixed}
     ranked = []
@@ -207,6 +222,9 @@ def _common_start(
     parts: Sequence[tuple["_Timeline", int]], ready: float, duration: float, latest: float
 ) -> float:
     """Returns the earliest start at which all resources are free; `latest` or more is too late."""
+    if len(parts) == 1:
+        timeline, units = parts[0]
+        return timeline.earliest(ready, duration, units)
     start = ready
     while start < latest:
         moved = start
@@ -219,10 +237,15 @@ def _common_start(
 
 
 class _Timeline:
-    """The occupied times and opening hours of one resource."""
+    """The occupied times and opening hours of one resource.
 
-    def __init__(self, resource: Resource) -> None:
+    Neighbouring steps with as many units used are one, and gaps in which no task fits count as used: what is
+    left to look at are gaps, not tasks.
+    """
+
+    def __init__(self, resource: Resource, shortest: float) -> None:
         self.capacity = resource.capacity
+        self.shortest = shortest
         # used[k] units from times[k] on.
         self.times = [-math.inf]
         self.used = [0]
@@ -237,6 +260,19 @@ class _Timeline:
         first, last = self._edge(start), self._edge(end)
         for index in range(first, last):
             self.used[index] += units
+        self._fill(first - 1)
+        self._fill(last)
+        for index in range(min(last + 1, len(self.used) - 1), max(first - 1, 1) - 1, -1):
+            if self.used[index] == self.used[index - 1]:
+                del self.used[index], self.times[index]
+
+    def _fill(self, index: int) -> None:
+        # A free step between full ones, too short for any task.
+        if 0 < index < len(self.used) - 1 and self.used[index] < self.capacity:
+            around = self.used[index - 1], self.used[index + 1]
+            too_short = self.times[index + 1] < self.times[index] + self.shortest
+            if too_short and min(around) >= self.capacity:
+                self.used[index] = self.capacity
 
     def _edge(self, moment: float) -> int:
         """Returns the index of the step that begins at a moment, inserting it if needed."""
@@ -249,6 +285,8 @@ class _Timeline:
 
     def earliest(self, start: float, duration: float, units: int) -> float:
         """Returns the earliest start from a moment on; infinity if there is none."""
+        if not self.opening and not self.closures:
+            return self._free(start, duration, units) if start < math.inf else start
         while start < math.inf:
             moved = self._free(
                 self._outside_closures(self._open(start, duration), duration), duration, units

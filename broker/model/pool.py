@@ -1,7 +1,7 @@
 """Resources for workflows, by kind, and their requirements."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from broker.model.resources import Resource
@@ -26,6 +26,12 @@ class Pool:
 
     resources: tuple[Resource, ...]
     requires: Mapping[str, tuple[Demand, ...]]
+    _known: dict[tuple[frozenset[str], int], tuple[Alternative, ...]] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+    _known_of: dict[tuple[str, int], Alternative] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
 
     def __post_init__(self) -> None:
         graph = {
@@ -36,13 +42,19 @@ class Pool:
             raise ValueError(f"resources require each other: {cycle_words(cycle)}")
 
     def alternatives(self, kinds: Iterable[str], units: int = 1) -> tuple[Alternative, ...]:
-        """Returns an alternative per resource of the kinds with at least `units` units."""
-        wanted = frozenset(kinds)
-        return tuple(
-            self.alternative(resource.name, units)
-            for resource in self.resources
-            if resource.kind in wanted and resource.capacity >= units
-        )
+        """Returns an alternative per resource of the kinds with at least `units` units.
+
+        Tasks with the same wishes share one tuple: tens of thousands of tasks on hundreds of resources would
+        be gigabytes otherwise.
+        """
+        key = frozenset(kinds), units
+        if key not in self._known:
+            self._known[key] = tuple(
+                self.alternative(resource.name, units)
+                for resource in self.resources
+                if resource.kind in key[0] and resource.capacity >= units
+            )
+        return self._known[key]
 
     def alternative(self, name: str, units: int = 1) -> Alternative:
         """Returns the alternative of a resource together with everything it requires.
@@ -50,6 +62,11 @@ class Pool:
         Requirements are followed transitively, nearest first. A resource required in several ways is
         held once, with the largest of these units.
         """
+        if (name, units) not in self._known_of:
+            self._known_of[name, units] = self._alternative(name, units)
+        return self._known_of[name, units]
+
+    def _alternative(self, name: str, units: int) -> Alternative:
         held = {name: units}
         following = [name]
         for each in following:

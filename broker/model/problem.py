@@ -109,8 +109,9 @@ class Problem:
                     impossible.append(f"{workflow.name}/{task.name}")
         if impossible:
             shown = ", ".join(impossible[:10]) + (" …" if len(impossible) > 10 else "")
+            tasks = "1 task" if len(impossible) == 1 else f"{len(impossible)} tasks"
             raise ValueError(
-                f"{len(impossible)} tasks can run nowhere, as every alternative is too small, is "
+                f"{tasks} can run nowhere, as every alternative is too small, is "
                 f"never open long enough, or is closed for good: {shown}"
             )
 

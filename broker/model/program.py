@@ -3,7 +3,9 @@
 The estimate of its time is the task's work; the time after which it is killed is the wall time of its request.
 """
 
+import hashlib
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, Self
@@ -42,6 +44,13 @@ RERUN_OUTCOMES: Final = (
 """Ends, beside exit codes, after which a program can be asked to be run again."""
 
 SHA256_BYTES: Final = 32
+
+CALLED_MAX: Final = 120
+"""Most characters of what a program is known by."""
+
+_INTERPRETER: Final = re.compile(
+    r"(python|perl|ruby|node|julia|Rscript|java|bash|dash|sh|zsh)[\d.]*"
+)
 
 
 class HasPath(Protocol):
@@ -284,10 +293,42 @@ class Program:
         return replace(self, request=replace(self.request, wall_time=limit))
 
     @property
+    def called(self) -> str:
+        """What it is known by from run to run: what it calls, without arguments, and on how many processors.
+
+        A script of more than one line is known by its text, and of what an interpreter is given the file or module counts.
+        """
+        request = self.request
+        processors = request.tasks * request.cores_per_task
+        name = _called(self.script, self.arguments)[:CALLED_MAX]
+        return name if processors == 1 else f"{name} on {processors} processors"
+
+    @property
     def limit(self) -> float:
         """Seconds after which it is killed."""
         assert self.request.wall_time is not None, "limited() comes before"
         return self.request.wall_time
+
+
+def _called(script: str, arguments: Sequence[str]) -> str:
+    words = list(arguments)
+    if script != COMMAND_SCRIPT:
+        lines = [line.strip() for line in script.splitlines()[1:]]
+        lines = [line for line in lines if line and not line.startswith(("#", "set "))]
+        by_text = f"script {hashlib.sha256(script.encode()).hexdigest()[:12]}"
+        if len(lines) != 1:
+            return by_text
+        # What a shell makes of several commands in a line is not guessed.
+        if re.search(r"[;&|`]|\$\(|^\W*\w+=", lines[0]):
+            return by_text
+        words = lines[0].split()
+    first = words[0].rpartition("/")[2] if words else ""
+    if not _INTERPRETER.fullmatch(first):
+        return first or "?"
+    given = next((word for word in words[1:] if not word.startswith("-")), "")
+    if "-c" in words[1:3] or "-e" in words[1:3] or not given:
+        return f"{first} -c" if given else first
+    return f"{first} {given.rpartition('/')[2]}"
 
 
 def _input(name: str, source: str | HasPath | tuple[str, str]) -> Input:

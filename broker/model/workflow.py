@@ -6,7 +6,8 @@ The paper (004, section 2) calls a workflow an application job, and a task a gri
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Final, Literal, get_args
 
 from broker.model.names import check_name
@@ -51,6 +52,7 @@ class Alternative:
         seconds: that the task takes here, if its work and the performance do not say it.
         setup: seconds before that in which the task gets ready here. It begins when its predecessors have
             ended, and counts for its start, duration and cost.
+        timed: whether more than work and performance says how long a task takes here.
 
     Raises:
         ValueError: there is no demand, a resource is named twice, or a time is out of bounds.
@@ -59,6 +61,7 @@ class Alternative:
     demands: tuple[Demand, ...]
     seconds: float | None = None
     setup: float = 0.0
+    timed: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.seconds is not None and not 0 < self.seconds <= WORK_MAX:
@@ -70,16 +73,12 @@ class Alternative:
         names = self.resources
         if len(set(names)) < len(names):
             raise ValueError(f"an alternative names a resource twice: {', '.join(names)}")
+        object.__setattr__(self, "timed", self.seconds is not None or self.setup > 0)
 
     @classmethod
     def of(cls, primary: str, *dependent: str) -> "Alternative":
         """Returns the alternative that takes one unit of each resource named."""
         return cls(tuple(Demand(name) for name in (primary, *dependent)))
-
-    @property
-    def timed(self) -> bool:
-        """Whether more than work and performance says how long a task takes here."""
-        return self.seconds is not None or self.setup > 0
 
     def duration(self, work: float, performance: float) -> float:
         """Returns the seconds, set-up included, of a task of that work, at the primary's performance."""
@@ -98,6 +97,9 @@ class Alternative:
         return tuple(demand.resource for demand in self.demands)
 
 
+_TIMED = attrgetter("timed")
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """One piece of work that occupies its resources without interruption.
@@ -109,6 +111,7 @@ class Task:
         alternatives: at least one; their order breaks ties.
         predecessors: names of tasks of the same workflow that end before it starts.
         on_failure: what becomes of the workflow when it fails for good; `None` for what the workflow says.
+        timed: whether an alternative has a duration or a set-up of its own.
 
     Raises:
         ValueError: the work is out of bounds, there is no alternative, two of them with times of their own
@@ -121,8 +124,11 @@ class Task:
     alternatives: tuple[Alternative, ...]
     predecessors: tuple[str, ...] = ()
     on_failure: OnFailure | None = None
+    timed: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        # Kept, as tasks may have hundreds of alternatives and are asked again and again.
+        object.__setattr__(self, "timed", any(map(_TIMED, self.alternatives)))
         check_name("task", self.name)
         if self.on_failure is not None:
             _check_on_failure(f"task {self.name!r}", self.on_failure)
@@ -133,12 +139,8 @@ class Task:
         if self.name in self.predecessors:
             raise ValueError(f"task {self.name!r} is its own predecessor")
         if len(set(self.predecessors)) < len(self.predecessors):
-            raise ValueError(f"task {self.name!r} names a predecessor twice: {self.predecessors}")
-
-    @property
-    def timed(self) -> bool:
-        """Whether an alternative has a duration or a set-up of its own."""
-        return any(each.timed for each in self.alternatives)
+            twice = [name for name, times in Counter(self.predecessors).items() if times > 1]
+            raise ValueError(f"task {self.name!r} names a predecessor twice: {', '.join(twice)}")
 
     def _check_times(self) -> None:
         if not self.timed:

@@ -301,7 +301,7 @@ cdef class Workspace:
         cdef task_t tasks = self.scratch.instance.tasks
         if not 0 <= strategy < STRATEGIES:
             raise ValueError(f"strategy {strategy}; from 0 to {STRATEGIES - 1}")
-        if sorted(genes) != list(range(tasks)):
+        if len(genes) != tasks or not (np.sort(genes) == np.arange(tasks)).all():
             raise ValueError(f"a sequence has to name each of the {tasks} tasks once")
         cdef const task_t* first = &genes[0] if tasks > 0 else NULL
         cdef const choice_t* assigned = NULL
@@ -325,6 +325,17 @@ cdef class Workspace:
                 instance.usable[0][task * instance.words + (choice >> 6)] >> (choice & 63) & 1
             ):
                 raise ValueError(f"task {task} has no choice {choice}")
+
+    def saved(self) -> object:
+        """Returns a copy of the schedule built last, for `restore`."""
+        return {name: column.copy() for name, column in self.columns.items()}, self.scratch.planned
+
+    def restore(self, saved) -> None:
+        """Puts a saved schedule of this problem back into the columns, to be judged."""
+        columns, planned = saved
+        for name, column in columns.items():
+            self.columns[name][:] = column
+        self.scratch.planned = planned
 
     def earliest_ends(self) -> object:
         """Returns by task when it could end if no other task of the problem occupied anything.

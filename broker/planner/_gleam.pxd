@@ -13,6 +13,7 @@ cdef enum:
 cdef struct Mating:
     int32_t parent
     int32_t children
+    int32_t judged              # children; fewer than all where the step is given up
     int32_t best                # child; -1 before any was judged
     int32_t level               # drawn among the active ones
     double gain                 # relative fitness gain of the best child by local search

@@ -266,7 +266,8 @@ cdef class GleamCore:
     def breed(self, Worker worker) -> None:
         """Does pending matings of the step that has begun.
 
-        Several threads may call this concurrently, each with a worker of its own.
+        Several threads may call this concurrently, each with a worker of its own. A worker that is
+        cancelled returns after the schedule at hand; the step is to be abandoned then.
         """
         cdef int32_t i
         cdef Mating* mating
@@ -277,7 +278,7 @@ cdef class GleamCore:
             )
         with nogil:
             i = take_next(&self.next_mating, 1)
-            while i < self.mating_count:
+            while i < self.mating_count and not worker.bench.cancelled:
                 mating = &self.matings[i]
                 self.generate(mating, &worker.bench)
                 self.judge(mating, &worker.bench)
@@ -309,6 +310,33 @@ cdef class GleamCore:
             self.step = 0
             self.generation += 1
         return records
+
+    def abandon(self):
+        """Gives up a step that has begun: it begins anew with the next `begin_step`.
+
+        Returns how many schedules it has built, and the best child that was judged, as genes,
+        strategy, fitness and choices; None for it if there was none.
+        """
+        cdef int32_t i, k, row
+        cdef int32_t best = -1
+        cdef int64_t evaluations = 0
+        cdef Mating* mating
+        for i in range(self.mating_count):
+            mating = &self.matings[i]
+            evaluations += mating.evaluations
+            if mating.best < 0:
+                continue
+            for k in range(mating.judged):
+                row = i * CHILDREN_MAX + k
+                if best < 0 or self.child_fitness[row] > self.child_fitness[best]:
+                    best = row
+        self.mating_count = 0
+        if best < 0:
+            return evaluations, None
+        choices = self.columns["child_choices"][best].copy() if self.assigned else None
+        genes = self.columns["child_genes"][best].copy()
+        strategy = self.children[best].strategy
+        return evaluations, (genes, strategy, self.child_fitness[best], choices)
 
     cdef int generate(self, Mating* mating, Bench* bench) noexcept nogil:
         # One child for each group of operators drawn, at least one.
@@ -354,11 +382,14 @@ cdef class GleamCore:
         cdef int32_t i
         cdef double fitness
         for i in range(mating.children):
+            if bench.cancelled:
+                break
             if self.improvement.searchers & SEARCH_JUSTIFY and bench.project != NULL:
                 fitness = evaluate_justified(bench, self.children[first_row + i].genes)
             else:
                 fitness = evaluate_fast(bench, &self.children[first_row + i])
             self.child_fitness[first_row + i] = fitness
+            mating.judged = i + 1
             if mating.best < 0 or fitness > self.child_fitness[first_row + mating.best]:
                 mating.best = i
         mating.evaluations += bench.evaluations - evaluations
@@ -368,11 +399,14 @@ cdef class GleamCore:
         # Always the best child; the others with the probability of the level drawn.
         cdef int32_t first_row = (mating - self.matings) * CHILDREN_MAX
         cdef int32_t best = mating.best
-        cdef double before = self.child_fitness[first_row + best]
+        cdef double before
         cdef double drawn = random_share(&mating.random)
         cdef int64_t evaluations = bench.evaluations
         cdef double after, p_all
         cdef int32_t i
+        if bench.cancelled:
+            return 0
+        before = self.child_fitness[first_row + best]
         mating.level = LEVELS - 1
         for i in range(LEVELS):
             drawn -= self.improvement.probability[i]
@@ -393,6 +427,9 @@ cdef class GleamCore:
                 self.improvement.iterations,
                 &mating.random,
             )
+            if bench.cancelled:
+                mating.evaluations += bench.evaluations - evaluations
+                return 0
         for i in range(mating.children):
             if self.child_fitness[first_row + i] > self.child_fitness[first_row + mating.best]:
                 mating.best = i

@@ -47,7 +47,7 @@ cdef double improve_strategy(
     for other in range(strategies):
         worth_trying[other] = strategy_may_help(bench, present, other)
     for other in range(strategies):
-        if worth_trying[other]:
+        if worth_trying[other] and not bench.cancelled:
             one.strategy = other
             found = evaluate_fast(bench, one)
             if found > fitness:
@@ -332,7 +332,7 @@ cdef double improve_shift(
     cdef int32_t left = trials
     cdef double found
     cdef bint stale = False
-    while left > 0:
+    while left > 0 and not bench.cancelled:
         left -= 1
         if stale:
             evaluate_fast(bench, one)
@@ -374,14 +374,14 @@ cdef double improve_fast(
     int32_t iterations,
     Random* random,
 ) except? -1.0 nogil:
-    # Runs a set of searchers in sequence on a chromosome of known fitness.
-    if searchers & SEARCH_STRATEGY:
+    # Runs a set of searchers in sequence on a chromosome of known fitness, until it is cancelled.
+    if searchers & SEARCH_STRATEGY and not bench.cancelled:
         evaluate_fast(bench, one)
         fitness = improve_strategy(bench, one, fitness, strategies)
-    if searchers & SEARCH_SHIFT:
+    if searchers & SEARCH_SHIFT and not bench.cancelled:
         evaluate_fast(bench, one)
         fitness = improve_shift(bench, one, fitness, trials, random)
-    if searchers & SEARCH_BLOCKS and bench.graph != NULL:
+    if searchers & SEARCH_BLOCKS and bench.graph != NULL and not bench.cancelled:
         evaluate_fast(bench, one)
         fitness = improve_blocks(bench, one, fitness, iterations, random)
     return fitness

@@ -1,5 +1,5 @@
 # What one thread needs to judge chromosomes and to make new ones.
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 
 from broker.planner._builder cimport Workspace
 from broker.planner._scratch cimport Scratch
@@ -19,6 +19,7 @@ cdef struct Bench:
     Graph* graph                 # NULL where tabu search is not wanted or not possible
     Project* project             # NULL where tasks have alternatives, or resources hours
     int64_t evaluations          # schedules built since the worker was made
+    int32_t cancelled            # set by another thread: no further schedule is built for a step
 
 cdef class Worker:
     cdef Bench bench

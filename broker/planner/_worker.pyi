@@ -8,6 +8,7 @@ from broker.planner._instance import CompiledProblem
 class Worker:
     workspace: Workspace
     goals: CompiledGoals
+    cancelled: bool
     def __init__(
         self,
         problem: CompiledProblem,

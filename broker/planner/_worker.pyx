@@ -65,6 +65,7 @@ cdef class Worker:
         bench.scratch = &self.workspace.scratch
         bench.goals = &goals.goals
         bench.evaluations = 0
+        bench.cancelled = 0
         bench.graph = NULL
         self.graph = CriticalGraph(problem, assigning)
         if self.graph.graph.usable:
@@ -81,6 +82,15 @@ cdef class Worker:
     @property
     def evaluations(self) -> int:
         return self.bench.evaluations
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the step is given up: another thread may set it while matings are done."""
+        return self.bench.cancelled != 0
+
+    @cancelled.setter
+    def cancelled(self, bint value):
+        self.bench.cancelled = value
 
     @property
     def assigns(self) -> bool:

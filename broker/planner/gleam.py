@@ -7,7 +7,7 @@ threads that judge offspring. The clock and the threads belong to the caller.
 
 import base64
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -137,6 +137,10 @@ GUIDED = GleamSettings(
 """Our own search: all strategies and heuristics, and local search guided by schedules."""
 
 
+Best = tuple[npt.NDArray[np.int32], int, float, npt.NDArray[np.int32] | None]
+"""Genes, strategy, fitness, and choices by task; `None` for these where the strategy decides."""
+
+
 @dataclass(frozen=True, slots=True)
 class Offspring:
     """The children of one step, to be evaluated.
@@ -183,23 +187,31 @@ class Gleam:
         self._set_improvement()
 
     def start(
-        self, worker: Worker, seeds: Sequence[Heuristic], priorities: Sequence[Priorities] = ()
+        self,
+        worker: Worker,
+        seeds: Sequence[Heuristic],
+        priorities: Sequence[Priorities] = (),
+        *,
+        known: Sequence[float] = (),
+        enough: Callable[[], bool] = lambda: False,
     ) -> None:
         """Fills the population with heuristic solutions, then with random ones.
 
         Heuristics are spread over the ring; if they outnumber the places, the best are taken. Where
-        schedules are justified, random ones follow the `priorities`, in turns, with some noise.
+        schedules are justified, random ones follow the `priorities`, in turns, with some noise. The first
+        seeds may be of `known` fitness. From when there is `enough` on, places get
+        copies.
         """
         size = self.settings.population
         if self.settings.justify and worker.justifies:
             self.justified = True
             self._start_justified(worker, seeds, priorities)
             return
-        judged = sorted(
-            ((-worker.evaluate(each.genes, each.strategy), row) for row, each in enumerate(seeds))
-        )[:size]
+        every = sorted(self._judged(worker, seeds, known, enough))
+        judged = every[:size]
         places = [number * size // max(1, len(judged)) for number in range(len(judged))]
         taken = dict(zip(places, judged, strict=True))
+        built = 0
         for place in range(size):
             lengths = self.core.cut(place)
             if place in taken:
@@ -208,15 +220,30 @@ class Gleam:
                 genes, strategy = chosen.genes, chosen.strategy
                 if self.assigned:
                     worker.evaluate(genes, strategy)
-                choices = self._choices(worker)
-                self.core.set_individual(place, (genes, lengths, strategy), -fitness, choices)
-                continue
-            genes = self.core.shuffle(place)
-            strategy = place % self.settings.strategies
-            fitness = worker.evaluate(genes, strategy)
-            choices = self._choices(worker)
+                one = genes, strategy, -fitness, self._choices(worker)
+            elif place == 0 or not enough():
+                genes = self.core.shuffle(place)
+                strategy = place % self.settings.strategies
+                fitness = worker.evaluate(genes, strategy)
+                one = genes, strategy, fitness, self._choices(worker)
+                built += 1
+            genes, strategy, fitness, choices = one
             self.core.set_individual(place, (genes, lengths, strategy), fitness, choices)
-        self.evaluations += len(seeds) + size - len(judged)
+        self.evaluations += len(every) + built
+
+    @staticmethod
+    def _judged(
+        worker: Worker,
+        seeds: Sequence[Heuristic],
+        known: Sequence[float],
+        enough: Callable[[], bool],
+    ) -> Iterator[tuple[float, int]]:
+        # Fitness, negative, and row.
+        for row, each in enumerate(seeds):
+            if row < len(known):
+                yield -known[row], row
+            elif row == 0 or not enough():
+                yield -worker.evaluate(each.genes, each.strategy), row
 
     def _choices(self, worker: Worker) -> npt.NDArray[np.int32] | None:
         # Those of the schedule that was built last, where individuals have them.
@@ -271,6 +298,13 @@ class Gleam:
         """
         self.core.tell(fitness)
 
+    def abandon(self) -> tuple[int, Best | None]:
+        """Gives up the step that has begun, which the run's state knows nothing of.
+
+        Returns how many schedules it has built, and the best child that was judged.
+        """
+        return self.core.abandon()
+
     def commit(self) -> None:
         """Lets the best children replace their parents."""
         records = self.core.commit()
@@ -281,6 +315,14 @@ class Gleam:
                 self.adaptation.note(level, gain, cost)
             if self.adaptation.adapt():
                 self._set_improvement()
+
+    def receive(self, one: Best) -> None:
+        """Puts an individual from elsewhere in the place of the worst one, if it is better than that."""
+        genes, strategy, fitness, choices = one
+        worst = int(np.argmin(self.core.values))
+        if fitness > self.core.values[worst]:
+            chromosome = genes, self.core.cut(worst), strategy
+            self.core.set_individual(worst, chromosome, fitness, choices)
 
     @property
     def generation(self) -> int:

@@ -63,9 +63,10 @@ class Heuristic:
 def planning_heuristics(compilation: Compilation) -> list[Heuristic]:
     """Returns the nine heuristics that know no old plan."""
     everything = range(len(compilation.tasks))
+    sequences = {rule: sequence(compilation, rule, everything) for rule in RULES}
     return [
-        Heuristic(f"{rule} & {strategy}", sequence(compilation, rule, everything), number)
-        for rule in RULES
+        Heuristic(f"{rule} & {strategy}", genes, number)
+        for rule, genes in sequences.items()
         for number, strategy in enumerate(STRATEGIES[:PAPER_STRATEGIES])
     ]
 
@@ -73,13 +74,13 @@ def planning_heuristics(compilation: Compilation) -> list[Heuristic]:
 def replanning_heuristics(compilation: Compilation, old: Plan) -> list[Heuristic]:
     """Returns the nine heuristics that start from an old plan."""
     kept, new = split_by_plan(compilation, old)
-    return [
-        Heuristic(
-            f"replanning: {rule} & {strategy}",
-            np.concatenate([kept, sequence(compilation, rule, new)]).astype(np.int32),
-            number,
-        )
+    sequences = {
+        rule: np.concatenate([kept, sequence(compilation, rule, new)]).astype(np.int32)
         for rule in RULES
+    }
+    return [
+        Heuristic(f"replanning: {rule} & {strategy}", genes, number)
+        for rule, genes in sequences.items()
         for number, strategy in enumerate(STRATEGIES[:PAPER_STRATEGIES])
     ]
 
@@ -186,27 +187,26 @@ def sequence(
     compiled = compilation.compiled
     members = list(tasks)
     inside = set(members)
-    workflow = compiled.column("workflow")
-    keys = _keys(compilation, rule, due)
-    begin, predecessor = compiled.column("predecessor_begin"), compiled.column("predecessor")
-    after, successor = compiled.column("successor_begin"), compiled.column("successor")
+    # Lists: single elements of arrays are slow to take.
+    workflow: list[int] = compiled.column("workflow").tolist()
+    keys: list[float] = _keys(compilation, rule, due).tolist()
+    before, predecessor = _edges(compilation, "predecessor")
+    after, successor = _edges(compilation, "successor")
     missing = {
-        task: sum(int(p) in inside for p in predecessor[begin[task] : begin[task + 1]])
+        task: sum(p in inside for p in predecessor[before[task] : before[task + 1]])
         for task in members
     }
-    ready = [
-        (float(keys[task]), int(workflow[task]), task) for task in members if missing[task] == 0
-    ]
+    ready = [(keys[task], workflow[task], task) for task in members if missing[task] == 0]
     heapq.heapify(ready)
     order = []
     while ready:
         _, _, task = heapq.heappop(ready)
         order.append(task)
-        for other in map(int, successor[after[task] : after[task + 1]]):
+        for other in successor[after[task] : after[task + 1]]:
             if other in inside:
                 missing[other] -= 1
                 if missing[other] == 0:
-                    heapq.heappush(ready, (float(keys[other]), int(workflow[other]), other))
+                    heapq.heappush(ready, (keys[other], workflow[other], other))
     return np.array(order, np.int32)
 
 
@@ -243,17 +243,23 @@ def upward_ranks(compilation: Compilation) -> npt.NDArray[np.float64]:
     between = mean_transfers(compilation.problem, compilation.tasks)
     compiled = compilation.compiled
     count = len(compilation.tasks)
-    ranks = compiled.column("mean_duration")[:count].copy()
-    before, predecessor = compiled.column("predecessor_begin"), compiled.column("predecessor")
-    missing = np.diff(compiled.column("successor_begin"))[:count]
-    longest = np.zeros(count)
+    ranks: list[float] = compiled.column("mean_duration")[:count].tolist()
+    before, predecessor = _edges(compilation, "predecessor")
+    missing: list[int] = np.diff(compiled.column("successor_begin"))[:count].tolist()
+    longest = [0.0] * count
     going = [task for task in range(count) if missing[task] == 0]
     while going:
         task = going.pop()
         ranks[task] += longest[task]
-        for other in map(int, predecessor[before[task] : before[task + 1]]):
+        for other in predecessor[before[task] : before[task + 1]]:
             longest[other] = max(longest[other], between.get((other, task), 0.0) + ranks[task])
             missing[other] -= 1
             if missing[other] == 0:
                 going.append(other)
-    return ranks
+    return np.array(ranks)
+
+
+def _edges(compilation: Compilation, which: str) -> tuple[list[int], list[int]]:
+    # Where those of a task begin in the list of all of them, and the list.
+    column = compilation.compiled.column
+    return column(f"{which}_begin").tolist(), column(which).tolist()

@@ -11,9 +11,11 @@ from broker.model.problem import Problem
 from broker.planner.evaluation import Worth
 from broker.planner.gleam import GUIDED, PROJECT, GleamSettings, project_population
 from broker.planner.goals import Goals
+from broker.planner.islands import search_islands
 from broker.planner.memetic import Memetic, Searcher
 from broker.planner.planning import Planner
 from broker.planner.search import Budget, Progress, Search
+from lrms_sim.util.executors import Executor
 
 SEARCHES: Final[Mapping[str, GleamSettings]] = {
     "gleam": GleamSettings(),
@@ -40,6 +42,12 @@ TITLES: Final[Mapping[str, str]] = {
 
 PLACED_PER_SECOND: Final = 5e6
 """Tasks that one thread places in a second, where schedules are justified; only a rough number."""
+
+HEFT_MAX: Final = 10_000_000
+"""Most alternatives of all tasks together with which HEFT is made: ten seconds or so."""
+
+ISLAND_ROUNDS: Final = 10
+"""Rounds of islands; after each their best go on to the next island."""
 
 REPLANNING: Final = "replanning: "
 """Prefix of the names of heuristics that use an old plan."""
@@ -68,7 +76,8 @@ class Comparison:
     """Runs methods on one problem; a running search can be stopped from elsewhere.
 
     Searches start from the planner's heuristics and the sequence of the old plan or, without one, of
-    HEFT. All use the same goals and bounds. `workers` defaults to all processors.
+    HEFT. All use the same goals and bounds. `workers` defaults to all processors. HEFT is left out where tasks
+    have too many alternatives in all (`HEFT_MAX`); with the planner's heuristics *upward rank* and RAS-4 are the same.
     """
 
     def __init__(
@@ -91,12 +100,22 @@ class Comparison:
         self._population = population
         self._search: Search | None = None
         self._stopped = False
+        self._planners: dict[bool, Planner] = {}
+        fixed = {each.key for each in problem.fixed}
+        self._tasks = [
+            t for w in problem.workflows for t in w.tasks if (w.name, t.name) not in fixed
+        ]
 
     def stop(self) -> None:
         """Ends the running search with what it has found, and skips those still to come."""
         self._stopped = True
         if self._search is not None:
             self._search.stop()
+
+    @property
+    def with_heft(self) -> bool:
+        """Whether HEFT is among the baselines."""
+        return sum(len(task.alternatives) for task in self._tasks) <= HEFT_MAX
 
     @property
     def stopped(self) -> bool:
@@ -106,17 +125,25 @@ class Comparison:
     def baselines(self) -> None:
         """Adds the best heuristic of the planner, and HEFT."""
         began = time.monotonic()
-        plan = heft(self.problem)
+        plan = heft(self.problem) if self.with_heft else None
         took = time.monotonic() - began
         self._start = self._old or plan
         judged = None
-        fixed = {each.key for each in self.problem.fixed}
-        if any((w.name, t.name) not in fixed for w in self.problem.workflows for t in w.tasks):
+        if self._tasks:
             began = time.monotonic()
-            planner = Planner(self.problem, self._goals, self._start)
+            planner = self._planner(assigning=False)
             self._add_heuristic(planner, began)
-            judged = planner.judge(plan)
-        self.results.append(Result("heft", "", plan, judged, took, None))
+            judged = None if plan is None else planner.judge(plan)
+        if plan is not None:
+            self.results.append(Result("heft", "", plan, judged, took, None))
+
+    def _planner(self, *, assigning: bool) -> Planner:
+        # Made once: to compile a large problem and to try its heuristics takes seconds.
+        if assigning not in self._planners:
+            self._planners[assigning] = Planner(
+                self.problem, self._goals, self._start, assigning=assigning
+            )
+        return self._planners[assigning]
 
     def _add_heuristic(self, planner: Planner, began: float) -> None:
         tried = planner.heuristics
@@ -139,10 +166,13 @@ class Comparison:
             settings = replace(settings, population=self._population)
         elif method == "project":
             settings = replace(settings, population=project_population(self._schedules(budget)))
+        planner = self._planner(assigning=settings.assign) if self._tasks else None
         self._search = Search(
             self.problem,
             budget=budget,
             settings=settings,
+            shrinking=self._population is None,
+            planner=planner,
             goals=self._goals,
             seed=self._seed,
             workers=self._workers,
@@ -162,6 +192,39 @@ class Comparison:
                 progress.seconds,
                 progress.evaluations,
             )
+        )
+
+    def search_on_islands(
+        self, method: str, executor: Executor, islands: int, evaluations: int
+    ) -> None:
+        """Adds a search by one of `SEARCHES` on islands, of so many schedules each, unless it was stopped.
+
+        Raises:
+            ExecutorError: the workers are gone.
+        """
+        if self._stopped or not self._tasks:
+            return
+        settings = SEARCHES[method]
+        if self._population is not None:
+            settings = replace(settings, population=self._population)
+        rounds = min(ISLAND_ROUNDS, evaluations)
+        began = time.monotonic()
+        found = search_islands(
+            self.problem,
+            executor,
+            islands=islands,
+            rounds=rounds,
+            evaluations=-(-evaluations // rounds),
+            settings=settings,
+            goals=self._goals,
+            old=self._start,
+            seed=self._seed,
+            stopped=lambda: self._stopped,
+        )
+        took = time.monotonic() - began
+        reason = "stopped" if self.stopped else "evaluations"
+        self.results.append(
+            Result(method, reason, found.plan, found.worth, took, found.evaluations)
         )
 
     def _schedules(self, budget: Budget) -> float:

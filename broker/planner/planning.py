@@ -1,8 +1,10 @@
 """The two stages of planning (paper 004, section 3): heuristics, then evolution from them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy.typing as npt
 
 from broker.model.plan import Plan
 from broker.model.problem import Problem
@@ -36,6 +38,9 @@ from broker.planner.heuristics import (
 
 HORIZON_FACTOR = 1.1
 """How far beyond the longest heuristic schedule timetables are finely indexed."""
+
+
+Schedule = tuple[dict[str, npt.NDArray[Any]], int]
 
 
 @dataclass(frozen=True)
@@ -78,17 +83,18 @@ class Planner:
         tried = planning_heuristics(self.compilation)
         if old is not None:
             tried += replanning_heuristics(self.compilation, old)
-        self.bounds, self._horizon = self._bounds(tried)
+        self.bounds, self._horizon, schedules = self._bounds(tried)
         self._compiled_goals = compile_goals(self.compilation, self.goals, self.bounds)
         worker = self.worker()
         judged = []
-        for number, heuristic in enumerate(tried):
-            worker.evaluate(heuristic.genes, heuristic.strategy)
+        for number, (heuristic, schedule) in enumerate(zip(tried, schedules, strict=True)):
+            worker.workspace.restore(schedule)
             worth = judge(self._compiled_goals, worker.workspace)
             judged.append((-worth.fitness, number, HeuristicPlan(heuristic, worth)))
         self.heuristics = [each for _, _, each in sorted(judged, key=lambda entry: entry[:2])]
 
-    def _bounds(self, tried: list[Heuristic]) -> tuple[Bounds, float]:
+    def _bounds(self, tried: list[Heuristic]) -> tuple[Bounds, float, list[Schedule]]:
+        # The schedules are kept, to be judged by the bounds that come of them.
         bounds = lower_bounds(self.compilation)
         if self.compilation.keeps:
             due = due_dates(self.compilation, bounds).kept
@@ -96,12 +102,13 @@ class Planner:
         provisional = compile_goals(self.compilation, self.goals, bounds)
         horizon = max(4 * bounds.makespan[0], 1e-6)
         worker = Worker(self.compilation.compiled, provisional, horizon, self._buckets)
-        schedules = []
+        worths, schedules = [], []
         for heuristic in tried:
             worker.evaluate(heuristic.genes, heuristic.strategy)
-            schedules.append(provisional.worth(worker.workspace))
-        bounds = widened(bounds, schedules)
-        return bounds, max(HORIZON_FACTOR * bounds.makespan[1], 1e-6)
+            worths.append(provisional.worth(worker.workspace))
+            schedules.append(worker.workspace.saved())
+        bounds = widened(bounds, worths)
+        return bounds, max(HORIZON_FACTOR * bounds.makespan[1], 1e-6), schedules
 
     @property
     def _buckets(self) -> int:
@@ -119,17 +126,24 @@ class Planner:
             self._assigning,
         )
 
-    def run(self, settings: GleamSettings, seed: int, worker: Worker) -> Gleam:
+    def run(
+        self,
+        settings: GleamSettings,
+        seed: int,
+        worker: Worker,
+        enough: Callable[[], bool] = lambda: False,
+    ) -> Gleam:
         """Returns a GLEAM run whose population holds the heuristics, and our own if it may.
 
         If it may use all strategies that need no old plan and tasks have places to keep, the
-        strategy that keeps them is added.
+        strategy that keeps them is added. From when there is `enough` on, places of the population get copies.
         """
         if settings.strategies == PLANNING_STRATEGIES and self.compilation.keeps:
             settings = replace(settings, strategies=len(STRATEGIES))
         assigned = settings.assign and worker.assigns
         gleam = Gleam(len(self.compilation.tasks), settings, seed, assigned=assigned)
         seeds = [each.heuristic for each in self.heuristics]
+        known = [each.worth.fitness for each in self.heuristics]
         if settings.strategies > PAPER_STRATEGIES:
             due = due_dates(self.compilation, self.bounds).kept
             seeds += own_heuristics(self.compilation, self._old, due)
@@ -139,7 +153,7 @@ class Planner:
             seeds = project_heuristics(priorities)
             # The bounds come of these, so they belong to what has been built.
             gleam.evaluations += len(self.heuristics)
-        gleam.start(worker, seeds, list(priorities.values()))
+        gleam.start(worker, seeds, list(priorities.values()), known=known, enough=enough)
         return gleam
 
     def restored(self, state: dict[str, Any]) -> Gleam:

@@ -1,22 +1,25 @@
 """The search: a budget, a clock and threads around a run of GLEAM.
 
 The one module of the planner that reads the clock. With a budget of evaluations the result depends
-on problem, settings and seed alone; with a budget of seconds it depends on the machine as well.
+on problem, settings and seed alone; with a budget of seconds it depends on the machine as well. Seconds
+end a search after the schedules at hand, however large the problem: a step that has begun is abandoned.
 """
 
 import math
 import os
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from broker.model.plan import Plan
 from broker.model.problem import Problem
 from broker.planner._worker import Worker
 from broker.planner.evaluation import Worth
-from broker.planner.gleam import Gleam, GleamSettings
+from broker.planner.gleam import Best, Gleam, GleamSettings
 from broker.planner.goals import Goals
 from broker.planner.planning import HeuristicPlan, Planner
 
@@ -25,15 +28,23 @@ PLANNING_SECONDS = 180.0
 
 WORKERS_MAX = 256
 
+POPULATION_MIN = 6
+"""Least individuals where little time makes them fewer."""
+
+SCHEDULES_EACH = 20
+"""A population is smaller where there is no time for so many schedules of each individual: four generations
+of about five children.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """When a search ends: at the first limit reached, between two steps of GLEAM.
+    """When a search ends: at the first limit reached.
 
     Attributes:
-        seconds: since it began, heuristics included.
+        seconds: since it began, heuristics included; these are never cut short, and neither is a schedule.
         evaluations: schedules that GLEAM builds; ending a step may take a few more.
-        fitness: good enough to stop.
+        fitness: good enough to stop, after a step.
 
     Raises:
         ValueError: a bound is negative, or nothing would ever end the search.
@@ -70,7 +81,8 @@ class Found:
         heuristics: all heuristic plans, best first.
         reason: why it ended: "seconds", "evaluations", "fitness", "stopped", or "fixed" if
             there was nothing to plan.
-        state: of the run, to continue with `resume`; empty if there was none.
+        state: of the run, to continue with `resume`; empty if there was none. It knows nothing of a step
+            that was abandoned, so the plan may be better.
     """
 
     plan: Plan
@@ -85,7 +97,9 @@ class Search:
     """One search on one problem, from its heuristics to its end.
 
     `workers` threads (by default all processors) do not change the result. `resume` continues a saved
-    run on this very problem, with that run's settings and seed.
+    run on this very problem, with that run's settings and seed. With a budget of seconds and `shrinking` the
+    population is smaller where schedules take long. A `planner` of this problem, goals and old plan may be
+    handed over.
     """
 
     def __init__(
@@ -99,9 +113,14 @@ class Search:
         workers: int | None = None,
         old: Plan | None = None,
         resume: dict[str, Any] | None = None,
+        shrinking: bool = True,
+        planner: Planner | None = None,
     ) -> None:
         self._began = time.monotonic()
         self._budget = budget or Budget()
+        self._deadline = self._began + self._budget.seconds
+        self._abandoned: Best | None = None
+        self._abandoned_evaluations = 0
         if workers is not None and not 1 <= workers <= WORKERS_MAX:
             raise ValueError(f"{workers} workers; from 1 to {WORKERS_MAX}")
         count = workers or min(WORKERS_MAX, len(os.sched_getaffinity(0)))
@@ -111,18 +130,39 @@ class Search:
         fixed = {placement.key for placement in problem.fixed}
         if all((w.name, t.name) in fixed for w in problem.workflows for t in w.tasks):
             return
-        assigning = (settings or GleamSettings()).assign or (resume or {}).get("assigned", False)
-        self._planner = Planner(problem, goals, old, assigning=assigning)
+        settings = settings or GleamSettings()
+        assigning = settings.assign or (resume or {}).get("assigned", False)
+        self._planner = planner or Planner(problem, goals, old, assigning=assigning)
         self._workers = [self._planner.worker() for _ in range(count)]
-        self._gleam = (
-            self._planner.run(settings or GleamSettings(), seed, self._workers[0])
-            if resume is None
-            else self._planner.restored(resume)
-        )
+        if resume is not None:
+            self._gleam = self._planner.restored(resume)
+            return
+        if shrinking and self._budget.seconds < math.inf:
+            settings = self._shrunk(settings)
+        self._gleam = self._planner.run(settings, seed, self._workers[0], self._over)
+
+    def _shrunk(self, settings: GleamSettings) -> GleamSettings:
+        began = time.monotonic()
+        best = self.planner.heuristics[0].heuristic
+        self._workers[0].evaluate(best.genes, best.strategy)
+        now = time.monotonic()
+        schedules = len(self._workers) * (self._deadline - now) / max(now - began, 1e-9)
+        most = max(POPULATION_MIN, int(max(0.0, schedules) / SCHEDULES_EACH))
+        if most >= settings.population:
+            return settings
+        return replace(settings, population=most, neighbours=None)
 
     def stop(self) -> None:
-        """Makes `run` return after the present step; may be called from any thread."""
+        """Makes `run` return after the schedules at hand; may be called from any thread."""
         self._stop = True
+        self._cancel()
+
+    def _cancel(self) -> None:
+        for worker in self._workers if self._planner is not None else ():
+            worker.cancelled = True
+
+    def _over(self) -> bool:
+        return time.monotonic() >= self._deadline
 
     def run(self, on_progress: Callable[[Progress], None] | None = None) -> Found:
         """Searches until the budget is used up, and returns the best plan.
@@ -132,16 +172,57 @@ class Search:
         if self._planner is None:
             progress = Progress(time.monotonic() - self._began, 0, 0, 0.0)
             return Found(Plan(self.problem.fixed), None, [], progress, "fixed")
-        planner, gleam = self._planner, self._gleam
-        with ThreadPoolExecutor(max(1, len(self._workers) - 1), "planner") as executor:
+        reason = self._search(on_progress)
+        genes, strategy, _, choices = self._best
+        plan, worth = self._planner.plan(genes, strategy, choices)
+        return Found(
+            plan, worth, self._planner.heuristics, self.progress(), reason, self._gleam.state()
+        )
+
+    def run_only(self) -> Gleam:
+        """Searches likewise, and returns the run itself, for those who go on with it.
+
+        Raises:
+            ValueError: there is nothing to plan.
+        """
+        _ = self.planner
+        self._search(None)
+        return self._gleam
+
+    def _search(self, on_progress: Callable[[Progress], None] | None) -> str:
+        gleam = self._gleam
+        with (
+            ThreadPoolExecutor(max(1, len(self._workers) - 1), "planner") as executor,
+            self._ended_in_time(),
+        ):
             while not (reason := self._reason()):
                 before = gleam.generation
                 self._step(executor)
                 if on_progress is not None and gleam.generation > before:
                     on_progress(self.progress())
-        genes, strategy, _ = gleam.best
-        plan, worth = planner.plan(genes, strategy, gleam.best_choices)
-        return Found(plan, worth, planner.heuristics, self.progress(), reason, gleam.state())
+        return reason
+
+    @contextmanager
+    def _ended_in_time(self) -> Iterator[None]:
+        # Kernels read no clock: another thread tells them that the seconds are over.
+        if self._budget.seconds == math.inf:
+            yield
+            return
+        left = min(max(0.0, self._deadline - time.monotonic()), threading.TIMEOUT_MAX)
+        timer = threading.Timer(left, self._cancel)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    @property
+    def _best(self) -> Best:
+        genes, strategy, fitness = self._gleam.best
+        if self._abandoned is not None and self._abandoned[2] > fitness:
+            return self._abandoned
+        return genes, strategy, fitness, self._gleam.best_choices
 
     @property
     def planner(self) -> Planner:
@@ -157,9 +238,9 @@ class Search:
     def progress(self) -> Progress:
         """Returns how far the search is."""
         gleam = self._gleam
-        return Progress(
-            time.monotonic() - self._began, gleam.generation, gleam.evaluations, gleam.best[2]
-        )
+        evaluations = gleam.evaluations + self._abandoned_evaluations
+        seconds = time.monotonic() - self._began
+        return Progress(seconds, gleam.generation, evaluations, self._best[2])
 
     def _reason(self) -> str:
         # Why to end now; empty to go on.
@@ -167,7 +248,7 @@ class Search:
             return "stopped"
         if self._most_matings() == 0:
             return "evaluations"
-        if time.monotonic() - self._began >= self._budget.seconds:
+        if self._over() or self._workers[0].cancelled:
             return "seconds"
         if self._budget.fitness < math.inf and self._gleam.best[2] >= self._budget.fitness:
             return "fitness"
@@ -191,6 +272,9 @@ class Search:
         gleam.breed(self._workers[0])
         for future in futures:
             future.result()
+        if any(worker.cancelled for worker in self._workers):
+            self._abandoned_evaluations, self._abandoned = gleam.abandon()
+            return
         gleam.commit()
 
 

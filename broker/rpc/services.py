@@ -46,6 +46,7 @@ from broker.wire.convert import (
     read_workflow,
     read_workflow_state,
     write_description,
+    write_estimates,
     write_live,
     write_plan,
     write_supply,
@@ -257,6 +258,17 @@ class PlanService(plan_pb2_grpc.PlanServiceServicer):
         self._frontend = frontend
         self._searching = searching
         self._page = page
+
+    async def Estimates(  # noqa: N802  # gRPC's name
+        self,
+        request: plan_pb2.EstimatesRequest,  # noqa: ARG002  # gRPC hands it over
+        context: Context,
+    ) -> plan_pb2.EstimatesResponse:
+        """Returns what has been learned of the run times of programs."""
+        return await self._frontend.look(
+            context,
+            lambda state: write_estimates(state.memory, used=state.settings.estimates == "learned"),
+        )
 
     async def OpenPage(  # noqa: N802  # gRPC's name
         self,

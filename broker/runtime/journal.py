@@ -1,6 +1,7 @@
 """The journal of the broker: its records in one append-only file (`grms.daemon.journal`).
 
-Obsolete records are dropped: a plan with the next one, a workflow's when it is forgotten. So the
+Obsolete records are dropped: a plan with the next one, a workflow's when it is forgotten, a measured run when
+enough have come after it. So the
 file grows with open work rather than with time.
 
 Never restore a journal from an older copy: the broker would reuse names of bookings, and sites
@@ -13,6 +14,7 @@ from typing import Final
 
 import structlog
 
+from broker.model.estimates import LastRuns
 from broker.runtime.codec import BrokerCodec
 from broker.scheduler.records import (
     KINDS,
@@ -20,6 +22,7 @@ from broker.scheduler.records import (
     Counted,
     PlanAdopted,
     Record,
+    RunMeasured,
     TaskFixed,
     WorkflowForgotten,
 )
@@ -108,12 +111,24 @@ def needed(records: Iterable[Record]) -> list[Record]:
     }
     gone: set[str] = set()  # bookings of forgotten workflows
     kept: list[Record] = []
+    measured = _still_known(some)
     for at, each in enumerate(some):
         workflow = getattr(each, "workflow_id", None)
         if isinstance(each, TaskFixed) and workflow in forgotten:
             gone.add(each.booking)
         if workflow in forgotten or (isinstance(each, BookingRecord) and each.booking in gone):
             continue
+        if isinstance(each, RunMeasured) and at not in measured:
+            continue
         if last.get(type(each), at) == at:
             kept.append(each)
     return kept
+
+
+def _still_known(records: list[Record]) -> frozenset[int]:
+    # Places of the runs from which estimates come.
+    last = LastRuns[int]()
+    for at, each in enumerate(records):
+        if isinstance(each, RunMeasured):
+            last.add(each.program, at)
+    return frozenset(at for places in last.by_program.values() for at in places)

@@ -119,7 +119,7 @@ class Replanner:
             self._tell(found)
 
     def _seconds(self) -> float:
-        # From an order to the end of its search. A search ends between two steps, and its result
+        # From an order to the end of its search. A search ends with the schedules at hand, and its result
         # becomes a plan after that: how late that was is kept free the next time.
         if self._settings.period == float("inf"):
             return self._settings.seconds

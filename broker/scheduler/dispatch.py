@@ -16,6 +16,7 @@ from broker.scheduler.file_arrivals import FileArrivals
 from broker.scheduler.free_time import TOLERANCE, FreeTime, Need, View
 from broker.scheduler.groups import Groups
 from broker.scheduler.records import Place
+from broker.scheduler.run_times import RunTimes
 from broker.scheduler.settings import BrokerSettings
 from broker.scheduler.state_tables import LiveTask, LiveWorkflow, StateTables
 
@@ -49,6 +50,7 @@ class Dispatch:
         self._settings = settings
         self._free_time = free_time
         self._groups = groups
+        self._run_times = RunTimes(memory, settings)
 
     def choose(
         self,
@@ -74,7 +76,7 @@ class Dispatch:
             needs = self._needs_at(places, alternative, down)
             if needs is None or self._groups.grouped(task, alternative):
                 continue
-            run_time = needs[0].supply.resource.duration(task.task.work)
+            run_time = self._run_times.run_time(task, needs[0].supply.resource)
             begin = max(now, self._files.arrival(task, alternative.primary, now))
             end = begin + run_time + self._settings.margin
             # Free time is looked for last, as it takes longest.
@@ -129,7 +131,7 @@ class Dispatch:
             needs = self._free_time.needs(alternative.demands, down)
             if needs is None or self._groups.grouped(task, alternative):
                 continue
-            run_time = needs[0].supply.resource.duration(task.task.work)
+            run_time = self._run_times.run_time(task, needs[0].supply.resource)
             length = run_time + self._settings.margin
             if now + run_time + behind > due:
                 continue

@@ -180,7 +180,8 @@ class FreeTime:
             if held > free and short == math.inf:
                 short = moment
             elif held <= free and short < math.inf:
-                if moment > short:
+                # One that ends and another that begins at the same moment overlap by no more than is rounded.
+                if moment > short + TOLERANCE:
                     yield short, moment
                 short = math.inf
 

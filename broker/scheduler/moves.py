@@ -11,21 +11,32 @@ else that the broker holds; so the last of a row moves first. One that cannot be
 too late is given up and planned again.
 """
 
-from collections.abc import Callable, Collection
+import math
+from collections.abc import Callable, Collection, Sequence
 
 from broker.scheduler.commands import Move
 from broker.scheduler.events import Moved, MoveRefused
-from broker.scheduler.free_time import TOLERANCE, FreeTime, View
+from broker.scheduler.free_time import TOLERANCE, FreeTime, Need, View
 from broker.scheduler.lifecycle import AT_SITE, DONE, HELD, TaskState
 from broker.scheduler.planning_cycle import PlanningCycle
 from broker.scheduler.planning_input import Taken
 from broker.scheduler.records import TaskMoved, TaskMoving
+from broker.scheduler.run_times import RunTimes
 from broker.scheduler.settings import BrokerSettings
 from broker.scheduler.state_tables import Booking, LiveTask, StateTables
 from broker.scheduler.transaction import Transaction
 
 ASKED_BEFORE = 0.75
 """Share of the margin by which the end of a reservation is anticipated: then its run is overdue."""
+
+URGENT_BEFORE = 0.4
+"""Share of the margin before the end of the reservation of a run: what is still in its way then is given up.
+
+Where many short tasks are booked behind it they are moved one after another, and that takes longer than the run has.
+"""
+
+ANSWERED_AFTER = 0.1
+"""Share of the margin in which a site should have answered: sooner nothing is given up."""
 
 LEAST_MARGINS = 4.0
 """Least extension, in margins: asking takes time, too."""
@@ -47,7 +58,9 @@ class Moves:
         self._cycle = cycle
         self._free_time = free_time
         self._free = free
+        self._run_times = RunTimes(memory, settings)
         self._longer: dict[str, float] = {}
+        self._pressing: dict[str, float] = {}
         self._stuck: set[str] = set()
         self.wanted = False
 
@@ -60,24 +73,41 @@ class Moves:
         """
         name, end = booking.booking, booking.placement.end
         more = self._more(booking)
+        if name in self._longer and name not in self._stuck and not booking.moving:
+            if transaction.now < self._pressing[name]:
+                return self._pressing[name]
+            self.wanted = True
+            return float("inf")
         if name in self._longer or name in self._stuck or booking.moving or more <= 0:
             return float("inf")
         moment = end - ASKED_BEFORE * self._settings.margin
         if transaction.now < moment:
             return moment
-        self._longer[name] = end + more
+        last = end - URGENT_BEFORE * self._settings.margin
+        answered = transaction.now + ANSWERED_AFTER * self._settings.margin
+        self._longer[name], self._pressing[name] = end + more, max(last, answered)
         self.wanted = True
-        return float("inf")
+        return self._pressing[name]
 
     def _more(self, booking: Booking) -> float:
         # By how much it is extended next; 0 for nothing any more.
         settings = self._settings
         step = max(settings.extension * booking.run_time, LEAST_MARGINS * settings.margin)
-        return min(step, settings.extension_max * booking.run_time - booking.extended)
+        return min(step, self._most_extended(booking) - booking.extended)
+
+    def _most_extended(self, booking: Booking) -> float:
+        # In all, seconds; a run that was thought to be short has no less time than its user's estimate gives it.
+        task = self._memory.booked.get(booking.booking)
+        supply = self._memory.supplies.get(booking.placement.resources[0])
+        time = booking.run_time
+        if task is not None and supply is not None:
+            time = self._run_times.most(task, supply.resource, time)
+        return self._settings.extension_max * time + (time - booking.run_time)
 
     def over(self, booking: str) -> None:
         """Forgets an attempt that is over."""
         self._longer.pop(booking, None)
+        self._pressing.pop(booking, None)
         self._stuck.discard(booking)
 
     # --- what is asked for ---------------------------------------------------------------------
@@ -104,6 +134,7 @@ class Moves:
             return
         before = task.booking.placement
         self._longer.pop(event.booking, None)
+        self._pressing.pop(event.booking, None)
         if task.booking.moving is None and (before.start, before.end) == (event.begin, event.end):
             return
         transaction.note(TaskMoved(transaction.now, event.booking, event.begin, event.end))
@@ -122,6 +153,7 @@ class Moves:
         place = booking.placement
         transaction.note(TaskMoved(transaction.now, event.booking, place.start, place.end))
         self._longer.pop(event.booking, None)
+        self._pressing.pop(event.booking, None)
         transaction.touched.append(task)
         if not event.taken or task.state in AT_SITE:
             self._stuck.add(event.booking)
@@ -267,5 +299,27 @@ class Moves:
         if free:
             self.move(booking, booking.placement.start, end, transaction)
             self._cycle.want(transaction, f"{task.name} takes longer than was thought")
-        else:
-            self.wanted = True
+            return
+        self.wanted = True
+        if needs is not None and self._pressing.get(name, math.inf) <= transaction.now:
+            self._make_room(booking, needs, end, transaction)
+
+    def _make_room(
+        self, booking: Booking, needs: Sequence[Need], end: float, transaction: Transaction
+    ) -> None:
+        # Gives up what is booked behind a run, from its end on, until that has room.
+        since = booking.placement.end
+        places = {hold.place for hold in booking.holds}
+        gone = {booking.booking, *self._memory.releasing}
+        for task in self._held():
+            other = task.booking
+            if self._free_time.fits(needs, since, end, View(gone, own=True)):
+                return
+            if (
+                other is not None
+                and other.begin < end
+                and since < other.end
+                and not places.isdisjoint(other.units)
+            ):
+                gone.add(other.booking)
+                self._free(task, transaction, "is in the way of a run that takes longer")

@@ -18,6 +18,7 @@ from broker.scheduler.file_arrivals import FileArrivals
 from broker.scheduler.lifecycle import AT_SITE, DONE, HELD
 from broker.scheduler.planning_input import PlanningInput, Taken
 from broker.scheduler.records import PlanAdopted
+from broker.scheduler.run_times import RunTimes
 from broker.scheduler.settings import BrokerSettings
 from broker.scheduler.state_tables import LiveTask, StateTables
 from broker.scheduler.transaction import Transaction
@@ -38,6 +39,7 @@ class PlanningCycle:
         self._memory = memory
         self.files = FileArrivals(memory, settings.network)
         self._settings = settings
+        self._run_times = RunTimes(memory, settings)
         self._begun = -math.inf
         self._ended = -math.inf
         self._wanted = ""
@@ -165,7 +167,9 @@ class PlanningCycle:
         return PlanningInput(
             now=self._until,
             workflows=tuple(
-                self.files.planned(each) for each in self._memory.live.values() if each.tasks
+                self._run_times.planned(each, self.files.planned(each))
+                for each in self._memory.live.values()
+                if each.tasks
             ),
             resources=tuple(
                 supply.resource

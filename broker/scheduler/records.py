@@ -183,6 +183,24 @@ class TaskFixed(Record, frozen=True):
     group: Group | None = None
 
 
+class RunMeasured(Record, frozen=True):
+    """A program has come to its end by itself: from this estimates are learned; it outlives its workflow.
+
+    Attributes:
+        program: what it is known by.
+        input_bytes: that it was given; `None` if unknown.
+        resource: the primary one.
+        estimate: work that its task has from its user, seconds.
+        work: that it took, seconds at performance 1.
+    """
+
+    program: str
+    input_bytes: float | None
+    resource: str
+    estimate: float
+    work: float
+
+
 class BookingRecord(Record, frozen=True):
     """Something became of a booking."""
 

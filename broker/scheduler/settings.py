@@ -7,6 +7,7 @@ from typing import Literal
 from broker.model.network import Network
 
 OnLost = Literal["wait", "rerun"]
+EstimatesFrom = Literal["file", "learned"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,8 @@ class BrokerSettings:
         network: what files take between sites; `None` if they do not count.
         grouped: programs that are thought to run no longer than this are launched in groups where pilots are, if
             they may begin early; 0 for none.
+        estimates: how long programs are thought to take: what their users say ("file"), or what comes of that and of
+            runs of the same program ("learned").
 
     Raises:
         ValueError: a number is out of bounds.
@@ -51,6 +54,7 @@ class BrokerSettings:
     early: bool = True
     network: Network | None = None
     grouped: float = 5.0
+    estimates: EstimatesFrom = "file"
 
     def __post_init__(self) -> None:
         for word, value in (("cycle", self.cycle), ("slot", self.slot), ("pause", self.pause)):

@@ -59,6 +59,7 @@ class BrokerState:
     """All that the broker knows and decides.
 
     Attributes:
+        settings: how it works.
         memory: what it knows; to be looked at only.
         cycle: when it plans; to be looked at only.
 
@@ -74,6 +75,7 @@ class BrokerState:
     def __init__(
         self, settings: BrokerSettings, records: Iterable[Record] = (), *, epoch: str = "b"
     ) -> None:
+        self.settings = settings
         self.memory = StateTables(records)
         self.cycle = PlanningCycle(self.memory, settings)
         self._execution = TaskExecution(self.memory, settings, self.cycle, epoch)

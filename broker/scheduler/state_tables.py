@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from broker.model.additions import Addition
+from broker.model.estimates import Estimates, MeasuredRun
 from broker.model.plan import Placement
 from broker.model.program import Output, Program, needed_outputs
 from broker.model.workflow import OnFailure, Task, Workflow
@@ -31,6 +32,7 @@ from broker.scheduler.records import (
     Record,
     ResourceRemoved,
     ResourceSet,
+    RunMeasured,
     Supply,
     TaskBooked,
     TaskEnded,
@@ -247,6 +249,7 @@ class LiveWorkflow:
         counts: how many of its tasks are in each state.
         launched: a task has been.
         end_time: seconds; `None` before.
+        estimates: how long programs take, of all workflows together.
         earliest_start: seconds; one that says none has its submission, as the time allowed until its due date
             counts from there.
     """
@@ -269,9 +272,11 @@ class LiveWorkflow:
     launched: bool = False
     end_time: float | None = None
     revision: int = 1
+    estimates: Estimates = field(default_factory=Estimates, init=False, repr=False, compare=False)
     earliest_start: float = field(init=False)
     _planned: Workflow | None = field(init=False, default=None)
     _needed: dict[str, frozenset[str]] | None = field(init=False, default=None)
+    _declared: dict[str, float] | None = field(init=False, default=None)
     _new: list[LiveTask] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
@@ -292,6 +297,16 @@ class LiveWorkflow:
         if self._needed is None:
             self._needed = needed_outputs(self.programs.values())
         return self._needed
+
+    @property
+    def declared_bytes(self) -> dict[str, float]:
+        """The bytes that its tasks read of the files that it has declared, by their names."""
+        if self._declared is None:
+            self._declared = {}
+            for file in self.workflow.files:
+                for reader in file.readers:
+                    self._declared[reader] = self._declared.get(reader, 0.0) + file.size
+        return self._declared
 
     def changed_tasks(self) -> None:
         """Lets planners see other tasks from now on."""
@@ -406,6 +421,7 @@ class StateTables:
         groups: those of them that share units, by the names of their groups and then by their own.
         releasing: attempts that are given up and may still hold something, by name.
         plan: the last plan adopted; `None` before the first.
+        estimates: how long programs take, as their runs have shown.
         latest: time of the last record, seconds.
         changes: records so far; while it stays the same so does all else.
 
@@ -423,6 +439,7 @@ class StateTables:
         self.holding: dict[Place, dict[str, Booking]] = {}
         self.groups: dict[str, dict[str, Booking]] = {}
         self.plan: PlanAdopted | None = None
+        self.estimates = Estimates()
         self.workflows_count = 0
         self.bookings_count = 0
         self.latest = -math.inf
@@ -456,7 +473,7 @@ class StateTables:
         """How many tasks the workflows that have not ended have."""
         return sum(len(workflow.tasks) for workflow in self.live.values())
 
-    def apply(self, record: Record) -> None:  # noqa: C901  # one case for each kind of record
+    def apply(self, record: Record) -> None:  # noqa: C901, PLR0912  # one case for each kind of record
         """Applies a record; `IllegalMove` or `KeyError` if it contradicts the state."""
         self.latest = max(self.latest, record.time)
         self.changes += 1
@@ -481,6 +498,8 @@ class StateTables:
                 del self.supplies[record.name]
             case PlanAdopted():
                 self._adopted(record)
+            case RunMeasured():
+                self._measured(record)
             case TaskFixed():
                 self._fixed(record)
             case BookingReleased():
@@ -489,6 +508,10 @@ class StateTables:
                 self._booking(record, self.booked[record.booking])
             case _:
                 raise AssertionError(record)
+
+    def _measured(self, record: RunMeasured) -> None:
+        run = MeasuredRun(record.input_bytes, record.resource, record.estimate, record.work)
+        self.estimates.learn(record.program, run)
 
     def _grown(self, record: WorkflowOpened | TasksAdded | WorkflowClosed) -> None:
         if isinstance(record, WorkflowOpened):
@@ -531,6 +554,7 @@ class StateTables:
 
     def _take(self, workflow: LiveWorkflow) -> None:
         self.workflows_count = max(self.workflows_count, int(workflow.workflow_id[1:]))
+        workflow.estimates = self.estimates
         self.workflows[workflow.workflow_id] = workflow
         self.live[workflow.workflow.name] = workflow
         self.by_key[workflow.key] = workflow

@@ -57,6 +57,7 @@ from broker.scheduler.records import (
     TaskRefused,
     TaskStarted,
 )
+from broker.scheduler.run_times import RunTimes
 from broker.scheduler.settings import BrokerSettings
 from broker.scheduler.state_tables import Booking, LiveTask, LiveWorkflow, StateTables
 from broker.scheduler.transaction import Transaction
@@ -117,6 +118,7 @@ class TaskExecution:
         self.down: set[str] = set()
         self._free_time = FreeTime(memory, cycle, settings.margin)
         self._files = cycle.files
+        self._run_times = RunTimes(memory, settings)
         self._groups = Groups(memory, settings, self._free_time)
         self._dispatch = Dispatch(memory, settings, self._free_time, cycle.files, self._groups)
         self.moves = Moves(memory, settings, cycle, self._free_time, self.free)
@@ -352,7 +354,7 @@ class TaskExecution:
             self._cycle.want(transaction, f"{task.name} has lost its resource")
             return False
         length = placement.end - placement.start
-        run_time = min(needs[0].supply.resource.duration(task.task.work), length)
+        run_time = min(self._run_times.run_time(task, needs[0].supply.resource), length)
         ends = [each.booking.end for each in task.predecessors if each.booking is not None]
         since = max([placement.start, *ends, self._arrival(task, placement, transaction)])
         if transaction.now > since + length - run_time - self._settings.margin / 2:
@@ -377,7 +379,7 @@ class TaskExecution:
             for supply, demand in zip(supplies, placement.demands, strict=True)
         )
         length = placement.end - placement.start
-        run_time = min(supplies[0].resource.duration(task.task.work), length)
+        run_time = min(self._run_times.run_time(task, supplies[0].resource), length)
         name = f"{self._epoch}-{self._memory.bookings_count + 1}"
         transaction.note(
             TaskFixed(
@@ -409,7 +411,7 @@ class TaskExecution:
             booking,
             # What is given files of a task that was simulated is simulated, too.
             None if inputs is None else program,
-            task.task.work,
+            self._run_times.work(task),
             task.name,
             task.start_time,
             inputs or (),
@@ -602,6 +604,7 @@ class TaskExecution:
         if booking.group is not None and start is not None and event.outcome is Outcome.COMPLETED:
             resource = booking.placement.resources[0]
             self._groups.learn(resource, booking.run_time, event.end_time - start)
+        self._run_times.measure(task, booking, event.outcome, (start, event.end_time), transaction)
         reason = event.reason or self._why(task, booking, event)
         transaction.note(
             TaskEnded(

@@ -122,3 +122,43 @@ class ReplanResponse(_message.Message):
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     number: int
     def __init__(self, number: _Optional[int] = ...) -> None: ...
+
+class EstimatesRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class EstimatesResponse(_message.Message):
+    __slots__ = ("used", "programs")
+    USED_FIELD_NUMBER: _ClassVar[int]
+    PROGRAMS_FIELD_NUMBER: _ClassVar[int]
+    used: bool
+    programs: _containers.RepeatedCompositeFieldContainer[ProgramEstimate]
+    def __init__(self, used: bool = ..., programs: _Optional[_Iterable[_Union[ProgramEstimate, _Mapping]]] = ...) -> None: ...
+
+class ProgramEstimate(_message.Message):
+    __slots__ = ("program", "runs", "form", "ratio", "low", "high", "work_s", "factors")
+    PROGRAM_FIELD_NUMBER: _ClassVar[int]
+    RUNS_FIELD_NUMBER: _ClassVar[int]
+    FORM_FIELD_NUMBER: _ClassVar[int]
+    RATIO_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    WORK_S_FIELD_NUMBER: _ClassVar[int]
+    FACTORS_FIELD_NUMBER: _ClassVar[int]
+    program: str
+    runs: int
+    form: str
+    ratio: float
+    low: float
+    high: float
+    work_s: float
+    factors: _containers.RepeatedCompositeFieldContainer[ResourceFactor]
+    def __init__(self, program: _Optional[str] = ..., runs: _Optional[int] = ..., form: _Optional[str] = ..., ratio: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., work_s: _Optional[float] = ..., factors: _Optional[_Iterable[_Union[ResourceFactor, _Mapping]]] = ...) -> None: ...
+
+class ResourceFactor(_message.Message):
+    __slots__ = ("resource", "factor")
+    RESOURCE_FIELD_NUMBER: _ClassVar[int]
+    FACTOR_FIELD_NUMBER: _ClassVar[int]
+    resource: str
+    factor: float
+    def __init__(self, resource: _Optional[str] = ..., factor: _Optional[float] = ...) -> None: ...

@@ -49,6 +49,11 @@ class PlanServiceStub(object):
                 request_serializer=broker_dot_v1_dot_plan__pb2.ReplanRequest.SerializeToString,
                 response_deserializer=broker_dot_v1_dot_plan__pb2.ReplanResponse.FromString,
                 _registered_method=True)
+        self.Estimates = channel.unary_unary(
+                '/broker.v1.PlanService/Estimates',
+                request_serializer=broker_dot_v1_dot_plan__pb2.EstimatesRequest.SerializeToString,
+                response_deserializer=broker_dot_v1_dot_plan__pb2.EstimatesResponse.FromString,
+                _registered_method=True)
         self.OpenPage = channel.unary_unary(
                 '/broker.v1.PlanService/OpenPage',
                 request_serializer=broker_dot_v1_dot_plan__pb2.OpenPageRequest.SerializeToString,
@@ -80,6 +85,13 @@ class PlanServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Estimates(self, request, context):
+        """Returns what has been learned of the run times of programs.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def OpenPage(self, request, context):
         """Returns an address that shows the broker's page to one browser. FAILED_PRECONDITION where none is
         served.
@@ -105,6 +117,11 @@ def add_PlanServiceServicer_to_server(servicer, server):
                     servicer.Replan,
                     request_deserializer=broker_dot_v1_dot_plan__pb2.ReplanRequest.FromString,
                     response_serializer=broker_dot_v1_dot_plan__pb2.ReplanResponse.SerializeToString,
+            ),
+            'Estimates': grpc.unary_unary_rpc_method_handler(
+                    servicer.Estimates,
+                    request_deserializer=broker_dot_v1_dot_plan__pb2.EstimatesRequest.FromString,
+                    response_serializer=broker_dot_v1_dot_plan__pb2.EstimatesResponse.SerializeToString,
             ),
             'OpenPage': grpc.unary_unary_rpc_method_handler(
                     servicer.OpenPage,
@@ -193,6 +210,33 @@ class PlanService(object):
             '/broker.v1.PlanService/Replan',
             broker_dot_v1_dot_plan__pb2.ReplanRequest.SerializeToString,
             broker_dot_v1_dot_plan__pb2.ReplanResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Estimates(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/broker.v1.PlanService/Estimates',
+            broker_dot_v1_dot_plan__pb2.EstimatesRequest.SerializeToString,
+            broker_dot_v1_dot_plan__pb2.EstimatesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -37,6 +37,8 @@ class PlanServiceStub:
     """Sends the progress of the search that runs, and each new plan's figures; for ever."""
     Replan: _grpc.UnaryUnaryMultiCallable[_plan_pb2.ReplanRequest, _plan_pb2.ReplanResponse]
     """Asks for planning now rather than with the next cycle; while one runs, right after it."""
+    Estimates: _grpc.UnaryUnaryMultiCallable[_plan_pb2.EstimatesRequest, _plan_pb2.EstimatesResponse]
+    """Returns what has been learned of the run times of programs."""
     OpenPage: _grpc.UnaryUnaryMultiCallable[_plan_pb2.OpenPageRequest, _plan_pb2.OpenPageResponse]
     """Returns an address that shows the broker's page to one browser. FAILED_PRECONDITION where none is
     served.
@@ -51,6 +53,8 @@ class PlanServiceAsyncStub(PlanServiceStub):
     """Sends the progress of the search that runs, and each new plan's figures; for ever."""
     Replan: _aio.UnaryUnaryMultiCallable[_plan_pb2.ReplanRequest, _plan_pb2.ReplanResponse]  # type: ignore[assignment]
     """Asks for planning now rather than with the next cycle; while one runs, right after it."""
+    Estimates: _aio.UnaryUnaryMultiCallable[_plan_pb2.EstimatesRequest, _plan_pb2.EstimatesResponse]  # type: ignore[assignment]
+    """Returns what has been learned of the run times of programs."""
     OpenPage: _aio.UnaryUnaryMultiCallable[_plan_pb2.OpenPageRequest, _plan_pb2.OpenPageResponse]  # type: ignore[assignment]
     """Returns an address that shows the broker's page to one browser. FAILED_PRECONDITION where none is
     served.
@@ -80,6 +84,14 @@ class PlanServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_plan_pb2.ReplanResponse, _abc.Awaitable[_plan_pb2.ReplanResponse]]:
         """Asks for planning now rather than with the next cycle; while one runs, right after it."""
+
+    @_abc_1.abstractmethod
+    def Estimates(
+        self,
+        request: _plan_pb2.EstimatesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_plan_pb2.EstimatesResponse, _abc.Awaitable[_plan_pb2.EstimatesResponse]]:
+        """Returns what has been learned of the run times of programs."""
 
     @_abc_1.abstractmethod
     def OpenPage(

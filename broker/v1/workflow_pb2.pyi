@@ -178,7 +178,7 @@ class DataFile(_message.Message):
     def __init__(self, name: _Optional[str] = ..., size_bytes: _Optional[int] = ..., readers: _Optional[_Iterable[str]] = ..., task: _Optional[str] = ..., site: _Optional[str] = ...) -> None: ...
 
 class Task(_message.Message):
-    __slots__ = ("name", "state", "demands", "start_time_s", "end_time_s", "cost", "runs", "reason", "outcome", "exit_code", "signal", "job", "outputs", "has_program")
+    __slots__ = ("name", "state", "demands", "start_time_s", "end_time_s", "cost", "runs", "reason", "outcome", "exit_code", "signal", "job", "outputs", "has_program", "estimate_s", "estimate_runs")
     NAME_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     DEMANDS_FIELD_NUMBER: _ClassVar[int]
@@ -193,6 +193,8 @@ class Task(_message.Message):
     JOB_FIELD_NUMBER: _ClassVar[int]
     OUTPUTS_FIELD_NUMBER: _ClassVar[int]
     HAS_PROGRAM_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATE_S_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATE_RUNS_FIELD_NUMBER: _ClassVar[int]
     name: str
     state: TaskState
     demands: _containers.RepeatedCompositeFieldContainer[Demand]
@@ -207,7 +209,9 @@ class Task(_message.Message):
     job: str
     outputs: _containers.RepeatedCompositeFieldContainer[TaskFile]
     has_program: bool
-    def __init__(self, name: _Optional[str] = ..., state: _Optional[_Union[TaskState, str]] = ..., demands: _Optional[_Iterable[_Union[Demand, _Mapping]]] = ..., start_time_s: _Optional[float] = ..., end_time_s: _Optional[float] = ..., cost: _Optional[float] = ..., runs: _Optional[int] = ..., reason: _Optional[str] = ..., outcome: _Optional[_Union[_request_pb2.Outcome, str]] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., job: _Optional[str] = ..., outputs: _Optional[_Iterable[_Union[TaskFile, _Mapping]]] = ..., has_program: bool = ...) -> None: ...
+    estimate_s: float
+    estimate_runs: int
+    def __init__(self, name: _Optional[str] = ..., state: _Optional[_Union[TaskState, str]] = ..., demands: _Optional[_Iterable[_Union[Demand, _Mapping]]] = ..., start_time_s: _Optional[float] = ..., end_time_s: _Optional[float] = ..., cost: _Optional[float] = ..., runs: _Optional[int] = ..., reason: _Optional[str] = ..., outcome: _Optional[_Union[_request_pb2.Outcome, str]] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., job: _Optional[str] = ..., outputs: _Optional[_Iterable[_Union[TaskFile, _Mapping]]] = ..., has_program: bool = ..., estimate_s: _Optional[float] = ..., estimate_runs: _Optional[int] = ...) -> None: ...
 
 class TaskFile(_message.Message):
     __slots__ = ("name", "size_bytes", "sha256")

@@ -4,15 +4,17 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from broker.model.additions import Addition
+from broker.model.estimates import Form, ProgramEstimate
 from broker.model.network import DataFile
 from broker.model.program import Program, check_programs
 from broker.model.resources import Calendar, PriceRule, Resource, WeeklyWindow
 from broker.model.workflow import Alternative, Demand, OnFailure, OpenWorkflow, Task, Workflow
 from broker.scheduler.lifecycle import TaskState, WorkflowState
 from broker.scheduler.records import Supply
+from broker.scheduler.run_times import thought
 from broker.scheduler.state_tables import LiveTask, LiveWorkflow, StateTables
 from broker.v1 import plan_pb2, resource_pb2, workflow_pb2
 from broker.wire.programs import read_program, write_program
@@ -388,6 +390,8 @@ def write_task(task: LiveTask) -> workflow_pb2.Task:
 
 
 def _write_run(message: workflow_pb2.Task, task: LiveTask) -> None:
+    estimate = thought(task)
+    message.estimate_s, message.estimate_runs = round(estimate.work, 3), estimate.runs
     if task.outcome is not None:
         outcome: Any = request_pb2.Outcome.Value(f"OUTCOME_{task.outcome.name}")
         message.outcome = outcome
@@ -488,6 +492,47 @@ def write_supply(supply: Supply) -> resource_pb2.Resource:
 
 
 # --- the plan ------------------------------------------------------------------------------------
+
+
+def write_estimates(memory: StateTables, *, used: bool) -> plan_pb2.EstimatesResponse:
+    """Returns what has been learned of run times, and whether plans go by it."""
+    return plan_pb2.EstimatesResponse(
+        used=used,
+        programs=[
+            plan_pb2.ProgramEstimate(
+                program=each.program,
+                runs=each.runs,
+                form=each.form,
+                ratio=each.ratio,
+                low=each.low,
+                high=each.high,
+                work_s=each.work,
+                factors=[
+                    plan_pb2.ResourceFactor(resource=name, factor=factor)
+                    for name, factor in each.factors
+                ],
+            )
+            for each in memory.estimates.programs()
+        ],
+    )
+
+
+def read_estimates(message: plan_pb2.EstimatesResponse) -> list[ProgramEstimate]:
+    """Returns what a broker has learned of run times."""
+    forms = {word: word for word in get_args(Form)}
+    return [
+        ProgramEstimate(
+            each.program,
+            each.runs,
+            forms.get(each.form, "ratio"),
+            each.ratio,
+            each.work_s,
+            each.low,
+            each.high,
+            tuple((one.resource, one.factor) for one in each.factors),
+        )
+        for each in message.programs
+    ]
 
 
 def write_plan(memory: StateTables, now: float, next_planning: float) -> plan_pb2.Plan:

@@ -12,7 +12,6 @@ import json
 import math
 import sys
 from collections import defaultdict
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,38 +20,25 @@ CAP, DECAY, ALLOWANCE = 0.05, math.exp(-PERIOD / (10 * DAY)), 0.01
 Places = list[tuple[float, int]]
 
 
-@dataclass(eq=False)
 class Job:
     """A job; `left` and `asked` are what no checkpoint has kept of run time and request."""
 
-    row: int
-    submit: float
-    p: float
-    request: float
-    width: int
-    home: int
-    every: float
-    left: float
-    asked: float
-    start: float | None = None
-    end: float | None = None
-    given_at: float = 0.0
-    kind: str = ""  # own, protected or preemptible
-    place: int = -1
-    broken: bool = False
-    empty: int = 0
-    impact: float = 0.0
+    def __init__(self, row: int, columns: list[Any], every: float) -> None:
+        """A job that has not come yet; it neither runs nor ends before infinity."""
+        self.row, self.every = row, every
+        self.submit, self.p, self.request, self.width, self.home = columns
+        self.left, self.asked, self.start, self.end = self.p, self.request, math.inf, math.inf
+        self.given_at, self.impact, self.place, self.empty = 0.0, 0.0, -1, 0
+        self.kind, self.broken = "", False  # kind: own, protected or preemptible
 
 
-@dataclass(eq=False)
 class Trust:
     """What a home records of a partner's promise to start accepted jobs at once."""
 
-    open: list[Job] = field(default_factory=list)
-    credit: float = 0.0
-    debt: float = 0.0
-    breaches: int = 0
-    suspended: float = -math.inf
+    def __init__(self) -> None:
+        """Begins without any record."""
+        self.open: list[Job] = []
+        self.credit, self.debt, self.breaches, self.suspended = 0.0, 0.0, 0, -math.inf
 
     def breach(self, now: float) -> None:
         """Ends the credit, and all offers for a while."""
@@ -63,12 +49,8 @@ class Trust:
     def review(self, now: float) -> None:
         """Goes once through the open jobs."""
         for job in list(self.open):
-            ended = job.end is not None and job.end <= now
-            late = (
-                (job.end or 0) - job.given_at - job.left
-                if ended
-                else now - job.given_at - job.asked
-            )
+            ended = job.end <= now
+            late = job.end - job.given_at - job.left if ended else now - job.given_at - job.asked
             if not job.broken and late > HOUR:
                 job.broken = True
                 self.breach(now)
@@ -90,83 +72,68 @@ def reservation(free: int, releases: Places, width: int) -> tuple[float, int]:
     return time, free - width
 
 
-def startable(
-    easy: bool, queue: list[Job], view: tuple[int, Places], now: float, *, whole: bool
-) -> list[Job]:
-    """Returns the jobs of a queue that a pass starts, in order; the shadow knows whole requests."""
-    free, releases = view
+def startable(easy: bool, queue: Any, free: int, releases: Places, now: float) -> list[Job]:
+    """Returns the jobs that a pass starts, in order; `queue` has them with their requests."""
     chosen, rest, releases = [], list(queue), list(releases)
-    while rest and rest[0].width <= free:
-        chosen.append(rest.pop(0))
-        free -= chosen[-1].width
-        releases.append(
-            (now + (chosen[-1].request if whole else chosen[-1].asked), chosen[-1].width)
-        )
+    while rest and rest[0][0].width <= free:
+        job, asked = rest.pop(0)
+        chosen.append(job)
+        free -= job.width
+        releases.append((now + asked, job.width))
     if easy and len(rest) > 1:
-        time, extra = reservation(free, releases, rest[0].width)
-        for job in rest[1:]:
-            end = now + (job.request if whole else job.asked)
-            if job.width <= free and (end <= time or job.width <= extra):
+        time, extra = reservation(free, releases, rest[0][0].width)
+        for job, asked in rest[1:]:
+            if job.width <= free and (now + asked <= time or job.width <= extra):
                 chosen.append(job)
                 free -= job.width
-                extra -= job.width if end > time else 0
+                extra -= job.width if now + asked > time else 0
     return chosen
 
 
-@dataclass(eq=False)
 class Site:
-    """A site: its machine, its shadow, its books and its account."""
+    """A site: its machine, its shadow (`alone_…`), its books and its account."""
 
-    index: int
-    size: int
-    easy: bool
-    rule: str
-    queue: list[Job] = field(default_factory=list)
-    running: list[Job] = field(default_factory=list)
-    arrivals: list[Job] = field(default_factory=list)
-    ended: list[Job] = field(default_factory=list)
-    due: bool = False  # a pass is due: a job has come back, or credit was lost
-    alone_known: int = 0  # of the arrivals, those that the shadow has
-    alone_last: float = -math.inf
-    alone_queue: list[Job] = field(default_factory=list)
-    alone_running: dict[int, Job] = field(default_factory=dict)
-    alone_start: dict[int, float] = field(default_factory=dict)
-    gain: float = 0.0  # S
-    capped: float = 0.0  # SB
-    base: float = 0.0  # B
-    in_credit: bool = True
-    work: float = 0.0  # of own ended jobs: sums of p·m, request·m, p·m·request
-    work_asked: float = 0.0
-    work_requested: float = 0.0
-    taken: dict[int, float] = field(default_factory=lambda: defaultdict(float))
-    given: dict[int, float] = field(default_factory=lambda: defaultdict(float))
-    done: dict[int, float] = field(default_factory=lambda: defaultdict(float))
-    weighted: dict[int, float] = field(default_factory=lambda: defaultdict(float))
-    trust: dict[int, Trust] = field(default_factory=lambda: defaultdict(Trust))
+    def __init__(self, index: int, values: dict[str, Any]) -> None:
+        """An idle machine in credit; `due`: a job has come back, or credit was lost, and no pass followed."""
+        self.index, self.size, self.rule = index, int(values["processors"]), values["rule"]
+        self.easy, self.due, self.in_credit = values["discipline"] == "easy", False, True
+        self.queue: list[Job] = []
+        self.running: list[Job] = []
+        self.arrivals: list[Job] = []
+        self.ended: list[Job] = []
+        self.alone_known, self.alone_last = 0, -math.inf
+        self.alone_queue: list[Job] = []
+        self.alone_running: dict[int, Job] = {}
+        self.alone_start: dict[int, float] = {}
+        self.gain = self.capped = self.base = 0.0  # S, SB, B
+        self.work = self.work_asked = self.work_requested = (
+            0.0  # own ended: Σ p·m, request·m, p·m·request
+        )
+        books: list[defaultdict[int, float]] = [defaultdict(float) for _ in range(4)]
+        self.taken, self.given, self.done, self.weighted = books  # by partner
+        self.trust: dict[int, Trust] = defaultdict(Trust)
 
-    def seen(self) -> list[Job]:
-        """Returns the running jobs that the batch system knows of."""
-        return [
-            j for j in self.running if j.kind == "own" or (j.kind == "protected" and self.in_credit)
-        ]
+    def sees(self, job: Job) -> bool:
+        """Returns whether the batch system knows of a running job."""
+        return job.kind == "own" or (job.kind == "protected" and self.in_credit)
 
     def idle(self) -> int:
         """Returns the processors with nobody at all on them."""
-        return self.size - sum(j.width for j in self.running)
+        return self.size - int(sum(job.width for job in self.running))
 
     def view(self) -> tuple[int, Places]:
         """Returns free processors and releases as the batch system sees them."""
-        return self.size - sum(j.width for j in self.seen()), [
-            ((j.start or 0.0) + j.asked, j.width) for j in self.seen()
-        ]
+        seen = [job for job in self.running if self.sees(job)]
+        free = self.size - sum(job.width for job in seen)
+        return free, [(job.start + job.asked, job.width) for job in seen]
 
     def starts_now(self, job: Job, now: float) -> bool:
         """Returns whether the batch system would start such a job at once."""
         free, releases = self.view()
         if job.width > free or not self.queue:
-            return job.width <= free
+            return bool(job.width <= free)
         time, extra = reservation(free, releases, self.queue[0].width)
-        return self.easy and (job.width <= extra or now + job.asked <= time)
+        return self.easy and bool(job.width <= extra or now + job.asked <= time)
 
     def look(self, now: float) -> None:
         """Lets the shadow of own jobs alone go on as far as it can; then the sums fade."""
@@ -174,63 +141,56 @@ class Site:
             known: Places = []
             limit = now
             for row, job in self.alone_running.items():
-                if job.end is not None and job.end <= now:
+                if job.end <= now:
                     known.append((self.alone_start[row] + job.p, row))
                 else:
-                    ran = now - job.start if job.start is not None else 0.0
-                    limit = min(limit, self.alone_start[row] + ran)
+                    limit = min(limit, self.alone_start[row] + max(0.0, now - job.start))
             end = min(known, default=(math.inf, 0))[0]
-            waiting = self.alone_known < len(self.arrivals)
-            arrival = self.arrivals[self.alone_known].submit if waiting else math.inf
-            time = min(end, arrival)
-            if time > limit:
+            coming = self.arrivals[self.alone_known :][:1]
+            arrival = coming[0].submit if coming else math.inf
+            if min(end, arrival) > limit:
                 break
-            self.alone_last = time
+            self.alone_last = time = min(end, arrival)
             if end <= arrival:
                 for _, row in sorted(one for one in known if one[0] == end):
                     self.book(self.alone_running.pop(row), end)
             else:
-                self.alone_queue.append(self.arrivals[self.alone_known])
+                self.alone_queue += coming
                 self.alone_known += 1
             free = self.size - sum(j.width for j in self.alone_running.values())
-            releases = [
-                (self.alone_start[r] + j.request, j.width) for r, j in self.alone_running.items()
-            ]
-            for job in startable(self.easy, self.alone_queue, (free, releases), time, whole=True):
+            runs = self.alone_running.items()
+            ends = [(self.alone_start[row] + job.request, job.width) for row, job in runs]
+            waiting = [(job, job.request) for job in self.alone_queue]
+            for job in startable(self.easy, waiting, free, ends, time):
                 self.alone_queue.remove(job)
                 self.alone_running[job.row], self.alone_start[job.row] = job, time
-        self.gain, self.capped, self.base = (
-            self.gain * DECAY,
-            self.capped * DECAY,
-            self.base * DECAY,
-        )
+        sums = (self.gain, self.capped, self.base)
+        self.gain, self.capped, self.base = (DECAY * one for one in sums)
 
     def book(self, job: Job, alone: float) -> None:
         """A job has ended in the shadow."""
-        gained = job.p * job.width * (alone - (job.end or 0))
         self.base += job.p * job.width * (alone - job.submit)
-        self.gain += gained
-        self.capped = min(self.capped + gained, CAP * self.base)
+        self.gain += job.p * job.width * (alone - job.end)
+        saved = self.capped + job.p * job.width * (alone - job.end)
+        self.capped = min(saved, CAP * self.base)
 
     def owed(self, now: float) -> float:
         """Returns H: what own jobs that wait have lost by now."""
         total, ratio = 0.0, self.work / self.work_asked if self.work_asked else 1.0
         for job in self.queue:
             since = self.alone_start.get(job.row, max(self.alone_last, job.submit))
-            if since < now:
-                total += ratio * job.request * job.width * (now - since)
+            total += ratio * job.request * job.width * (now - since) if since < now else 0.0
         return total
 
     def takes(self, job: Job, now: float) -> str:
         """Returns how the site takes another's job; an empty text declines."""
         longest = 2 * (self.work_requested / self.work) if self.work else math.inf
-        taken = self.taken[job.home] + job.asked * job.width
-        protects = job.asked <= longest and taken - 2 * self.given[job.home] <= DAY * self.size
+        taken = self.taken[job.home] + job.asked * job.width - 2 * self.given[job.home]
         if job.width > self.idle():
             return ""
-        if self.rule != "G" or self.in_credit:
-            protects = protects and self.starts_now(job, now)
-            if protects and (self.rule != "C1" or self.affords(job, now)):
+        if job.asked <= longest and taken <= DAY * self.size:
+            credit = (self.rule != "G" or self.in_credit) and self.starts_now(job, now)
+            if credit and (self.rule != "C1" or self.affords(job, now)):
                 return "protected"
         exposed = min(job.asked, job.every) if job.every else job.asked
         return "preemptible" if self.rule == "G" and exposed <= longest else ""
@@ -252,19 +212,18 @@ class Exchange:
 
     def __init__(self, case: dict[str, Any]) -> None:
         """Reads a case."""
-        self.jobs: list[Job] = []
         self.ends: list[tuple[float, int]] = []
         self.offers, self.preempted, self.lost = 0, 0, 0.0
-        self.sites = [
-            Site(i, s["processors"], s["discipline"] == "easy", s["rule"])
-            for i, s in enumerate(case["sites"])
-        ]
+        self.sites = [Site(index, values) for index, values in enumerate(case["sites"])]
+        self.jobs: list[Job] = []
         counted: dict[int, int] = defaultdict(int)
-        for row, (submit, p, request, width, home) in enumerate(case["jobs"]):
-            counted[home] += 1
-            nth, every = case["sites"][home]["checkpoints_every"], case["sites"][home]["checkpoint"]
-            every = every if nth and counted[home] % nth == 0 else 0
-            self.jobs.append(Job(row, submit, p, request, width, home, every, p, request))
+        for row, columns in enumerate(case["jobs"]):
+            home = case["sites"][columns[4]]
+            counted[columns[4]] += 1
+            keeps = (
+                home["checkpoints_every"] and not counted[columns[4]] % home["checkpoints_every"]
+            )
+            self.jobs.append(Job(row, columns, home["checkpoint"] if keeps else 0))
 
     def start(self, site: Site, job: Job, kind: str, now: float) -> None:
         """Starts a job at a site."""
@@ -275,11 +234,11 @@ class Exchange:
     def make_pass(self, site: Site, now: float) -> None:
         """Starts what the batch system starts now; guests that it does not see give way."""
         site.due = False
-        for job in startable(site.easy, site.queue, site.view(), now, whole=False):
+        for job in startable(site.easy, [(j, j.asked) for j in site.queue], *site.view(), now):
             site.queue.remove(job)
             lacking = job.width - site.idle()
             gone: list[Job] = []
-            unseen = [j for j in site.running if j not in site.seen()]
+            unseen = [j for j in site.running if not site.sees(j)]
             for guest in sorted(unseen, key=lambda j: (j.start, j.row), reverse=True):
                 if lacking > 0:
                     gone.append(guest)
@@ -294,7 +253,7 @@ class Exchange:
 
     def send_home(self, site: Site, job: Job, now: float) -> None:
         """Ends a guest before its time; it takes its old place in the queue at home."""
-        home, elapsed = self.sites[job.home], now - (job.start or 0.0)
+        home, elapsed = self.sites[job.home], now - job.start
         kept = math.floor(elapsed / job.every) * job.every if job.every else 0.0
         kept = max(0.0, min(kept, job.left - 1))
         lost = (elapsed - kept) * job.width
@@ -312,7 +271,7 @@ class Exchange:
                 trust.debt = 0.0
                 trust.breach(now)
         job.left, job.asked = job.left - kept, job.asked - kept
-        job.start, job.end, job.place, job.broken = None, None, -1, False
+        job.start, job.end, job.place, job.broken = math.inf, math.inf, -1, False
         home.queue = sorted([*home.queue, job], key=lambda j: j.row)
         home.due = True
 
@@ -328,21 +287,16 @@ class Exchange:
         home = self.sites[job.home]
         if home.rule != "R4" and job.empty >= 2:
             return False
+        done = {q: home.weighted[q] / home.done[q] for q in home.done if home.done[q]}
         partners = [site for site in self.sites if site is not home and job.width <= site.size]
-
-        def mean_response(site: Site) -> float:
-            done = home.done[site.index]
-            return home.weighted[site.index] / done if done else 0.0
-
-        for site in sorted(partners, key=mean_response):
+        for site in sorted(partners, key=lambda one: done.get(one.index, 0.0)):
             trust = home.trust[site.index]
             trust.review(now)
             work = sum(j.asked * j.width for j in [*trust.open, job])
             if now < trust.suspended or (trust.open and work > 4 * HOUR * home.size + trust.credit):
                 continue
             self.offers += 1
-            kind = site.takes(job, now)
-            if kind:
+            if kind := site.takes(job, now):
                 job.given_at = now
                 trust.open.append(job)
                 site.taken[home.index] += job.asked * job.width

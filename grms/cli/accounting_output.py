@@ -45,7 +45,8 @@ _AMOUNTS = ("brought", "saved", "owed", "turned_saved", "turned_owed")
 
 def _account(account: AccountFigures) -> dict[str, Any]:
     document = asdict(account)
-    del document["waiting_part"]
+    for name in ("waiting_part", "others", "allowed"):
+        del document[name]
     for name in _PARTS:
         document[f"{name}_percent"] = 100.0 * document.pop(name)
     for name in _AMOUNTS:
@@ -93,6 +94,11 @@ def account_lines(account: AccountFigures, *, wall: bool) -> Iterator[str]:
         f"{_times(account.sent_home)} that one of yours came home."
     )
     yield in_a_sentence(account)
+    if account.others:
+        yield (
+            "Jobs that were handed to the batch system past this site are not in the account: what yours have waited for "
+            "them counts as if exchange had cost it, and may keep the site out of credit."
+        )
 
 
 def _credit(account: AccountFigures, *, wall: bool) -> str:
@@ -102,12 +108,20 @@ def _credit(account: AccountFigures, *, wall: bool) -> str:
     since = moment(account.since, wall=wall)
     why = ": own jobs waited before any had ended that exchange could have saved"
     if math.isfinite(account.turned_owed):
-        relation = "no more than" if account.in_credit else "more than"
-        why = (
-            f": own jobs that waited had lost {_amount(account.turned_owed)} hours by then, {relation} the "
-            f"{_amount(account.turned_saved)} that exchange had saved them"
-        )
+        why = f": {_why_turned(account)}"
     return f"Account: the site is {word} since {since}{why}. It has turned {_times(account.turns)}."
+
+
+def _why_turned(account: AccountFigures) -> str:
+    saved = account.turned_saved
+    if saved < 0:
+        limit = " beyond what it may" if account.allowed else ""
+        return f"exchange had cost own jobs {_amount(-saved)} hours{limit} by then"
+    relation = "no more than" if account.in_credit else "more than"
+    which = (
+        "left of what exchange may cost them" if account.allowed else "that exchange had saved them"
+    )
+    return f"own jobs that waited had lost {_amount(account.turned_owed)} hours by then, {relation} the {_amount(saved)} {which}"
 
 
 def _amount(hours: float) -> str:

@@ -116,6 +116,8 @@ def _text(details: ErrorDetails, model: type[BaseModel], kind: Peculiarities) ->
         return unknown("key here", str(loc[-1]), _keys_beside(loc, model, kind))
     what = _WORDS.get(details["type"], "").format_map(details.get("ctx", {}))
     what = what or details["msg"].removeprefix("Input should be ")
+    if details["type"] == "float_type" and type(details["input"]) is int:
+        what = _WORDS["finite_number"]  # more digits than a float has
     return must_be_text(details["input"], what)
 
 

@@ -9,16 +9,22 @@ cdef struct ByzantineNotes:
     const TransferPolicy** takes     # by partner: what decides about its offers
     bint lies                        # it reports run times that hide how long guests have waited
     bint holds                       # guests are put aside for now
+    bint returns                     # guests are sent home just before their end
+    bint hides                       # nobody learns that its jobs keep their state
     job_index_t* held                # in the order in which they came
     Py_ssize_t count
     Py_ssize_t capacity
 
 
-cdef inline ByzantineNotes* byzantine_open(Py_ssize_t sites, bint lies, bint holds) except NULL:
+cdef inline ByzantineNotes* byzantine_open(
+    Py_ssize_t sites, bint lies, bint holds, bint returns, bint hides
+) except NULL:
     cdef ByzantineNotes* rogue = <ByzantineNotes*> calloc(1, sizeof(ByzantineNotes))
     if rogue != NULL:
         rogue.lies = lies
         rogue.holds = holds
+        rogue.returns = returns
+        rogue.hides = hides
         rogue.takes = <const TransferPolicy**> calloc(sites, sizeof(TransferPolicy*))
     if rogue == NULL or rogue.takes == NULL:
         byzantine_close(rogue)

@@ -24,9 +24,11 @@ class FederationKernel:
         ],
         count_open: Sequence[bool],
         reoffer: Sequence[tuple[float, tuple[int, float, bool] | None] | None] | None = None,
-        rogues: Mapping[int, tuple[Sequence[CompiledTransfer | None], bool, bool]] | None = None,
+        rogues: Mapping[int, tuple[Sequence[CompiledTransfer | None], bool, bool, bool, bool]]
+        | None = None,
         partners_asked: Sequence[int | None] | None = None,
         shadows: Sequence[Scheduler | None] | None = None,
+        restarts: Sequence[float] | None = None,
     ) -> None: ...
     def bind(
         self,

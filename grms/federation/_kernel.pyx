@@ -29,7 +29,7 @@ from grms.federation._order cimport (
     take_turns,
 )
 from grms.federation._own_account cimport account_ended, account_submitted
-from grms.federation._byzantine cimport byzantine_hold
+from grms.federation._byzantine cimport ByzantineNotes, byzantine_hold
 from grms.federation._rebalancing cimport (
     RoundNotes,
     rounds_add,
@@ -63,6 +63,8 @@ from grms.federation._strict cimport (
     guest_start,
     look_at,
     next_multiple,
+    room_for,
+    send_home,
     settle_returned,
     take_preempted,
     width_ended,
@@ -121,6 +123,9 @@ cdef int advance_site(
     due_set(&federation.due, index, core_next_time(&site.core))
     for i in range(site.core.ended.count):
         job = site.core.ended.job[i]
+        if site.rogue != NULL and site.rogue.returns and federation.submitted_to[job] != index:
+            send_home(federation, index, job, site.core.view.now)
+            continue
         worked = consumption = federation.whole_run[job] * jobs.processors[job]
         left = reported = jobs.run_time[job] * jobs.processors[job]
         home = &federation.sites[federation.submitted_to[job]]
@@ -216,13 +221,15 @@ cdef inline bint wants(
 
 cdef inline bint takes(
     SiteRun* site, site_index_t other, KnownJob job, seconds_t now, const seconds_t* checkpoint,
-    int8_t* handing,
+    const site_index_t* owner, int8_t* handing,
 ) noexcept nogil:
     # Whether a site whose batch system can preempt takes a partner's job; how, it notes by job.
     cdef const TransferPolicy* policy = site.takes[other]
     cdef SiteLoad load
     cdef Books books
-    if job.processors > core_idle(&site.core):
+    if job.processors > core_idle(&site.core) and not (
+        policy.rails.favors and job.processors <= room_for(site, owner, other)
+    ):
         return False
     know_itself(site, other, job, False, &load, &books)
     if site.account.in_credit or policy.further:
@@ -245,9 +252,15 @@ cdef inline bint answers(
     # A partner's answer to an offer: yes or no.
     cdef SiteRun* partner = &federation.sites[index]
     cdef const TransferPolicy* policy = partner.takes[home_index]
+    cdef const ByzantineNotes* rogue = federation.sites[home_index].rogue
+    cdef const seconds_t* checkpoint = federation.checkpoint
+    if rogue != NULL and rogue.hides:
+        checkpoint = NULL
     if policy.constrained and policy.rails.account == GUESTS_PREEMPTED:
         return takes(
-            partner, home_index, job, now, federation.checkpoint, federation.handing
+            partner, home_index, job, now,
+            checkpoint,
+            federation.submitted_to, federation.handing,
         )
     return wants(partner, home_index, job, now, True, False, False) and (
         not policy.constrained or policy.rails.account != GUESTS_RUN
@@ -393,6 +406,8 @@ cdef inline int place(
         byzantine_hold(site.rogue, job)
     elif preempts(site, home_index, target):
         guest_start(federation, site, job, now)
+        if site.core.preempted.count > 0:
+            take_preempted(federation, target, now)
         due_set(&federation.due, target, core_next_time(&site.core))
     else:
         core_set_clock(&site.core, now)
@@ -607,7 +622,7 @@ cdef class FederationKernel:
 
     def __cinit__(
         self, processors, schedulers, transfer, orders, count_open, reoffer=None, rogues=None,
-        partners_asked=None, shadows=None,
+        partners_asked=None, shadows=None, restarts=None,
     ):
         cdef Py_ssize_t count = len(processors)
         cdef Py_ssize_t i, known
@@ -635,6 +650,7 @@ cdef class FederationKernel:
             scheduler.take()
             core_open(&site.core, processors[i], scheduler.ops, scheduler.notes)
             site.core.ended.kept = True
+            site.restart = 0.0 if restarts is None else restarts[i]
             self.federation.processors[i] = processors[i]
             known = site_policies(&self.federation, i, transfer[i], self.written)
             if site.strict != NULL:

@@ -24,6 +24,7 @@ cdef struct PartnerNotes:
     # A site's record of one partner.
     double taken                 # see Books
     double given                 # same
+    double favor                 # what the site owes the partner; see favored_fast
     Trust trust
     job_index_t* open            # own jobs there, in order of delegation, until one looks again
     Py_ssize_t count

@@ -16,7 +16,7 @@ from grms.federation._own_account cimport (
 from grms.federation._byzantine cimport ByzantineNotes, byzantine_close, byzantine_open
 from grms.federation._rebalancing cimport RoundNotes, rounds_close, rounds_open
 from grms.policy._awrt_order cimport Standing, site_index_t
-from grms.policy._constraints cimport GUESTS_RUN, NO_ACCOUNT, ConstraintNumbers
+from grms.policy._constraints cimport GUESTS_RUN, NO_ACCOUNT, ConstraintNumbers, favored_fast
 from grms.policy._decisions cimport WRITTEN, CompiledTransfer, NodeTotals, TransferPolicy
 from lrms_sim.kernel._machine cimport (
     JobColumns,
@@ -74,6 +74,7 @@ cdef struct SiteRun:
     Py_ssize_t guest_capacity
     bint returned                    # a job has come back or credit was lost, and no pass followed
     seconds_t next_look              # at the account
+    seconds_t restart                # that own jobs take longer after each return
     int64_t preempted                # own users' jobs sent home, each time
     double lost                      # processor seconds lost with these
     NodeTotals totals                # of its nodes; of the job filled in for a question
@@ -109,6 +110,7 @@ cdef struct Federation:
     seconds_t* shadow_start
     seconds_t* shadow_end
     double* impact                   # by job, what a guest that runs on may cost its host
+    seconds_t* true_left             # by job, as `left_run`, at a site that ends it before
     int8_t* handing                  # by job that runs away from home, how it was taken
     int8_t* empty_returns            # by job
     Delegated delegated              # where `constrained` or `lied_to`
@@ -194,8 +196,10 @@ cdef inline void book_end(
         site.ledger[home_index].taken += (
             left - jobs.requested_time[job] * jobs.processors[job]
         )
+        site.ledger[home_index].favor = favored_fast(site.ledger[home_index].favor, 0.0, left)
     if home.ledger != NULL:
         home.ledger[index].given += reported
+        home.ledger[index].favor = favored_fast(home.ledger[index].favor, reported, 0.0)
         home.ledger[index].stale = True
         federation.delegated.mark[job] |= MARK_ENDED
 
@@ -205,8 +209,8 @@ cdef inline int byzantine_make(Federation* federation, SiteRun* site, rogue) exc
     # guests.
     cdef CompiledTransfer policy
     cdef Py_ssize_t i
-    takes, lies, holds = rogue
-    site.rogue = byzantine_open(federation.count, lies, holds)
+    takes, lies, holds, returns, hides = rogue
+    site.rogue = byzantine_open(federation.count, lies, holds, returns, hides)
     site.takes = site.rogue.takes
     for i in range(federation.count):
         if takes[i] is not None:
@@ -341,13 +345,14 @@ cdef inline int strict_bind(Federation* federation, Py_ssize_t count) except -1:
     cdef Py_ssize_t i
     cdef seconds_t* times
     strict_free(federation)
-    times = <seconds_t*> safe_calloc(6 * count, sizeof(seconds_t), b"jobs of accounts")
+    times = <seconds_t*> safe_calloc(7 * count, sizeof(seconds_t), b"jobs of accounts")
     federation.left_request = times
     federation.left_run = times + count
     federation.shadow_run = times + 2 * count
     federation.shadow_start = times + 3 * count
     federation.shadow_end = times + 4 * count
     federation.impact = times + 5 * count
+    federation.true_left = times + 6 * count
     federation.handing = <int8_t*> safe_calloc(2 * count, sizeof(int8_t), b"jobs handed over")
     federation.empty_returns = federation.handing + count
     if count > 0:

@@ -14,7 +14,13 @@ from grms.federation._own_account cimport (
 )
 from grms.federation._sites cimport Federation, SiteRun
 from grms.policy._awrt_order cimport site_index_t
-from grms.policy._constraints cimport GUESTS_PREEMPTED, PROTECTED, kept_fast, lost_fast
+from grms.policy._constraints cimport (
+    GUESTS_PREEMPTED,
+    PROTECTED,
+    favored_fast,
+    kept_fast,
+    lost_fast,
+)
 from grms.policy._decisions cimport KnownJob
 from lrms_sim.kernel._machine cimport (
     JobColumns,
@@ -22,6 +28,7 @@ from lrms_sim.kernel._machine cimport (
     core_idle,
     core_next_time,
     core_pass,
+    core_preempt,
     core_resume,
     core_return,
     core_set_clock,
@@ -56,12 +63,73 @@ cdef inline void guest_remove(SiteRun* site, job_index_t job) noexcept nogil:
             return
 
 
+cdef inline bint gives_way(
+    const SiteRun* site, const site_index_t* owner, job_index_t guest, site_index_t other
+) noexcept nogil:
+    # Whether an unseen guest of a job's owner is owed less than that other partner.
+    return site.ledger[owner[guest]].favor < site.ledger[other].favor
+
+
+cdef inline processors_t room_for(
+    const SiteRun* site, const site_index_t* owner, site_index_t other
+) noexcept nogil:
+    # Processors that a partner's guests may have: idle ones, and those of guests that give way.
+    cdef processors_t room = core_idle(&site.core)
+    cdef Py_ssize_t place
+    for place in range(site.core.unseen.count):
+        if gives_way(site, owner, site.core.unseen.job[place], other):
+            room += site.core.view.job_processors[site.core.unseen.job[place]]
+    return room
+
+
+cdef inline bint leaves_before(
+    const SiteRun* site, const site_index_t* owner, job_index_t job, job_index_t other
+) noexcept nogil:
+    # Which of two guests gives way first: who is owed less, then who has started later.
+    cdef double favor = site.ledger[owner[job]].favor
+    cdef double than = site.ledger[owner[other]].favor
+    if favor != than:
+        return favor < than
+    if site.core.start_time[job] != site.core.start_time[other]:
+        return site.core.start_time[job] > site.core.start_time[other]
+    return job > other
+
+
+cdef inline int make_room(
+    SiteRun* site, const site_index_t* owner, job_index_t job
+) except -1 nogil:
+    # Guests of partners that are owed less make room for this job of another one.
+    cdef job_index_t first, guest
+    cdef Py_ssize_t place
+    while site.core.view.job_processors[job] > core_idle(&site.core):
+        first = -1
+        for place in range(site.core.unseen.count):
+            guest = site.core.unseen.job[place]
+            if gives_way(site, owner, guest, owner[job]) and (
+                first < 0 or leaves_before(site, owner, guest, first)
+            ):
+                first = guest
+        if first < 0:
+            return 0    # the start will say that there is no room
+        core_preempt(&site.core, first)
+    return 0
+
+
+cdef enum:
+    PARTS_OF_A_RUN = 1000        # a Byzantine partner ends guests when one of them is left
+
+
 cdef inline int guest_start(
     Federation* federation, SiteRun* site, job_index_t job, seconds_t now
 ) except -1 nogil:
     # A guest starts at once where the batch system can preempt; it makes no pass, which would start
     # nobody.
     core_set_clock(&site.core, now)
+    if site.rogue != NULL and site.rogue.returns:
+        federation.true_left[job] = federation.left_run[job]
+        federation.left_run[job] *= 1.0 - 1.0 / PARTS_OF_A_RUN
+    if site.strict.favors:
+        make_room(site, federation.submitted_to, job)
     if federation.handing[job] != PROTECTED:
         return core_start_unseen(&site.core, job)
     guest_add(site, job)
@@ -140,10 +208,11 @@ cdef inline int send_home(
     cdef SiteRun* home = &federation.sites[home_index]
     cdef processors_t width = jobs.processors[job]
     cdef seconds_t elapsed = now - jobs.start_time[job]
-    cdef seconds_t kept = kept_fast(
-        elapsed, 0.0 if federation.checkpoint == NULL else federation.checkpoint[job],
-        jobs.run_time[job],
-    )
+    cdef seconds_t kept = 0.0
+    if site.rogue != NULL and site.rogue.returns:
+        federation.left_run[job] = federation.true_left[job]
+    elif federation.checkpoint != NULL:
+        kept = kept_fast(elapsed, federation.checkpoint[job], jobs.run_time[job])
     guest_remove(site, job)
     home.preempted += 1
     home.lost += (elapsed - kept) * width
@@ -151,8 +220,12 @@ cdef inline int send_home(
         close_job(home, index, jobs, job)
     if site.ledger != NULL:
         site.ledger[home_index].taken += (kept - jobs.requested_time[job]) * width
+        site.ledger[home_index].favor = favored_fast(
+            site.ledger[home_index].favor, 0.0, kept * width
+        )
     if home.ledger != NULL:
         home.ledger[index].given += kept * width
+        home.ledger[index].favor = favored_fast(home.ledger[index].favor, kept * width, 0.0)
         if home.transfer[index].constrained and home.transfer[index].rails.promise:
             ledger_return(&home.ledger[index], &federation.delegated, jobs, job)
     if home.strict != NULL:
@@ -162,8 +235,8 @@ cdef inline int send_home(
         )
         if kept == 0.0 and federation.empty_returns[job] < 127:
             federation.empty_returns[job] += 1
-    federation.left_request[job] -= kept
-    federation.left_run[job] -= kept
+    federation.left_request[job] += home.restart - kept
+    federation.left_run[job] += home.restart - kept
     federation.executed_on[job] = home_index
     jobs.start_time[job] = NAN
     core_set_clock(&home.core, now)

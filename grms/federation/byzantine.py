@@ -25,6 +25,9 @@ class ByzantinePartner:
         holds: it starts no guest before the last arrival of the whole replay.
         lies: it reports that a guest has run since it came, or for its whole request if that is less, whatever
             its wait.
+        returns: it sends guests home after 99.9 % of their run time, with nothing kept, as if an own job needed
+            their processors.
+        hides: partners are not told that its jobs keep their state.
     """
 
     name: str
@@ -33,6 +36,8 @@ class ByzantinePartner:
     takes: Share = "rules"
     holds: bool = False
     lies: bool = False
+    returns: bool = False
+    hides: bool = False
 
     def giving(self, policy: TransferPolicy) -> TransferPolicy:
         """Returns the policy that selects own jobs to offer; `policy` is an honest site's."""
@@ -80,3 +85,19 @@ _BYZANTINE: Final = (
 BYZANTINE_PARTNERS: Final[Mapping[str, ByzantinePartner]] = MappingProxyType(
     {rogue.name: rogue for rogue in _BYZANTINE}
 )
+
+_BYZANTINE_PREEMPTING: Final = (
+    ByzantinePartner(
+        "returns-all",
+        "takes by its rules and sends every guest home just before its end, with its work lost",
+        returns=True,
+    ),
+    ByzantinePartner(
+        "hides-checkpoints", "does not say that its jobs keep their state", hides=True
+    ),
+)
+
+BYZANTINE_PREEMPTING: Final[Mapping[str, ByzantinePartner]] = MappingProxyType(
+    {rogue.name: rogue for rogue in _BYZANTINE_PREEMPTING}
+)
+"""Those that only differ where guests may be sent home: at a site with strict exchange."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from grms.federation._central import central_schedule
 from grms.federation._kernel import FederationKernel
 from grms.federation.sites import Site, check_sites, groups_of, taking
 from grms.policy._decisions import CompiledTransfer
@@ -185,6 +186,33 @@ class Federation:
         end_time = np.concatenate([schedule.end_time for schedule in alone])[self._place]
         return self._schedule(start_time, end_time, self._submitted_to)
 
+    def replay_centrally(self, *, preempt: bool = False) -> FederationReplay:
+        """Replays the workloads under one scheduler of all sites that knows every run time, for comparisons.
+
+        Each job gets the earliest start that is left when it arrives: at home, or at the first site where it is
+        earlier. It keeps its place, unless a job of that site's own users would start earlier without guests and
+        `preempt` lets it: then the guests that start last make room and get places anew, and what has run of
+        them is lost, if that delays them less, weighted by work, than it helps. Disciplines and policies say nothing here.
+
+        Returns:
+            The schedule in order of arrival; how many jobs had started when they lost their place is `preempted`,
+                all in one number.
+        """
+        start_time = np.empty(len(self.jobs))
+        executed_on = np.empty(len(self.jobs), np.int16)
+        taken_away = central_schedule(
+            self.jobs.submit_time,
+            self.jobs.processors,
+            self.jobs.run_time,
+            self._submitted_to,
+            [site.processors for site in self.sites],
+            start_time,
+            executed_on,
+            preempt,
+        )
+        schedule = self._schedule(start_time, start_time + self.jobs.run_time, executed_on)
+        return FederationReplay(schedule, (), (taken_away,), ())
+
     def _alone(self, site: Site, progress: Callable[[int], None]) -> Schedule:
         if site.nodes is None:
             return simulate(
@@ -281,6 +309,7 @@ class Federation:
                 scheduler_of(site.discipline, self._log_job_id) if _keeps_account(one) else None
                 for site, one in zip(sites, rows, strict=True)
             ],
+            [site.restart for site in sites],
         )
 
     def _scheduler(self, site: Site) -> Scheduler:
@@ -398,9 +427,10 @@ def _rounds(site: Site) -> tuple[float, tuple[int, float, bool] | None] | None:
 
 def _as_byzantine(
     site: Site, sites: Sequence[Site]
-) -> tuple[list[CompiledTransfer | None], bool, bool]:
+) -> tuple[list[CompiledTransfer | None], bool, bool, bool, bool]:
     """Returns what the kernel needs of a Byzantine partner besides its offers."""
     assert site.rogue is not None, "only Byzantine partners are asked"
     policies = [taking(site, other.name) for other in sites]
     takes = [None if policy is None else compiled_transfer(policy) for policy in policies]
-    return takes, site.rogue.lies, site.rogue.holds
+    rogue = site.rogue
+    return takes, rogue.lies, rogue.holds, rogue.returns, rogue.hides

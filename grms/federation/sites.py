@@ -81,6 +81,7 @@ class Site:
         tells: what it tells partners of a job: its whole request, or `processors` alone. Then only jobs that
             ask for no more are offered.
         checkpoint: which of its jobs go on where they were when they are sent home; `None`: none.
+        restart: seconds that its jobs run, and request, more after each time they were sent home; at least 0.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Site:
     demands: Demands | None = None
     tells: Literal["requests", "processors"] = "requests"
     checkpoint: Checkpoints | None = None
+    restart: float = 0.0
 
     def demanded(self) -> Demands:
         """Returns what its jobs ask of nodes."""
@@ -134,14 +136,7 @@ def check_sites(sites: Sequence[Site]) -> None:
         seen.add(site.name)
         check_machine(site.jobs, site.processors, site.name)
         _check_nodes(site)
-        if isinstance(site.reoffer, float | int) and not 1 <= site.reoffer < math.inf:
-            raise ValueError(
-                f"site {site.name!r} offers again every {site.reoffer} s; at least 1 s is needed"
-            )
-        if site.partners_asked is not None and not site.partners_asked >= 1:
-            raise ValueError(
-                f"site {site.name!r} asks {site.partners_asked} partners about a job; at least 1 is needed"
-            )
+        _check_numbers(site)
         location = location_of(site.location_policy)
         for what, partners in (
             ("a transfer policy for", site.transfer_policies),
@@ -169,8 +164,24 @@ def _accounts(site: Site) -> set[AccountRules]:
     return found
 
 
+def preempts_guests(site: Site) -> bool:
+    """Returns whether a site may send all guests home: of every partner, by its policies for their offers."""
+    return bool(_accounts(site)) and all(
+        (rails := rails_of(policy)) is not None
+        and rails.account is not None
+        and rails.account.guests == "preempt"
+        for partner in site.transfer_policies
+        if (policy := taking(site, partner)) is not None
+    )
+
+
 def _check_accounts(sites: Sequence[Site]) -> None:
     for site in sites:
+        if site.rogue is not None and site.rogue.returns and not preempts_guests(site):
+            raise ValueError(
+                f"site {site.name!r} sends all guests home ({site.rogue.name}), which its batch system can "
+                "under strict-exchange alone, with guests that may be preempted"
+            )
         if len(_accounts(site)) > 1:
             raise ValueError(
                 f"site {site.name!r} has one account: its rules are the same for all partners"
@@ -194,6 +205,21 @@ def cannot_lose_jobs(sites: Sequence[Site]) -> Iterator[tuple[str, str]]:
                     f"can are {', '.join(PREEMPTING)}"
                 ),
             )
+
+
+def _check_numbers(site: Site) -> None:
+    if isinstance(site.reoffer, float | int) and not 1 <= site.reoffer < math.inf:
+        raise ValueError(
+            f"site {site.name!r} offers again every {site.reoffer} s; at least 1 s is needed"
+        )
+    if not 0 <= site.restart < math.inf:
+        raise ValueError(
+            f"jobs of site {site.name!r} need {site.restart} s more after a return; at least 0 is needed"
+        )
+    if site.partners_asked is not None and not site.partners_asked >= 1:
+        raise ValueError(
+            f"site {site.name!r} asks {site.partners_asked} partners about a job; at least 1 is needed"
+        )
 
 
 def _check_nodes(site: Site) -> None:

@@ -35,6 +35,8 @@ cdef struct ConstraintNumbers:
     seconds_t account_period
     seconds_t lost_work
     int empty_returns
+    bint protects                # guests may be protected in credit
+    bint favors                  # guests of partners with less favor give way to others
 
 cdef struct Books:
     # A site's own records when it decides, which it keeps private.
@@ -76,7 +78,9 @@ cdef inline Handing handing_fast(
     # How a site whose batch system can preempt takes such a job of a partner, for which enough
     # processors are idle. A guest that keeps its state every `checkpoint` seconds (0: never) stands
     # to lose no more than these.
-    if in_credit and starts_now and takes_guest_fast(rails, width, request, processors, books):
+    if rails.protects and in_credit and starts_now and takes_guest_fast(
+        rails, width, request, processors, books
+    ):
         return PROTECTED
     if checkpoint > 0.0 and checkpoint < request:
         request = checkpoint
@@ -94,6 +98,13 @@ cdef inline seconds_t kept_fast(
     if kept > run_left - 1.0:
         kept = run_left - 1.0
     return kept if kept > 0.0 else 0.0
+
+
+cdef inline double favored_fast(double favor, double received, double done) noexcept nogil:
+    # What a site owes a partner, in processor seconds, after the partner has done so much for it
+    # and it so much for the partner. Nobody owes less than nothing, or a new name would pay.
+    favor += received - done
+    return favor if favor > 0.0 else 0.0
 
 
 cdef inline bint lost_fast(

@@ -4,7 +4,8 @@ class CompiledConstraints:
     Work in `balance` is in seconds of the whole machine; `promise` is tolerance, trust and
     suspension in seconds, and the number of doublings, or `None` if it is not enforced; `account` is
     whether guests are preempted, allowance, memory in seconds, cap, period in seconds, lost work as
-    balance, and empty returns, or `None` if none is kept.
+    balance, empty returns, whether guests may be protected, and whether some give way by what partners are
+    owed, or `None` if none is kept.
     """
 
     def __init__(
@@ -15,7 +16,7 @@ class CompiledConstraints:
         balance: float = ...,
         balance_weight: float = 1.0,
         promise: tuple[float, float, float, int] | None = None,
-        account: tuple[bool, float, float, float, float, float, int] | None = None,
+        account: tuple[bool, float, float, float, float, float, int, bool, bool] | None = None,
     ) -> None: ...
     @property
     def start_now(self) -> bool:
@@ -99,6 +100,12 @@ class CompiledConstraints:
 
         `lost` is the work lost with it, processor seconds; `processors` is the home site's size.
         """
+
+def favored(favor: float, received: float, done: float) -> float:
+    """Returns what a site owes a partner that has done so much for it, and it so much for the partner.
+
+    All in processor seconds; `favor` is what it owed before.
+    """
 
 def kept(elapsed: float, checkpoint: float, run_left: float) -> float:
     """Returns what a job has kept that is sent home, seconds of its run time.

@@ -30,7 +30,7 @@ cdef class CompiledConstraints:
         if account is not None:
             (
                 preempts, rails.allowance, rails.memory, rails.cap, rails.account_period,
-                rails.lost_work, rails.empty_returns,
+                rails.lost_work, rails.empty_returns, rails.protects, rails.favors,
             ) = account
             rails.account = GUESTS_PREEMPTED if preempts else GUESTS_RUN
 
@@ -129,3 +129,7 @@ cdef class CompiledConstraints:
 
 def kept(double elapsed, double checkpoint, double run_left):
     return kept_fast(elapsed, checkpoint, run_left)
+
+
+def favored(double favor, double received, double done):
+    return favored_fast(favor, received, done)

@@ -79,6 +79,11 @@ class AccountRules:
             at least 0.
         empty_returns: as home, a job that has come back so often with nothing kept is not offered any more; at
             least 1.
+        protects: guests may be protected while the site is in credit; else each of them is preemptible,
+            whatever the account says. For comparisons: no file of a site has it.
+        favors: where guests are preemptible, a partner's job may also take the processors of guests of those
+            to whom the site owes less, by the network of favors (Andrade and others, JSSPP 2003). For
+            comparisons, like the last.
     """
 
     guests: Guests = "preempt"
@@ -88,6 +93,8 @@ class AccountRules:
     every: float = 900.0
     lost_work: float = HOUR
     empty_returns: int = 2
+    protects: bool = True
+    favors: bool = False
 
     def __post_init__(self) -> None:
         if self.guests not in GUESTS:
@@ -172,6 +179,8 @@ class ExchangeConstraints:
                 account.every,
                 account.lost_work,
                 account.empty_returns,
+                account.protects,
+                account.favors,
             ),
         )
 

@@ -15,6 +15,7 @@ from grms.daemon.service_manager import notify
 from grms.daemon.signals import signals
 from grms.daemon.tunnel.hub import TunnelHub
 from grms.relay.config import RelayConfig, load_relay
+from grms.relay.traffic import TrafficLog
 from grms.security.certificates import PkiError
 from grms.security.tls import CertificateTrust, ServerTls, TlsFiles
 from grms.site.config.load import ConfigError
@@ -104,15 +105,17 @@ class RelayDaemon:
         port.on_exhausted = rejections.exhausted
         port.on_handshake_failed = rejections.handshake_failed
         port.on_distrusted = rejections.distrusted
+        traffic = TrafficLog(self._log)
         hub = self.hub = port.tunnels = TunnelHub(
             port.folder / "tunnels",
             port.site,
             refuses=self._refuses,
             forbids=self._forbids,
             on_refused=port.refuse,
-            on_ended=self._ended,
+            on_ended=traffic.ended,
         )
         await hub.open()
+        sums = asyncio.create_task(traffic.run(), name="traffic")
         try:
             async with AsyncExitStack() as stack:
                 try:
@@ -128,8 +131,10 @@ class RelayDaemon:
                 self.ready.set()
                 await self._stop.wait()
         finally:
+            sums.cancel()
             rejections.stop()
             await hub.close()
+            traffic.flush()
         self._log.info("stopped")
 
     def _limits(self) -> PortLimits:
@@ -152,9 +157,6 @@ class RelayDaemon:
             return ""
         # Nobody learns here who else there is.
         return f"{caller} may not call {site} here"
-
-    def _ended(self, caller: str, site: str, there: int, back: int) -> None:
-        self._log.info("carried", caller=caller, to=site, bytes_there=there, bytes_back=back)
 
 
 def serve(config: RelayConfig, path: Path, log: Log) -> None:

@@ -182,6 +182,7 @@ class Operators:
         resubmitted: jobs that were decided anew, whatever the Byzantine partner does with them.
         taken_back: jobs that the Byzantine partner was told to end.
         longest: so long a job was with the Byzantine partner beyond its deadline at most, seconds.
+        last: when a job was last taken out of the Byzantine partner's hands, seconds; 0 if none was.
     """
 
     clock: ManualClock
@@ -193,6 +194,7 @@ class Operators:
     resubmitted: set[str] = field(default_factory=set)
     taken_back: set[str] = field(default_factory=set)
     longest: float = 0.0
+    last: float = 0.0
     _untold: set[str] = field(default_factory=set)
     _judges: dict[str, WaitChecker] = field(default_factory=dict)
 
@@ -265,4 +267,5 @@ class Operators:
                 self._once(site.settings.name, f"promise of job {number}", told)
 
     def _act(self, site: SimulatedSite, job: HomeJob, act: type[Resubmit | TakeBack]) -> None:
+        self.last = self.clock.now
         site.ask(partial(act, load=site.load(), job_id=job.job_id, by="root"), lambda _: None)

@@ -26,7 +26,7 @@ class FakeLrmsJob:
         done: how long it had run elsewhere when it wrote the state that it goes on from, seconds.
         written: how long it has run here when it last wrote its state, seconds; 0 if it has not.
         dropped: that state is not there any more.
-        copy: an earlier submission of a job that has ended, and has been forgotten; it came late, and is held.
+        unwanted: a submission that came late: of a job that has ended and been forgotten, or that was refused or cancelled since; it is held.
         let_go: it was cancelled as it waited, by whoever wanted no more than that.
         told_to_leave: how often the batch system was to be told to let it go.
         unanswered: such an attempt had no answer in time.
@@ -47,7 +47,7 @@ class FakeLrmsJob:
     done: float = 0.0
     written: float = 0.0
     dropped: bool = False
-    copy: bool = False
+    unwanted: bool = False
     let_go: bool = False
     runs: int = 0
     told_to_leave: int = 0

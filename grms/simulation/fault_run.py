@@ -29,8 +29,8 @@ In runs with arrays and dependent jobs, all honest, each element has run once, a
 (`grms.simulation.dependent_jobs`).
 
 With `returns` batch systems also end partners' jobs for other ones, and these run again: `grms.simulation.preemption` says
-what has to hold then. With `one_way` links also break in one direction, and sites cannot be called whose own calls are
-answered. All that is said above of a job's run is said of the one that was not ended so.
+what has to hold then. With `one_way` links also break in one direction, and some sites only call out: partners' calls
+reach them over tunnels that break, and two such sites meet at a relay that dies now and then. All that is said above of a job's run is said of the one that was not ended so.
 
 And of every submission that led to an offer: the partner was the right one to be asked first, by
 records alone (`grms.simulation.order`).
@@ -39,7 +39,6 @@ records alone (`grms.simulation.order`).
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from itertools import permutations
 from typing import Any, Literal
 
 from grms.policy.constraints import ExchangeConstraints
@@ -84,6 +83,7 @@ from grms.simulation.scripted_executor import drawn_lrms_faults
 from grms.simulation.scripted_site import ScriptedSite
 from grms.simulation.simulated_site import SimulatedSite
 from grms.simulation.state_host import StateFactory
+from grms.simulation.tunnels import Tunnels
 from grms.site.model.commands import Command
 from grms.site.model.events import Event, PartnerFaulty, PoliciesChanged
 from grms.site.model.jobs import Request
@@ -98,6 +98,12 @@ FAULTS_UNTIL = 60.0
 
 PATIENCE = 2000.0
 """Time after that for the sites to come to rest, seconds."""
+
+SETTLED_S = 600.0
+"""Within that time after the last fault everything has to have ended, seconds.
+
+That of a Byzantine partner is over when an operator takes the last job out of its hands.
+"""
 
 PREEMPTIONS_AFTER = 30.0
 """Time after that during which batch systems still preempt, seconds: that is none of their faults."""
@@ -130,7 +136,7 @@ class Trial:
             Operators also take back what it was to start at once, and has not ended.
         arrays: users also hand in arrays and dependent jobs (`dependent_jobs`); all sites are honest.
         returns: batch systems end partners' jobs for other ones, and these go home (`preemption`).
-        one_way: links also break in one direction, and sites cannot be called whose own calls are answered.
+        one_way: links also break in one direction, and some sites only call out.
         account: honest sites keep an account of themselves (`strict-exchange`), and look at it every few seconds.
     """
 
@@ -160,6 +166,8 @@ class Trial:
     _judged: int = 0
     _partners: dict[str, tuple[PartnerSettings, ...]] = field(default_factory=dict)
     _promises: PromiseCheckers = field(default_factory=PromiseCheckers)
+    _tunnels: Tunnels | None = None
+    _settled: float = 0.0
 
     def run(self) -> Verdict:
         """Runs it, and judges."""
@@ -197,13 +205,17 @@ class Trial:
         while not self._at_rest() and until < FAULTS_UNTIL + PATIENCE:
             until += 10.0
             self.clock.advance(until)
+        # A Byzantine partner's last fault is over when the last job is taken out of its hands.
+        self._settled = until - max(FAULTS_UNTIL, self._operators.last)
+        if self._settled > SETTLED_S:
+            self._problems.append(f"not at rest {self._settled:.0f} s after the last fault")
         # What is late still comes, and must not do any harm.
         for site in self.sites.values():
             site.timing.probe_interval = 0.0
         while self.clock.now < until + PATIENCE and self.clock.step():
             pass
         brokers.judge(self._honest())
-        return self._verdict(brokers.answers)
+        return self._verdict(brokers.answers, network.blocked)
 
     def _drawn_rails(self) -> ExchangeConstraints | None:
         rails = None
@@ -376,19 +388,8 @@ class Trial:
             victim = self.sites[names[plan.integer(0, len(names) - 1)]]
             self.clock.after(plan.between(0.0, FAULTS_UNTIL), victim.crash)
         if self.one_way:
-            self._break_one_way(RandomSource(self.seed, _ONE_WAY), network)
-
-    def _break_one_way(self, draws: RandomSource, network: Network) -> None:
-        # From some sites to others no calls pass for most of the time, as to one that only calls out while its tunnels
-        # are broken; or nothing passes that way for a while.
-        for one, other in permutations(self.sites, 2):
-            for _ in range(draws.integer(0, 2)):
-                begin = draws.between(0.0, 0.5 * FAULTS_UNTIL)
-                if draws.chance(0.7):
-                    self.clock.after(begin, network.bar, one, other, FAULTS_UNTIL - begin)
-                else:
-                    duration = draws.between(1.0, 10.0)
-                    self.clock.after(begin, network.cut_one_way, one, other, duration)
+            draws = RandomSource(self.seed, _ONE_WAY)
+            self._tunnels = Tunnels.drawn(draws, names, self.clock, network, FAULTS_UNTIL)
 
     def _make_world(self, world: RandomSource) -> None:
         # What else happens to sites: their journals are compacted, their policies reloaded.
@@ -451,9 +452,11 @@ class Trial:
         self._problems += self._numbers.judge(site.state, event, commands)
         if event.id == 1 or judge is None:
             # It has just started: the second opinion begins with the journal, too.
+            if self._tunnels is not None:
+                self._tunnels.begin(name)
             if judge is not None:
                 self._judged += judge.judged
-            judge = self._judges[name] = OrderChecker(account=site.settings.account is not None)
+            judge = self._judges[name] = OrderChecker()
             for record in site.journal:
                 judge.follow(record)
             if name != self._byzantine:
@@ -484,7 +487,7 @@ class Trial:
     def _honest(self) -> list[SimulatedSite]:
         return [site for name, site in self.sites.items() if name != self._byzantine]
 
-    def _verdict(self, reserved: int) -> Verdict:
+    def _verdict(self, reserved: int, blocked: int) -> Verdict:
         judgement = Judgement(
             self.sites, self._byzantine, self._manner, self.on_lost, self._problems
         )
@@ -520,6 +523,8 @@ class Trial:
             resubmitted=len(self._operators.resubmitted),
             taken_back=len(self._operators.taken_back),
             longest=self._operators.longest,
+            settled=self._settled,
+            blocked=blocked,
             epochs=self._noted(EpochBegun),
             judged=self._judged + sum(judge.judged for judge in self._judges.values()),
             reserved=reserved,

@@ -49,6 +49,8 @@ class Verdict:
         breaches: how many promises honest sites have found to be broken.
         taken_back: how many jobs operators have asked the Byzantine partner to give back.
         longest: so long a job was with the Byzantine partner beyond its deadline at most, seconds.
+        settled: when the honest sites had come to rest, seconds after the last fault, by tens.
+        blocked: how many messages were stopped in one direction while the other was open.
     """
 
     seed: int
@@ -73,6 +75,8 @@ class Verdict:
     breaches: int = 0
     taken_back: int = 0
     longest: float = 0.0
+    settled: float = 0.0
+    blocked: int = 0
     hopeless: int = 0
     held: int = 0
 
@@ -161,8 +165,8 @@ class Judgement:
         runs: dict[bytes, list[FakeLrmsJob]] = {payload: [] for payload in wishes}
         for site in self.honest:
             for ran in site.lrms.history:
-                unrun_copy = ran.copy and not ran.runs
-                if not (ran.lost or ran.let_go or unrun_copy or has_left(site, ran)):
+                held_copy = ran.unwanted and not ran.runs
+                if not (ran.lost or ran.let_go or held_copy or has_left(site, ran)):
                     runs[ran.payload].append(ran)
         return runs
 

@@ -11,10 +11,14 @@ from grms.site.model.commands import Command
 
 
 class Network:
-    """Carries messages between named places; `faults` may be changed at any time."""
+    """Carries messages between named places; `faults` may be changed at any time.
+
+    `blocked` counts what was stopped in one direction while the other was open.
+    """
 
     def __init__(self, clock: ManualClock, draws: RandomSource, faults: Faults) -> None:
         self.faults = faults
+        self.blocked = 0
         self._clock = clock
         self._draws = draws
         self._cuts: Counter[tuple[str, str]] = Counter()
@@ -39,8 +43,12 @@ class Network:
             self._clock.after(draws.exponential(mean), self._arrive, source, target, answer, arrive)
 
     def _arrive(self, source: str, target: str, answer: bool, arrive: Callable[[], None]) -> None:
-        if not self._cuts[source, target] and (answer or not self._barred[source, target]):
+        if self._cuts[source, target]:
+            self.blocked += not self._cuts[target, source]
+        elif answer or not self._barred[source, target]:
             arrive()
+        else:
+            self.blocked += 1
 
     def cut(self, one: str, other: str, duration: float) -> None:
         """Lets nothing through between two places for a time, seconds."""

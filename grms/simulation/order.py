@@ -43,9 +43,8 @@ class _Known:
 
 @dataclass(slots=True)
 class OrderChecker:
-    """Follows one site while it lives; with `account` it keeps an account of itself."""
+    """Follows one site while it lives."""
 
-    account: bool = False
     judged: int = 0
     _jobs: dict[int, _Known] = field(default_factory=dict)
     _ended: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
@@ -82,7 +81,8 @@ class OrderChecker:
     def _lost(self, record: JobAbandoned | JobReturned | JobSentHome) -> None:
         job = self._jobs[record.job]
         # What was lost with a job that was sent home is owed for, where an account is kept.
-        if job.delegated and not (self.account and isinstance(record, JobSentHome)):
+        owed = isinstance(record, JobSentHome) and not record.responded
+        if job.delegated and not owed:
             weight = job.requested_time * job.processors
             response = max(0.0, record.time - job.submitted)
             self._ended.setdefault(job.partner, []).append((weight, response))

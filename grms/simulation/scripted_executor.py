@@ -181,12 +181,11 @@ class ScriptedLrms:
         # forgotten, stays held as the port says, and whoever has given it up is told.
         if job.key in self.machine.jobs or self._is_shut:
             return
-        copy = job.key in self.machine.forgotten
-        unwanted = copy or job.key in self._unwanted
+        unwanted = job.key in self.machine.forgotten or job.key in self._unwanted
         with suppress(LrmsRefusedError):
             self._take(job, held=held or unwanted)
             came = self.machine.jobs[job.key]
-            came.copy = copy
+            came.unwanted = unwanted
             self._untold.append(
                 Appeared(job.key, self._record(came)) if unwanted else Accepted(job.key)
             )

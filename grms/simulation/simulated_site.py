@@ -289,7 +289,7 @@ class SimulatedSite(Host):
         def serve() -> None:
             if target.up:
                 told = partial(hear, target.state_of(key))
-                target.network.send(there.partner, name, told)
+                target.network.send(there.partner, name, told, answer=True)
 
         def late() -> None:
             if not answered:

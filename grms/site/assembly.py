@@ -6,6 +6,7 @@ something else answers.
 
 import asyncio
 import math
+import secrets
 import time
 from dataclasses import dataclass, replace
 from functools import partial
@@ -430,6 +431,7 @@ def _link_settings(config: SiteConfig, shared: SharedFolders) -> PeerClientSetti
         virtual=config.clock.kind == "virtual",
         message_bytes=config.limits.message_bytes,
         shared=shared,
+        instance=0 if config.clock.kind == "virtual" else 1 + secrets.randbelow(2**63),
     )
 
 

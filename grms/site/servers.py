@@ -193,7 +193,7 @@ class Servers:
         self._pseudonyms = pseudonyms(core)
         service = PartnerService(
             admission,
-            core.links.heard,
+            core.links,
             results=self._kept.results,
             inputs=self._kept.inputs,
             pseudonyms=self._pseudonyms,

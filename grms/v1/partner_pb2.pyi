@@ -34,28 +34,32 @@ OFFER_STATE_WITHDRAWN: OfferState
 OFFER_STATE_ENDED: OfferState
 
 class DescribeRequest(_message.Message):
-    __slots__ = ("site", "processors", "protocol_version")
+    __slots__ = ("site", "processors", "protocol_version", "instance")
     SITE_FIELD_NUMBER: _ClassVar[int]
     PROCESSORS_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
+    INSTANCE_FIELD_NUMBER: _ClassVar[int]
     site: str
     processors: int
     protocol_version: int
-    def __init__(self, site: _Optional[str] = ..., processors: _Optional[int] = ..., protocol_version: _Optional[int] = ...) -> None: ...
+    instance: int
+    def __init__(self, site: _Optional[str] = ..., processors: _Optional[int] = ..., protocol_version: _Optional[int] = ..., instance: _Optional[int] = ...) -> None: ...
 
 class DescribeResponse(_message.Message):
-    __slots__ = ("site", "processors", "protocol_version", "offer_seen", "nodes")
+    __slots__ = ("site", "processors", "protocol_version", "offer_seen", "nodes", "instance")
     SITE_FIELD_NUMBER: _ClassVar[int]
     PROCESSORS_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
     OFFER_SEEN_FIELD_NUMBER: _ClassVar[int]
     NODES_FIELD_NUMBER: _ClassVar[int]
+    INSTANCE_FIELD_NUMBER: _ClassVar[int]
     site: str
     processors: int
     protocol_version: int
     offer_seen: OfferId
     nodes: _containers.RepeatedCompositeFieldContainer[_request_pb2.NodeKind]
-    def __init__(self, site: _Optional[str] = ..., processors: _Optional[int] = ..., protocol_version: _Optional[int] = ..., offer_seen: _Optional[_Union[OfferId, _Mapping]] = ..., nodes: _Optional[_Iterable[_Union[_request_pb2.NodeKind, _Mapping]]] = ...) -> None: ...
+    instance: int
+    def __init__(self, site: _Optional[str] = ..., processors: _Optional[int] = ..., protocol_version: _Optional[int] = ..., offer_seen: _Optional[_Union[OfferId, _Mapping]] = ..., nodes: _Optional[_Iterable[_Union[_request_pb2.NodeKind, _Mapping]]] = ..., instance: _Optional[int] = ...) -> None: ...
 
 class OfferId(_message.Message):
     __slots__ = ("epoch", "number")

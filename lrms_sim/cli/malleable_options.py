@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lrms_sim.cli.field_options import field_options, taken
-from lrms_sim.malleable.options import SUSPENSIONS_MAX, MachineOptions, Speedup
+from lrms_sim.malleable.options import SUSPENSIONS_MAX, MachineOptions, speedup_of
 
 if TYPE_CHECKING:
     from lrms_sim.malleable.policies import Policy
@@ -96,16 +96,10 @@ def machine_of(given: dict[str, Any], *, seconds: bool) -> MachineOptions:
 
     `seconds` says whether the source's times are seconds; otherwise ends are whole steps.
     """
-    law, *numbers = given.pop("speedup").split(":")
-    names = {"amdahl": ("serial",), "downey": ("parallelism", "variance")}.get(law, ())
     try:
-        values = [float(each) for each in numbers]
-        if len(values) != len(names):
-            raise ValueError  # noqa: TRY301  # the same words for both
-    except ValueError:
-        raise click.BadParameter(
-            "write linear, amdahl:0.1 or downey:1:0.5", param_hint="--speedup"
-        ) from None
+        speedup = speedup_of(given.pop("speedup"))
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--speedup") from None
     wanted = taken(MachineOptions, given)
     if wanted["step"] is None:
         wanted["step"] = 0.0 if seconds else 1.0
@@ -113,7 +107,7 @@ def machine_of(given: dict[str, Any], *, seconds: bool) -> MachineOptions:
         del wanted["suspended_max"]
     return MachineOptions(
         suspension="requeue" if given.pop("requeue") else "suspend",
-        speedup=Speedup(law, **dict(zip(names, values, strict=True))),
+        speedup=speedup,
         **wanted,
     )
 

@@ -73,6 +73,7 @@ cdef int core_enqueue(MachineCore* core, job_index_t job) except -1 nogil
 cdef int core_withdraw(MachineCore* core, Py_ssize_t slot) except -1 nogil
 cdef int core_return(MachineCore* core, job_index_t job) except -1 nogil
 cdef int core_start_unseen(MachineCore* core, job_index_t job) except -1 nogil
+cdef int core_preempt(MachineCore* core, job_index_t job) except -1 nogil
 cdef int core_hide(MachineCore* core, job_index_t job) except -1 nogil
 cdef int core_show(MachineCore* core, job_index_t job) except -1 nogil
 cdef int core_resume(MachineCore* core, job_index_t job, seconds_t start_time) except -1 nogil

@@ -179,6 +179,12 @@ cdef inline Py_ssize_t latest_before(
     return found
 
 
+cdef inline void unseen_stop(MachineCore* core, job_index_t job) noexcept nogil:
+    unseen_remove(core, unseen_place(core, job))
+    heap_remove(core, heap_place(core, job))
+    core.end_time[job] = core.view.now
+
+
 cdef int preempt(MachineCore* core, processors_t lacking) except -1 nogil:
     # Unseen jobs give back that many processors; there are enough.
     cdef JobLog* log = &core.preempted
@@ -204,9 +210,7 @@ cdef int preempt(MachineCore* core, processors_t lacking) except -1 nogil:
         if job >= 0:
             log.job[kept] = job
             kept += 1
-            unseen_remove(core, unseen_place(core, job))
-            heap_remove(core, heap_place(core, job))
-            core.end_time[job] = core.view.now
+            unseen_stop(core, job)
     log.count = kept
     return 0
 
@@ -406,6 +410,12 @@ cdef int core_start_unseen(MachineCore* core, job_index_t job) except -1 nogil:
             raise AssertionError(f"job {job} was started where too few processors are idle")
     unseen_add(core, job)
     return run_from(core, job, core.view.now)
+
+
+cdef int core_preempt(MachineCore* core, job_index_t job) except -1 nogil:
+    # An unseen job loses its processors to another one that the owner starts.
+    unseen_stop(core, job)
+    return log_job(&core.preempted, job)
 
 
 cdef int core_hide(MachineCore* core, job_index_t job) except -1 nogil:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, cast, get_args
 
 from lrms_sim.util.option_fields import option
 
@@ -38,6 +38,30 @@ class Speedup:
         _number("serial share", self.serial, 0, 1)
         _number("parallelism", self.parallelism, 1e-9, math.inf)
         _number("variance", self.variance, 0, math.inf)
+
+
+_PARAMETERS: Final[dict[str, tuple[str, ...]]] = {
+    "linear": (),
+    "amdahl": ("serial",),
+    "downey": ("parallelism", "variance"),
+}
+
+
+def speedup_of(text: str) -> Speedup:
+    """Returns the speed-up that `linear`, `amdahl:SERIAL` or `downey:PARALLELISM:VARIANCE` says.
+
+    Raises:
+        ValueError: it is none of these, or a parameter is out of its bounds.
+    """
+    law, *numbers = text.split(":")
+    names = _PARAMETERS.get(law, ())
+    try:
+        values = [float(each) for each in numbers]
+    except ValueError:
+        values = None
+    if values is None or len(values) != len(names):
+        raise ValueError(f"{text!r} is no speed-up; write linear, amdahl:0.1 or downey:1:0.5")
+    return Speedup(cast("Law", law), **dict(zip(names, values, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import json
 import math
 import os
 import re
+import sys
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -166,13 +167,22 @@ def object_of(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def no_document(kind: str, error: ValueError) -> str:
+    """Returns why a text is no TOML or JSON, from what its parser says."""
+    if "set_int_max_str_digits" in str(error):
+        return (
+            f"no {kind}: it has a whole number of more than {sys.get_int_max_str_digits()} digits"
+        )
+    return f"no {kind}: {error}"
+
+
 def parse_toml(data: bytes | str, shown: str, mistake: Mistake) -> dict[str, Any]:
     """Parses TOML; `shown` is the file's name in errors, which `mistake` makes."""
     text = data if isinstance(data, str) else _text(data, shown, mistake)
     try:
         return tomllib.loads(text)
     except ValueError as error:
-        raise mistake(f"{shown}: no TOML: {error}") from error
+        raise mistake(f"{shown}: {no_document('TOML', error)}") from error
     except RecursionError as error:
         raise mistake(f"{shown}: nested too deeply") from error
 

@@ -15,6 +15,7 @@ from lrms_sim.util.json_output import json_option, print_json
 from lrms_sim.util.process_guard import has
 from lrms_sim.util.version import __version__
 from scenarios.cli.live_cli import SPEED_MAX, down, live_folder, number, run_live, up
+from scenarios.cli.prove_cli import prove
 from scenarios.library import bundled_names, scenario_path
 from scenarios.spec.traces import ARCHIVE_URL, FOLDER_VARIABLE, TRACES, cache_folder, find_trace
 from scenarios.studies.cli.paper_cli import paper
@@ -38,7 +39,7 @@ def cli() -> None:
     """
 
 
-for _command in (paper, study, up, down):
+for _command in (paper, prove, study, up, down):
     cli.add_command(_command)
 
 

@@ -107,6 +107,40 @@ class ResultOutput(OutputModel):
     user_groups: Sequence[GroupResult] = Field((), description="Only where a queue looks at them.")
 
 
+class ProvedClientOutput(OutputModel):
+    """What the jobs of a command came to."""
+
+    client: str = Field(description="sbatch, or grms for `grms submit --key`.")
+    jobs: int
+    calls: int = Field(description="Of the command, which is repeated if it gets no answer.")
+    runs: int = Field(description="Starts, as the jobs themselves wrote them.")
+    kinds: Mapping[str, int] = Field(description="How many jobs came to which end.")
+
+
+class NotOnceOutput(OutputModel):
+    """A job that did not run once."""
+
+    job: str
+    site: str
+    kind: str
+    why: str
+
+
+class ProveOutput(OutputModel):
+    """`scenario prove`: what was broken, and what ran."""
+
+    batch_systems: str
+    seed: int
+    seconds: float
+    holds: bool = Field(
+        description="No job of `grms submit` was lost, ran twice, or contradicts what its user was shown."
+    )
+    faults: Mapping[str, int]
+    clients: Sequence[ProvedClientOutput]
+    delegated: int = Field(description="Jobs of `grms submit` that ran at the other site.")
+    not_once: Sequence[NotOnceOutput]
+
+
 def listed(specs: Sequence[ScenarioSpec], environment: Mapping[str, str]) -> dict[str, Any]:
     """Returns scenarios as `ListOutput` has them."""
     return {

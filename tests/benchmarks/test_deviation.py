@@ -58,6 +58,23 @@ def test_a_failed_run_is_run_again_by_both() -> None:
         assert one.mean_flow_s < other.mean_flow_s
 
 
+def test_a_run_is_not_cut_off_for_a_long_row_behind_it() -> None:
+    """Sites move one reservation after another; what cannot be moved in time is booked anew."""
+
+    class Longest(Noise):
+        """The first task takes three times its estimate."""
+
+        def luck(self, seed: int, task: str, run: int) -> tuple[float, bool]:
+            """Returns its share."""
+            share, failed = Noise.luck(self, seed, task, run)
+            return (3.0 if task.endswith("/t0") else share), failed
+
+    tasks = tuple(Task(f"t{n}", 2.0, (Alternative.of("one"),)) for n in range(40))
+    load = Load((Resource("one"),), ((0.0, Workflow("row", tasks)),))
+    found = World(load, Longest("longest", 1.0, 1.0), 1, extension_max=10.0).run()
+    assert (found.open, found.cut) == (0, 0)
+
+
 def test_the_small_load_runs_and_is_judged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

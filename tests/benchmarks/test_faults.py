@@ -1,11 +1,26 @@
 """How runs of the fault test are added up, by commit, and gone on with."""
 
 from collections import Counter
+from itertools import permutations
 from pathlib import Path
 
 import pytest
 
-from benchmarks.faults import CHUNK, LONGEST, Record, Tally, chunks
+from benchmarks.faults import (
+    CHUNK,
+    LONGEST,
+    SETTLED,
+    SHARES,
+    Kind,
+    Record,
+    Tally,
+    chunks,
+    features,
+    replayed_by,
+    work,
+)
+
+RUNS_OF: dict[Kind, int] = {"alone": 20, "together": 10, "mixed": 5}
 
 
 def record(path: Path, commit: str = "c1", *, anew: bool = False) -> Record:
@@ -59,20 +74,43 @@ def test_other_runs_are_not_added(tmp_path: Path) -> None:
     assert Record(path, {"commit": "c1"}, "resubmit", anew=False).next_seed == 0
 
 
-@pytest.mark.parametrize("together_first", [False, True])
-def test_runs_with_all_together_have_a_place_of_their_own(
-    tmp_path: Path, together_first: bool
-) -> None:
-    """Neither kind drops what the other has; the longest wait is no sum."""
+@pytest.mark.parametrize("order", list(permutations(RUNS_OF)))
+def test_each_kind_of_run_has_a_place_of_its_own(tmp_path: Path, order: tuple[Kind, ...]) -> None:
+    """No kind drops what another has; the longest waits are no sums."""
     path = tmp_path / "faults.json"
-    for together in (together_first, not together_first):
-        one = Record(path, {"commit": "c1"}, "wait", anew=True, together=together)
+    for kind in order:
+        one = Record(path, {"commit": "c1"}, "wait", anew=True, kind=kind)
         for first, longest in ((0, 3.25), (10, 2.0)):
-            told = tally(10 if together else 20)
-            told.longest = longest
+            told = tally(RUNS_OF[kind])
+            told.longest, told.settled = longest, 10 * longest
             one.add(range(first, first + 10), told, 0.5)
         one.write()
-    for together, total in ((False, 40), (True, 20)):
-        again = Record(path, {"commit": "c1"}, "wait", anew=False, together=together)
+    for kind, count in RUNS_OF.items():
+        again = Record(path, {"commit": "c1"}, "wait", anew=False, kind=kind)
         assert again.next_seed == 20
-        assert (again.figures["runs"], again.figures[LONGEST]) == (total, 3.2)
+        figures = again.figures
+        assert (figures["runs"], figures[LONGEST], figures[SETTLED]) == (2 * count, 3.2, 32.5)
+
+
+def test_mixed_runs_have_each_in_a_share_of_them_and_the_same_again() -> None:
+    """Rounds and returns in all; a run is replayed with what it had."""
+    drawn = [features(seed, "mixed") for seed in range(400)]
+    assert drawn == [features(seed, "mixed") for seed in range(400)]
+    assert all(one["reoffers"] and one["returns"] for one in drawn)
+    for name, share in SHARES.items():
+        assert abs(sum(bool(dict(one)[name]) for one in drawn) / 400 - share) < 0.1
+    assert features(7, "alone", returns=True) == {
+        **dict.fromkeys(("rails", "rogues", "one_way", "account"), False),
+        **dict.fromkeys(("reoffers", "returns"), True),
+    }
+    told = replayed_by(7, "wait", features(7, "together"))
+    assert told == "python -m grms.simulation --seed 7 --on-lost wait --rails --reoffers --rogues"
+
+
+def test_a_chunk_of_mixed_runs_is_as_it_has_to_be() -> None:
+    """With figures of what only calls out, and of when all had ended."""
+    told = work(range(3_000_000, 3_000_012), on_lost="wait", kind="mixed")
+    assert not told.problems
+    assert told.counts["runs"] == told.counts["with returns"] == 12
+    assert told.counts["blocked"] > 0
+    assert 0.0 < told.settled <= 600.0

@@ -227,7 +227,7 @@ def recovered(scene: Scene) -> Any:
     return Canonical(scene.now).of(StateTables(scene.journal))
 
 
-_MADE_WHEN_ASKED: Final = frozenset({"_planned", "_needed", "_new"})
+_MADE_WHEN_ASKED: Final = frozenset({"_planned", "_needed", "_declared", "_new"})
 """What a workflow makes of its tasks and programs once somebody asks for it."""
 
 _LEFT_OUT: Final = frozenset(
@@ -235,7 +235,9 @@ _LEFT_OUT: Final = frozenset(
         # What is there for people, and what counts or caches what is there besides.
         *("journal", "_settings", "_handlers", "_entries", "changes", "latest", "revision"),
         *("workflows_count", "plan", "number", "_number", "_known_at", "_holdings", "_busy"),
-        *("_open", "now", "units", "reason", "_wanted", "_urgent", "_spans", "_epoch"),
+        *("_open", "now", "units", "reason", "_wanted", "_urgent", "_spans", "_epoch", "settings"),
+        # By these nothing is decided where users are believed.
+        "estimates",
     }
 )
 

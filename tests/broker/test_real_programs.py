@@ -26,7 +26,7 @@ from tests.clusters.slurm import SlurmCluster, need_slurm, wait_for
 from tests.examples import THOROUGH
 from tests.grms.site.daemons import document
 
-pytestmark = pytest.mark.usefixtures("forks")
+pytestmark = [pytest.mark.services, pytest.mark.usefixtures("forks")]
 
 GORBA: Final = (sys.executable, "-c", "from broker.command import main; main()")
 SITES: Final = ("north", "south")

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import pytest
-
-from tests.clusters.keeper import free_ports
+from scenarios.prove.keeper import free_ports
 from tests.clusters.slurm import PATH, SlurmCluster, need_slurm, wait_for
+from tests.services import need
 
 DATABASE: Final = "/usr/share/mysql"
 """Folder of the database's messages, and of the statements that make its own tables."""
@@ -58,9 +57,7 @@ def own_user() -> str:
 def need_accounting() -> None:
     """Skips a test where there is no Slurm, or no accounting for it."""
     need_slurm()
-    missing = [name for name in ("slurmdbd", "mariadbd") if shutil.which(name, path=PATH) is None]
-    if missing:
-        pytest.skip(f"Slurm's accounting is not installed: there is no {missing[0]}")
+    need("slurmdbd mariadb-server-core", "slurmdbd", "mariadbd", path=PATH)
 
 
 @dataclass

@@ -7,7 +7,6 @@ pretended slots.
 import contextlib
 import os
 import pwd
-import shutil
 import signal
 import socket
 import subprocess
@@ -15,11 +14,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pytest
-
-from tests.clusters.keeper import forget, free_ports, keep
+from scenarios.prove.keeper import forget, free_ports, keep
 from tests.clusters.slurm import DEADLINE_S, wait_for
+from tests.services import need
 
+PACKAGES = "gridengine-master gridengine-exec gridengine-client"
 LIBRARY = "/usr/lib/gridengine"
 SHARE = "/usr/share/gridengine"
 PARTS = ("util", "bin", "lib", "utilbin")
@@ -107,9 +106,7 @@ _QUEUE = {
 
 def need_gridengine() -> None:
     """Skips a test where there is no Grid Engine."""
-    for program in ("sge_qmaster", "sge_execd", "qsub", "spoolinit"):
-        if shutil.which(program, path=LIBRARY) is None:
-            pytest.skip(f"Grid Engine is not installed: there is no {LIBRARY}/{program}")
+    need(PACKAGES, "sge_qmaster", "sge_execd", "qsub", "spoolinit", path=LIBRARY)
 
 
 @dataclass

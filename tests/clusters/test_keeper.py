@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from scenarios.prove.keeper import PORTS_TOGETHER, free_ports
 from tests.clusters.gridengine import GridEngineCluster, need_gridengine
-from tests.clusters.keeper import PORTS_TOGETHER, free_ports
 from tests.clusters.slurm import SlurmCluster, need_slurm
 from tests.waiting import TIME_OUT_S, run, until
 
 ROOT = Path(__file__).parents[2]
 STARTS = """
 import os, subprocess, sys, threading
-from tests.clusters.keeper import forget, free_ports, keep
+from scenarios.prove.keeper import forget, free_ports, keep
 names = []
 def start():
     process = subprocess.Popen(["sleep", "3000"], start_new_session=True)
@@ -73,6 +73,7 @@ def test_no_two_clusters_have_a_port() -> None:
         free_ports(21)
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("kind", ["slurm", "gridengine"])
 def test_a_cluster_that_cannot_be_set_up_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str

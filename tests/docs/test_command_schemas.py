@@ -50,7 +50,12 @@ ACTS = {
     | {"generate pool", "resources add", "resources broken", "resources remove"},
     "scenario": {"down", "fetch", "up", "paper decentralized-grid", "paper genetic-fuzzy"}
     | {"paper gorba-rescheduling", "paper greedy-criteria", "paper utility-scheduling"}
-    | {"study kinds-of-nodes", "study nobody-loses", "study questions-and-delays"},
+    | {
+        "study kinds-of-nodes",
+        "study malleability",
+        "study nobody-loses",
+        "study questions-and-delays",
+    },
 }
 """Commands that do something: they print an id, an address or what they have written."""
 

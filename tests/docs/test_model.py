@@ -2,7 +2,6 @@
 
 import re
 import runpy
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from grms.simulation.exhaustive.bounds import bound
 from grms.simulation.exhaustive.search import explore
 from tests.grms.simulation import test_fault_run as careless
+from tests.services import need
 
 ROOT = Path(__file__).parents[2]
 CHECK: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "model" / "check.py"))
@@ -27,10 +27,11 @@ def test_every_switch_of_the_model_has_its_row_and_its_careless_protocol() -> No
     assert all(hasattr(careless, name) for name in PAIRS.values())
 
 
-@pytest.mark.skipif(shutil.which("spin") is None, reason="spin is not installed")
+@pytest.mark.services
 @pytest.mark.parametrize("switch", ["TAKES_NOTHING_UP"])
 def test_spin_finds_what_comes_of_a_precaution_left_out(switch: str) -> None:
     """With the way to it; `make model` checks all of them, and the model as it is."""
+    need("spin", "spin")
     errors, states, way = CHECK["check"](switch, trail=True)
     assert errors == 1
     assert 0 < states < 10_000

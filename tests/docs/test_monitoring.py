@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from grms.security.handshakes import Handshake
 from grms.site.monitoring.accounting_monitor import CircuitBreakerFigures
 from grms.site.monitoring.metrics import SiteMetrics
+from tests.services import need
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs/examples/monitoring"
 NAME = re.compile(r"\bhanse_\w+")
@@ -90,14 +90,13 @@ def test_panels_of_the_board_do_not_cover_each_other() -> None:
     assert all(panel["title"] for panel in board["panels"])
 
 
+@pytest.mark.services
 @pytest.mark.parametrize(
     "command", [["check", "rules", "hanse.rules.yml"], ["test", "rules", "hanse.rules.test.yml"]]
 )
 def test_prometheus_takes_the_rules(command: list[str]) -> None:
     """And alerts when it should, and not before."""
-    program = shutil.which("promtool")
-    if program is None:
-        pytest.skip("promtool is not installed; on Debian: apt install prometheus")
+    program = need("prometheus", "promtool")
     done = subprocess.run(  # noqa: S603  # of the machine
         [program, *command], cwd=FOLDER, capture_output=True, text=True, check=False
     )

@@ -26,6 +26,7 @@ NOT_RUN = {
     "source .venv/bin/activate": "is the shell's",
     "scenario run batch-and-workflows": "is run by tests/scenarios/test_library.py",
     "scenario fetch": "needs a network",
+    "scenario prove": "takes minutes; tests/scenarios/prove runs it with fewer faults",
 }
 """Beginnings of lines that are not run here, and why."""
 

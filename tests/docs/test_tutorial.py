@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from grms.cli import partners_cli
 from grms.daemon.ports import free_port
 
@@ -57,6 +59,7 @@ def script(folder: Path) -> str:
     return "\n".join(parts) + "\n"
 
 
+@pytest.mark.services
 def test_a_strangers_half_hour(tmp_path: Path) -> None:
     """Two sites by hand, a full one, a job that goes to the other, its journal, and a crash."""
     ports = {"7101": str(free_port()), "7102": str(free_port())}

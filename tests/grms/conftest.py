@@ -9,7 +9,7 @@ from tests.grms.keys import new_federation
 from tests.grms.mqtt import Broker, Embedded, Mosquitto
 
 
-@pytest.fixture(params=["embedded", "mosquitto"])
+@pytest.fixture(params=["embedded", pytest.param("mosquitto", marks=pytest.mark.services)])
 async def broker(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Broker]:
     """Returns a broker that runs: the one inside the daemon, then a real Mosquitto."""
     made: Broker

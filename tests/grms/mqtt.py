@@ -19,6 +19,7 @@ from grms.daemon.ports import free_port
 from grms.security.tls import TlsFiles
 from grms.site.monitoring.embedded_mqtt import EmbeddedBroker, site_account, watcher_account
 from tests.grms.keys import Federation
+from tests.services import need
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples" / "mosquitto"
 DEADLINE_S = 300.0
@@ -193,11 +194,7 @@ class Mosquitto:
 
 def mosquitto_program() -> str:
     """Returns the program, or skips the test and says what is missing."""
-    path = os.environ.get("PATH", "") + os.pathsep + "/usr/sbin"  # where Debian has it
-    program = shutil.which("mosquitto", path=path)
-    if program is None or shutil.which("mosquitto_passwd") is None:
-        pytest.skip("mosquitto is not installed; on Debian: apt install mosquitto")
-    return program
+    return need("mosquitto", "mosquitto", "mosquitto_passwd")
 
 
 class Cable:

@@ -145,6 +145,7 @@ async def test_who_has_no_right_certificate_stays_outside(
     assert not any("as KTH" in line for line in mosquitto.output)
 
 
+@pytest.mark.services
 async def test_a_bridge_shares_presence_alone(tmp_path: Path) -> None:
     """Two sites with brokers of their own see each other's presence, and nothing else crosses."""
     federation = new_federation(tmp_path / "keys")

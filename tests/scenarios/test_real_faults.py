@@ -6,7 +6,6 @@ import pytest
 from msgspec.structs import replace
 
 from benchmarks.exactly_once import Federation
-from benchmarks.fault_tools import mosquitto_path
 from benchmarks.real_faults import Plan, run
 from grms.site.model.jobs import GuestRef, OfferId, Request
 from grms.site.model.lifecycle import Outcome
@@ -20,6 +19,7 @@ from grms.site.model.records import (
     JobStarted,
     Record,
 )
+from tests.services import need
 
 pytestmark = pytest.mark.usefixtures("forks")
 
@@ -119,10 +119,10 @@ def test_another_end_than_the_partners_is_found() -> None:
     assert problem == "the end of a-2 is not what b has"
 
 
+@pytest.mark.services
 def test_broken_daemons_lose_nothing_and_run_nothing_twice(tmp_path: Path) -> None:
     """Three kills, a cut link, one held up, no MQTT broker for a while, and a full disk."""
-    if mosquitto_path() is None:
-        pytest.skip("mosquitto is not installed; on Debian: apt install mosquitto")
+    need("mosquitto", "mosquitto")
     plan = Plan(seed=3, arrivals=600, kills=3, cuts=1, hold_ups=1, broker_stops=1, disk_fills=1)
     outcome = run(plan, tmp_path)
     assert outcome.problems == []

@@ -100,6 +100,9 @@ PREEMPTION_AGE_S: Final = 60.0
 SHAPE: Final = ("--ntasks={processors}",)
 """Default options that request processors."""
 
+NO_ROOM: Final = "there has been no room for it beside own jobs since it was accepted"
+"""What a preemptible guest waits for that has waited too long."""
+
 HELD_BY_PLUGIN: Final = ":held"
 """Suffix of the comment of a job at the site's disposal if the job submit plugin has held it at once."""
 
@@ -185,7 +188,8 @@ class SlurmSettings:
 
     `account` submits, and owns the site's jobs except those lent to others; the other values are those of
     the table `[lrms]`, with `slurm_account` being its `account`, and `watched_…` those of `[lrms.watch]`. `guests` are
-    the partitions of `[lrms.preemption]`, `None` without that table, and `switch` its words before those of scontrol.
+    the partitions of `[lrms.preemption]`, `None` without that table, `switch` its words before those of scontrol, and
+    `guest_wait_s` its `wait_s`, seconds; 0: guests wait in these partitions without end.
     """
 
     site: str
@@ -204,6 +208,7 @@ class SlurmSettings:
     watched_partition: str = ""
     guests: GuestPartitions | None = None
     switch: tuple[str, ...] = ()
+    guest_wait_s: float = 0.0
 
 
 class Slurm:
@@ -233,6 +238,7 @@ class Slurm:
         self._preemption = SlurmPreemption(Preemption())
         self._groups: tuple[NodeGroup, ...] = ()
         self._guest_numbers: set[str] = set()
+        self._guests_waiting: dict[str, float] = {}
         self._log: FollowedRecords[Logged] | None = None
         if settings.completion_log:
             self._log = FollowedRecords(settings.completion_log, self._logged, most=LOGGED_MAX)
@@ -285,7 +291,7 @@ class Slurm:
             everything,
             free,
             queue.waiting_others,
-            tuple(self._with_request(row, machine) for row in queue.rows),
+            self._without_room([self._with_request(row, machine) for row in queue.rows], taken_at),
             plan,
             machine.partitions,
             None if rules is None else nodes,
@@ -403,6 +409,24 @@ class Slurm:
         partition = guests.protected if job.protected else guests.partition
         request = job.request or Request.of_processors(job.processors, job.requested_time)
         return replace(job, request=replace(request, partition=partition))
+
+    def _without_room(self, rows: Sequence[JobRow], now: float) -> tuple[JobRow, ...]:
+        # A preemptible guest is accepted where it starts at once. If it does not, all jobs of higher tiers go before it,
+        # those that come later too: another site may have room.
+        names, most = self._guest_partitions, self._settings.guest_wait_s
+        if not (names and most):
+            return tuple(rows)
+        waiting = [
+            row.number for row in rows if row.phase is LrmsPhase.WAITING and row.partition in names
+        ]
+        since = {number: self._guests_waiting.get(number, now) for number in waiting}
+        self._guests_waiting = since
+        return tuple(
+            replace(row, hindered=row.hindered or NO_ROOM)
+            if now - since.get(row.number, now) >= most
+            else row
+            for row in rows
+        )
 
     def is_spared(self, row: JobRow) -> bool:
         """Returns whether a job is in the partition of protected guests."""

@@ -72,11 +72,13 @@ class PreemptionTable(Model):
             ends them.
         protected: in which those run that are protected at times; default: none is protected.
         switch: words before `update partitionname=… preemptmode=…` that run `scontrol` with the right to do it.
+        wait_s: a guest that has waited so long for room in these partitions goes home, seconds; 0: it waits on.
     """
 
     partition: Word | None = None
     protected: Word | None = None
     switch: list[str] = Field(default_factory=list)
+    wait_s: float = Field(default=60.0, ge=0.0, allow_inf_nan=False)
 
     @model_validator(mode="after")
     def _check_protected(self) -> Self:
@@ -215,6 +217,7 @@ class SlurmTable(BatchSettings):
             if guests is None
             else GuestPartitions(guests.partition or "", guests.protected or ""),
             switch=() if guests is None else tuple(guests.switch),
+            guest_wait_s=0.0 if guests is None else guests.wait_s,
         )
 
     def system(

@@ -370,6 +370,8 @@ def unended(
     above = sorted(
         name for name, part in parts.items() if any(part.tier > other.tier for other in threatened)
     )
+    if rules.ends_nothing:
+        text += f"; Slurm ends no jobs for others (PreemptMode={rules.mode})"
     if above:
         modes = "/".join(sorted({part.mode for part in threatened}))
         text += f"; for jobs in {', '.join(above)} Slurm ends them as it ends own jobs ({modes})"
@@ -387,7 +389,18 @@ def ended_guests(
     lost = [name for name in guests.names if name not in parts]
     if lost:
         text = f"there is no partition {' nor '.join(lost)}; guests that may be ended are refused"
+        if rules.ends_nothing:
+            text += f"; Slurm ends no jobs for others (PreemptMode={rules.mode})"
         return [missing(what, text, f"{PRINTS} has the lines for slurm.conf")]
+    # Where preemption was switched on for guests, own jobs may have become preemptible as well.
+    endangered = [
+        doubt(
+            what,
+            f"Slurm ends jobs in {name} for jobs in {', '.join(above)}, too (PreemptMode={parts[name].mode})",
+            f"unless that is meant, add PreemptMode=OFF to the line of {name} in slurm.conf",
+        )
+        for name, above in found.endangered.items()
+    ]
     if by.ended_by is not EndedBy.BATCH_SYSTEM:
         text = (
             f"Slurm ends no guests for own jobs (PreemptMode={rules.mode}): {by.why}; the daemon cancels guests when "
@@ -395,13 +408,13 @@ def ended_guests(
         )
         if found.unserved and guests.partition and rules.kind == BY_PARTITION:
             text = f"{by.why}; for these the daemon cancels guests when one waits for room, as long as it lives"
-        return [doubt(what, text, f"{PRINTS} has the lines for slurm.conf")]
+        return [doubt(what, text, f"{PRINTS} has the lines for slurm.conf"), *endangered]
     part = parts[guests.partition]
     text = (
         f"Slurm ends guests in {part.name} for own jobs (PreemptMode={part.mode}, PriorityTier={part.tier}): "
         f"SIGTERM, {by.kill_s:g} s later SIGKILL"
     )
-    findings = [good(what, text)]
+    findings = [good(what, text), *endangered]
     if by.grace_s:
         text = f"GraceTime of {part.name} is {by.grace_s:g} s: own jobs wait for it, and up to 30 s more"
         findings.append(doubt(what, text, "GraceTime=0 in slurm.conf"))

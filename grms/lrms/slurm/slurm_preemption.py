@@ -6,7 +6,7 @@ that share its nodes, unless their `PreemptMode` is OFF (slurm.conf(5)). Every u
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from grms.lrms.batch.evictions import WaitingJob
@@ -17,6 +17,9 @@ from grms.lrms.slurm.slurm_text import read_job
 
 BY_PARTITION: Final = "preempt/partition_prio"
 """`PreemptType` by which partitions decide."""
+
+NO_KIND: Final = "preempt/none"
+"""`PreemptType` by which no job is ended for another one."""
 
 OFF: Final = "OFF"
 
@@ -41,6 +44,11 @@ class PreemptionRules:
     mode: str = OFF
     kill_s: float = 30.0
     exempt_s: float = 0.0
+
+    @property
+    def ends_nothing(self) -> bool:
+        """Whether no job is ended for another one."""
+        return self.mode == OFF or self.kind in {"", NO_KIND}
 
 
 def read_preemption_rules(fields: Mapping[str, str]) -> PreemptionRules:
@@ -118,18 +126,20 @@ class SlurmPreemption:
         mode: `PreemptMode` of the partition of protected guests; empty without one, or if it decides nothing.
         unserved: partitions whose jobs take no processors from guests although they share nodes with them.
         problems: why not, for people; each by what it is about.
+        endangered: partitions of the site's own whose jobs Slurm ends for jobs in others, with these.
     """
 
     preemption: Preemption
     mode: str = ""
     unserved: frozenset[str] = frozenset()
     problems: tuple[str, ...] = ()
+    endangered: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def find_preemption(
     rules: PreemptionRules,
     parts: Mapping[str, PreemptedPartition],
-    groups: Iterable[NodeGroup],
+    groups: Sequence[NodeGroup],
     guests: GuestPartitions,
 ) -> SlurmPreemption:
     """Returns what happens to guests of these partitions."""
@@ -156,7 +166,24 @@ def find_preemption(
         why="; ".join(problems),
     )
     mode = "" if safe is None or rules.kind != BY_PARTITION else safe.mode
-    return SlurmPreemption(preemption, mode, unserved, problems)
+    endangered = _endangered(others, groups) if rules.kind == BY_PARTITION else {}
+    return SlurmPreemption(preemption, mode, unserved, problems, endangered)
+
+
+def _endangered(
+    others: Mapping[str, PreemptedPartition], groups: Sequence[NodeGroup]
+) -> dict[str, tuple[str, ...]]:
+    found = {}
+    for name, part in others.items():
+        if part.mode == OFF:
+            continue
+        near = _sharing(groups, (name,))
+        above = tuple(
+            each for each in sorted(near & others.keys()) if others[each].tier > part.tier
+        )
+        if above:
+            found[name] = above
+    return found
 
 
 def _sharing(groups: Iterable[NodeGroup], names: Sequence[str]) -> set[str]:

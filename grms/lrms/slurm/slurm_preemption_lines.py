@@ -95,7 +95,12 @@ def slurm_conf(
     if YOUNGEST not in words:
         changed.append(f"SchedulerParameters={','.join([*words, YOUNGEST])}")
     if changed:
-        found.insert(0, FileLines(file, "in place of the lines with these keys", tuple(changed)))
+        found.insert(
+            0,
+            FileLines(
+                file, "in place of the lines with these keys, where there are any", tuple(changed)
+            ),
+        )
     missing = [
         name for name in guests.names if name not in {row.get("PartitionName") for row in rows}
     ]

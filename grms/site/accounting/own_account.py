@@ -37,6 +37,8 @@ class AccountFigures:
         began: when it began.
         last_look: minus infinity before the first.
         guests: "preempt" or "run".
+        allowed: what exchange may cost own jobs beyond what it has brought, as part of B.
+        others: whether the batch system may have jobs that did not come through the site, as every real one may.
         compared: number of own jobs that it has compared, fading.
         gain: S as part of B: by so much own jobs have taken less time than alone, fading; nan without any.
         waiting_gain: S as part of what they would have waited alone, likewise.
@@ -65,6 +67,8 @@ class AccountFigures:
     began: float
     last_look: float
     guests: str
+    allowed: float
+    others: bool
     compared: float
     gain: float
     waiting_gain: float
@@ -107,6 +111,8 @@ def figures_of(memory: StateTables) -> AccountFigures | None:
         began=account.began,
         last_look=account.last_look,
         guests=account.rules.guests,
+        allowed=allowed,
+        others=not memory.settings.runs_nothing,
         compared=account.compared,
         gain=_part(account.gain, account.base),
         waiting_gain=_part(account.gain, waiting_alone),
@@ -134,29 +140,31 @@ def in_a_sentence(account: AccountFigures) -> str:
             f"It is too early for a sentence: the account has compared {account.compared:,.0f} own jobs "
             f"(old ones count less and less); {COMPARED_MIN} are needed."
         )
+    # What a real batch system's other jobs take is not in the shadow, which has the whole machine for those of the site.
+    against = "alone on the whole machine" if account.others else "without exchange"
     if account.waiting_part < _HARDLY:
-        found = (
-            f"your users' jobs {_than(account.gain, 'took')}, where they would hardly have waited"
-        )
+        took = _than(account.gain, "took", against)
+        found = f"your users' jobs {took}, where they would hardly have waited"
     else:
-        found = f"your users {_than(account.waiting_gain, 'waited')}"
-    return f"In a sentence: {found} (weighted by work, recent jobs most){_waited(account.history)}."
+        found = f"your users {_than(account.waiting_gain, 'waited', against)}"
+    waited = _waited(account.history, against)
+    return f"In a sentence: {found} (weighted by work, recent jobs most){waited}."
 
 
-def _waited(history: Sequence[AccountPoint]) -> str:
+def _waited(history: Sequence[AccountPoint], against: str) -> str:
     looks, late = sum(point.looks for point in history), sum(point.late for point in history)
     if not looks:
         return ""
     span = min(history[-1].time - history[0].time, HISTORY_S)
     days = max(1, math.ceil(span / 86_400.0))
     of_all = f"of {looks:,} looks in {'a day' if days == 1 else f'{days} days'}"
-    which = "that would have begun by then without exchange"
+    which = f"that would have begun by then {against}"
     if not late:
         return f"; at none {of_all} did a job of theirs wait {which}"
     return f"; at {late:,} {of_all} a job of theirs waited {which}"
 
 
-def _than(part: float, verb: str) -> str:
+def _than(part: float, verb: str, against: str) -> str:
     shown = f"{100.0 * abs(part):.0f} %" if abs(part) >= 0.0995 else f"{100.0 * abs(part):.1f} %"
     if abs(part) < 0.0005:
         word = "as long as"
@@ -164,7 +172,7 @@ def _than(part: float, verb: str) -> str:
         word = f"{shown} {'less' if part > 0 else 'more'} time than"
     else:
         word = f"{shown} {'less' if part > 0 else 'longer'} than"
-    return f"{verb} {word} without exchange"
+    return f"{verb} {word} {against}"
 
 
 def _part(amount: float, base: float) -> float:

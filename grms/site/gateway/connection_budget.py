@@ -1,6 +1,8 @@
 """How many connections the file descriptors of this process allow.
 
-A connection takes three: its origin, and both ends of the way to gRPC. If there are fewer than the
+A connection takes three: its origin, and both ends of the way to gRPC. One that has come over a tunnel which this site
+keeps open takes five: the tunnel and one more end of the way from it. A partner that is not called at its address takes
+four: the socket that stands for it, both ends of the way there, and what is behind it. If there are fewer than the
 configuration wants, fewer connections are accepted, so that journal, partners and operators always
 have theirs. Those of auxiliary listeners, one descriptor each, are reserved too
 (`grms.daemon.fd_budget`).
@@ -13,12 +15,15 @@ from typing import Final
 import structlog
 
 from grms.daemon.fd_budget import FIGURES_MAX, MQTT_MAX, PAGES_MAX, REST_MAX, beside
+from grms.daemon.tunnel.waiter import IDLE
 from grms.site.config.schema import SiteConfig
 from grms.site.gateway.call_quotas import CallShares
 from grms.site.gateway.peer_listener import PortLimits
 from grms.site.gateway.user_listener import Shares, UserSocket
 
 PER_CONNECTION: Final = 3
+PER_TUNNELLED: Final = 5
+PER_WAY: Final = 4
 KEPT: Final = 16
 """Reserved for files opened briefly, such as certificates and policies."""
 
@@ -46,18 +51,30 @@ def beside_all(config: SiteConfig) -> int:
     return sum(beside(most) for there, most in doors if there)
 
 
-def affordable(there: int, partners: int, wanted: tuple[int, int]) -> tuple[int, int]:
+def outward(config: SiteConfig) -> int:
+    """Returns the descriptors with which a site calls its partners, and has them call it over tunnels that wait."""
+    direct = config.outgoing.proxy is None
+    called = sum(1 if direct and one.way == "address" else PER_WAY for one in config.partners)
+    places = sum(config.keeps_open(one) for one in config.partners)
+    places += any(one.way == "relay" for one in config.partners)
+    return called + IDLE * places
+
+
+def affordable(
+    there: int, reserved: int, wanted: tuple[int, int], *, tunnelled: bool = False
+) -> tuple[int, int]:
     """Returns affordable connections of users and of partners, at least one of each.
 
-    `there` are the descriptors still free, `partners` those that will be connected to, `wanted` the
-    configured connections of users and of partners.
+    `there` are the descriptors still free, `reserved` those for calls of partners, `wanted` the
+    configured connections of users and of partners; the latter may be `tunnelled`.
     """
-    room = max(0, there - KEPT - partners) // PER_CONNECTION
-    total = sum(wanted)
+    per_partner = PER_TUNNELLED if tunnelled else PER_CONNECTION
+    room = max(0, there - KEPT - reserved)
+    total = PER_CONNECTION * wanted[0] + per_partner * wanted[1]
     if room >= total:
         return wanted
     users = max(1, room * wanted[0] // max(1, total)) if wanted[0] else 0
-    others = max(1, room - users) if wanted[1] else 0
+    others = max(1, (room - PER_CONNECTION * users) // per_partner) if wanted[1] else 0
     return min(users, wanted[0]), min(others, wanted[1])
 
 
@@ -70,7 +87,8 @@ def connection_limits(
     there = available()
     # After that: the limit is what it will be.
     there = max(0, there - beside_all(config))
-    users, partners = affordable(there, len(config.partners), wanted)
+    tunnelled = any(config.keeps_open(one) or one.way == "relay" for one in config.partners)
+    users, partners = affordable(there, outward(config), wanted, tunnelled=tunnelled)
     if (users, partners) != wanted:
         log.warning(
             "descriptors_limit_connections",

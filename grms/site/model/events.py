@@ -649,6 +649,17 @@ class PartnerIncompatible(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class PartnerDuplicated(Event):
+    """Two daemons use a partner's name: there are no offers from or to it until that has ended.
+
+    `duplicated` is False when it has.
+    """
+
+    partner: str
+    duplicated: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ProbeAnswered(LoadedEvent):
     """A faulty partner has answered `SendProbe`; `status` is as for `StatusAnswered`."""
 

@@ -36,6 +36,7 @@ class PartnerBook:
         faults: how often it has become faulty.
         faults_in_row: the same since it last answered an offer properly.
         incompatible: its version of the protocol, if that is another; else 0.
+        duplicated: two daemons use its name.
         disbelieved: number of its impossible reports.
         doubt: what was impossible about the last of them.
         distrust: number of believable ends in a row until it is trusted again.
@@ -94,6 +95,7 @@ class PartnerBook:
         "disputed",
         "distrust",
         "doubt",
+        "duplicated",
         "ended",
         "epoch",
         "faults",
@@ -140,7 +142,7 @@ class PartnerBook:
         self.faulty = ""
         self.faults = 0
         self.faults_in_row = 0
-        self.incompatible = 0
+        self.incompatible, self.duplicated = 0, False
         self.disbelieved = 0
         self.doubt = ""
         self.distrust = 0
@@ -318,6 +320,14 @@ class PartnerBook:
         if guest is not None:
             return guest
         return self.answered.get(offer.number) if offer.epoch == self.epoch else None
+
+
+def two_daemons(partner: str) -> str:
+    """Returns that two daemons use a partner's name, and what follows, for a person."""
+    return (
+        f"two daemons use the name {partner}, as after a machine was copied: "
+        "its offers are declined and none are made to it until one of them has ended"
+    )
 
 
 def asking_order(

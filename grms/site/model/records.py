@@ -264,13 +264,15 @@ class JobSentHome(Record, frozen=True):
     """A partner has ended a job for another one, after `lost` seconds by its clock; the job is decided again.
 
     `state` says where the state lies that it has written by then: it is decided again when that has come, or cannot come
-    (`StateCame`, `StateMissed`). `None` if there is none.
+    (`StateCame`, `StateMissed`). `None` if there is none. `responded`: the time until then is one of the partner's response
+    times, as it is where the site keeps no account of itself; `None` in journals of older versions, which went by the settings.
     """
 
     job: int
     partner: str
     lost: float
     state: StateThere | None = None
+    responded: bool | None = None
 
 
 class StateCame(Record, frozen=True):

@@ -837,16 +837,19 @@ class StateTables:
         # So much of it was done there for this site's users.
         self.books[record.partner].given += record.kept * job.request.processors
 
+    def _responded(self, record: JobSentHome) -> bool:
+        return self.account is None if record.responded is None else record.responded
+
     def _job_returned(self, record: JobReturned | JobSentHome) -> None:
         job = self.jobs[record.job]
         book = self.books[job.partner]
         job.move(JobState.RECEIVED)
         if job.offer_number in book.open:
-            if self.account is not None and type(record) is JobSentHome:
+            if type(record) is not JobSentHome or self._responded(record):
+                self._lose(job, book, record.time)
+            else:
                 # Its work is owed for (DebtNoted); the partner's response times are those of jobs that ended there.
                 book.close_job(job)
-            else:
-                self._lose(job, book, record.time)
             book.trust.drop(job.offer_number)
         else:
             # It was ended before the answer to its offer came.

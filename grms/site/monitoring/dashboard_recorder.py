@@ -188,7 +188,7 @@ class Recorder:
         link = self._links.links.get(book.name)
         latencies = self._latencies.get(book.name)
         heard = float("nan") if link is None else link.last_heard
-        problem = "" if link is None else link.problem
+        problem = "" if link is None else link.problem or link.duplicated
         until = book.trust.suspended_until
         return PartnerFigures(
             name=book.name,
@@ -230,6 +230,8 @@ def _why_unwell(book: PartnerBook) -> str:
         return "it did not answer"
     if book.faulty:
         return "it counts as faulty"
+    if book.duplicated:
+        return "two daemons use its name"
     other = book.incompatible
     return f"it speaks version {other} of the protocol" if other else ""
 

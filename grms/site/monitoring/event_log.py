@@ -24,7 +24,7 @@ from grms.site.model.events import Event, LrmsNews
 from grms.site.model.jobs import Exit, GuestRef, OfferId, Request
 from grms.site.model.lifecycle import Outcome
 from grms.site.model.records import Record
-from grms.site.monitoring.subscriber import Handled, Subscriber
+from grms.site.monitoring.subscriber import Handled, Subscriber, is_surprise
 from grms.site.runtime.event_loop import Engine
 from lrms_sim.workload.requests import Request as Needs
 
@@ -90,6 +90,7 @@ _EVENTS: Final[dict[type[Event | LrmsNews], str]] = {
     events.PartnerLost: "warning",
     events.PartnerFaulty: "warning",
     events.PartnerIncompatible: "warning",
+    events.PartnerDuplicated: "warning",
     events.OfferDisputed: "warning",
     events.LrmsRefused: "warning",
     events.LrmsAppeared: "warning",
@@ -192,6 +193,8 @@ class EventLog:
             )
 
     def _event(self, level: str, event: Event | LrmsNews, handled: Handled) -> None:
+        if not is_surprise(event, handled):
+            return
         kind, partner = type(event), getattr(event, "partner", "")
         more: dict[str, int] | None = {}
         if partner and not self._complete:

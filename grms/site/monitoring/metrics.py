@@ -77,6 +77,7 @@ _ONLY_COLLECTED = frozenset(
         "hanse_partner_awrt_seconds",
         "hanse_partner_breaches",
         "hanse_partner_credit_seconds",
+        "hanse_partner_duplicated",
         "hanse_partner_open_jobs",
         "hanse_partner_suspended",
     }
@@ -118,6 +119,9 @@ class PartnerGauges:
         self._guests = gauge("hanse_guest_jobs", "Partners' jobs here.")
         self._gauges = {
             "reachable": gauge("hanse_partner_reachable", "1 where a partner answers."),
+            "duplicated": gauge(
+                "hanse_partner_duplicated", "1 while two daemons use a partner's name."
+            ),
             "awrt": gauge("hanse_partner_awrt_seconds", "By which partners are put in order."),
             "open_jobs": gauge("hanse_partner_open_jobs", "Own jobs that are open at a partner."),
             "suspended": gauge(
@@ -140,7 +144,7 @@ class PartnerGauges:
                 with contextlib.suppress(KeyError):
                     gauge.remove(partner)
         for partner in sorted(self._partners - before):
-            self.set(partner, reachable=False)
+            self.set(partner, reachable=False, duplicated=False)
             self._guest_counts.setdefault(partner, 0)
         for partner, count in self._guest_counts.items():
             self.set_guests(partner, count)

@@ -17,6 +17,7 @@ from grms.site.model.events import (
     LrmsNews,
     OfferReceived,
     PartnerDown,
+    PartnerDuplicated,
     PartnerUp,
     Restarted,
     Resume,
@@ -37,7 +38,7 @@ from grms.site.model.records import (
     StateMissed,
 )
 from grms.site.monitoring.metrics import SiteMetrics
-from grms.site.monitoring.subscriber import Away, Guarded, Handled, OfferTimed
+from grms.site.monitoring.subscriber import Away, Guarded, Handled, OfferTimed, is_surprise
 from grms.site.monitoring.telemetry import JobChange
 from grms.site.runtime.event_loop import Engine
 from grms.site.runtime.journal import Journal
@@ -62,6 +63,10 @@ class MetricsUpdates:
         outputs.on(PartnerUp, lambda event, _: metrics.partners.set(event.partner, reachable=True))
         outputs.on(
             PartnerDown, lambda event, _: metrics.partners.set(event.partner, reachable=False)
+        )
+        outputs.on(
+            PartnerDuplicated,
+            lambda event, _: metrics.partners.set(event.partner, duplicated=event.duplicated),
         )
         outputs.on(AccountLooked, lambda _, __: self._account())
         outputs.on(Drain, lambda _, __: metrics.draining.set(1))
@@ -94,8 +99,9 @@ class MetricsUpdates:
             self._guests[name] = 0
             self._guest_counted(name, here)
 
-    def _surprised(self, what: str, _: LrmsNews, __: Handled) -> None:
-        self._metrics.lrms_surprises.labels(what).inc()
+    def _surprised(self, what: str, news: LrmsNews, handled: Handled) -> None:
+        if is_surprise(news, handled):
+            self._metrics.lrms_surprises.labels(what).inc()
 
     # --- offers --------------------------------------------------------------------------------
 

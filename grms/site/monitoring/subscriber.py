@@ -16,8 +16,8 @@ from typing import Any, Final, Literal, TypeVar
 import msgspec
 
 from grms.daemon.loop import EngineFailedError
-from grms.site.model.commands import Append, Command, SendOffer
-from grms.site.model.events import Event, LrmsTold, OfferAnswered, OfferFailed
+from grms.site.model.commands import Append, Command, LrmsCancel, SendOffer
+from grms.site.model.events import Event, LrmsAppeared, LrmsTold, OfferAnswered, OfferFailed
 from grms.site.model.jobs import OfferId
 from grms.site.model.records import Record
 from grms.site.model.state_tables import StateTables
@@ -57,6 +57,16 @@ class Handled(msgspec.Struct, frozen=True):
     commands: Sequence[Command]
     records: Sequence[Record]
     away: Mapping[int, Away]
+
+
+def is_surprise(news: object, handled: Handled) -> bool:
+    """Returns whether what a batch system tells was not expected.
+
+    It tells of each job that it has, anew after every start; one that this site waits for leads to nothing.
+    """
+    if not isinstance(news, LrmsAppeared):
+        return True
+    return any(isinstance(command, LrmsCancel) for command in handled.commands)
 
 
 Take = Callable[[T, Handled], None]

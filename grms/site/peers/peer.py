@@ -24,12 +24,15 @@ from grms.daemon.messages import WireError
 from grms.daemon.shared_folders import SharedFolders
 from grms.site.model.events import (
     PartnerDown,
+    PartnerDuplicated,
     PartnerFaulty,
     PartnerIncompatible,
     PartnerLost,
     PartnerUp,
 )
 from grms.site.model.jobs import OfferId
+from grms.site.model.partners import two_daemons
+from grms.site.peers.instances import Instances
 from grms.site.peers.replies import ChannelMaker, Problems, SenselessError, answer_to, in_short
 from grms.site.runtime.event_loop import Engine
 from grms.site.wire.convert import PROTOCOL_VERSION, read_nodes, read_seen
@@ -63,6 +66,7 @@ class PeerClientSettings:
         virtual: sites are in lock step: offers carry the virtual time, and no partner is ever away.
         probe: pauses between attempts to reach a partner that is down.
         shared: what is common with partners: they alone are offered jobs that use files in place.
+        instance: of this daemon (`instances`); 0 is not told.
     """
 
     site: str
@@ -73,6 +77,7 @@ class PeerClientSettings:
     message_bytes: int
     probe: BackoffSettings = PROBE
     shared: SharedFolders = field(default_factory=SharedFolders)
+    instance: int = 0
 
 
 class PeerClient:
@@ -120,6 +125,13 @@ class PeerClient:
         self.problem = "not reached yet"
         self.last_heard = float("nan")
         self._last_called = time.monotonic()
+        self._instances = Instances()
+        self._duplicated = False
+
+    @property
+    def duplicated(self) -> str:
+        """That two daemons use the partner's name, for a person; empty if not."""
+        return two_daemons(self.name) if self._duplicated else ""
 
     @property
     def unheard(self) -> str:
@@ -150,6 +162,17 @@ class PeerClient:
         self._last_called = time.monotonic()
         if not self.up:
             self._look.set()
+
+    def introduced(self, instance: int) -> None:
+        """Notes which instance of the partner's daemon has said who it is."""
+        self._instances.heard(instance)
+        self._look_at_instances()
+
+    def _look_at_instances(self) -> None:
+        if self._instances.duplicated is not self._duplicated:
+            self._duplicated = not self._duplicated
+            event = PartnerDuplicated(self._engine.new_id(), self.name, self._duplicated)
+            self._engine.tell(event)
 
     def move(self, address: str) -> None:
         """Notes where the partner is now; a connection to another address is given up.
@@ -189,7 +212,8 @@ class PeerClient:
                 self._look.clear()
                 if self.address is not None:
                     await self._introduce()
-                    self._problems.note(self.name, self.problem)
+                    self._look_at_instances()
+                    self._problems.note(self.name, self.problem or self.duplicated)
                 pause = self._until_heartbeat() if self.up else self._backoff.next_s()
                 self._check_lost()
                 await self._until_worth_looking(pause)
@@ -230,6 +254,7 @@ class PeerClient:
             site=settings.site,
             processors=settings.processors,
             protocol_version=PROTOCOL_VERSION,
+            instance=settings.instance,
         )
         try:
             stub = await self._connected()
@@ -259,6 +284,7 @@ class PeerClient:
             self._went_down(f"it says it has {answer.processors} processors")
         else:
             self.answered()
+            self.introduced(answer.instance)
             self._went_up(answer.processors, seen, nodes)
             if self._ends is None:
                 ends = await self._problems.certificates_end(self.name, address)

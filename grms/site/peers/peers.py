@@ -39,6 +39,7 @@ class PeerClients:
         trust: CertificateTrust | None = None,
     ) -> None:
         self.trust = trust
+        self.instance = settings.instance
         self._place = place
         self.links: dict[str, PeerClient] = {}
         rng, told = np.random.default_rng(), problems or Problems()
@@ -71,6 +72,10 @@ class PeerClients:
     def heard(self, partner: str) -> None:
         """Takes note that a partner has called."""
         self.links[partner].heard()
+
+    def introduced(self, partner: str, instance: int) -> None:
+        """Takes note of which instance of a partner's daemon has said who it is."""
+        self.links[partner].introduced(instance)
 
     def move(self, partner: str, address: str) -> None:
         """Notes that a partner is at another address, unless it is no partner."""

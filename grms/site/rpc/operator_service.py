@@ -21,7 +21,7 @@ from grms.site.gateway.user_listener import User
 from grms.site.model.commands import ReplyJob, ReplyPardon
 from grms.site.model.events import Drain, Event, Pardon, Resubmit, Resume, TakeBack, WriteOff
 from grms.site.model.jobs import GuestJob, full_job_id
-from grms.site.model.partners import PartnerBook
+from grms.site.model.partners import PartnerBook, two_daemons
 from grms.site.model.usage import Weights, cost, month_of
 from grms.site.peers.peers import PeerClients
 from grms.site.peers.tunnels import Tunnels
@@ -435,6 +435,8 @@ def problem_with(link_problem: str, book: PartnerBook, now: float) -> str:
     `now` is in seconds.
     """
     said = [link_problem] if link_problem else []
+    if book.duplicated:
+        said.append(two_daemons(book.name))
     if book.faulty:
         said.append(f"faulty: {book.faulty}")
     if book.distrust:

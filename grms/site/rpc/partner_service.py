@@ -28,6 +28,7 @@ from grms.site.model.events import (
 from grms.site.model.jobs import GuestJob, HomeJob, OfferId
 from grms.site.model.lifecycle import JobState
 from grms.site.model.usage import UsageRecord
+from grms.site.peers.peers import PeerClients
 from grms.site.peers.pseudonyms import Pseudonyms
 from grms.site.rpc.result_service import refused, sent, write_results
 from grms.site.runtime.usage_log import UsageLog, read_of_home
@@ -66,7 +67,7 @@ _ACCEPTED = (JobState.DELEGATED, JobState.SUSPECT)
 class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
     """Implements `proto/grms/v1/partner.proto`.
 
-    `heard` is called with the name of a partner that has called; `tells_output` says whether partners may follow what their
+    `links` take note of who has called; `tells_output` says whether partners may follow what their
     jobs print. In a replay, `bring_to` advances this site to a moment of the common clock; else it is `None`. `usage` is
     what jobs have used, `None` in a replay.
     """
@@ -74,7 +75,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
     def __init__(
         self,
         admission: Admission,
-        heard: Callable[[str], None],
+        links: PeerClients,
         *,
         results: ResultServer,
         inputs: InputServer,
@@ -86,7 +87,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         self._tells = tells_output
         self._admission = admission
         self._engine = admission.engine
-        self._heard = heard
+        self._heard, self._links = links.heard, links
         self._results = results
         self._inputs = inputs
         self._pseudonyms = pseudonyms
@@ -109,7 +110,9 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
             processors=state.settings.processors,
             protocol_version=PROTOCOL_VERSION,
             nodes=write_kinds(state.settings.nodes),
+            instance=self._links.instance,
         )
+        self._links.introduced(partner, request.instance)
         seen = await self._admission.look(context, lambda state: state.partners[partner].offer_seen)
         if seen:
             answer.offer_seen.CopyFrom(write_offer(seen))

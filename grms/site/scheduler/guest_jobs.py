@@ -186,6 +186,7 @@ class GuestJobHandler(Owner[GuestJob]):
         if not (
             policy is not None
             and book.reachable  # or the job's end could not be reported
+            and not book.duplicated
             and not self.memory.draining
             and not self.memory.guarded
             and load is not None

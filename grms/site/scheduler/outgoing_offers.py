@@ -313,6 +313,8 @@ class OfferHandler:
             why = "it cannot be reached" if book.listed else "it is no partner any more"
         elif book.faulty or book.incompatible:
             why = "it does not keep to the protocol"
+        elif book.duplicated:
+            why = "two daemons use its name"
         elif not book.could_run(job.request):
             why = "it could not run such a job, by what it says of its size"
         elif len(book.undecided) >= self.memory.settings.limits.offers_undecided:
@@ -559,7 +561,13 @@ class OfferHandler:
         state, partner = None, job.partner
         if job.checkpoint and completion.kept > 0:
             state = StateThere(partner, job.offer, completion.kept)
-        transaction.note(JobSentHome(transaction.now, job.job, partner, completion.run_time, state))
+        # The journal has it, as the site may keep an account at one time and none at another.
+        responded = self.memory.account is None
+        transaction.note(
+            JobSentHome(
+                transaction.now, job.job, partner, completion.run_time, state, responded=responded
+            )
+        )
         kept = 0.0 if state is None else completion.kept
         self._owes(partner, job, max(0.0, completion.run_time - kept), transaction)
 

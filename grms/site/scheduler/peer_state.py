@@ -18,6 +18,7 @@ from grms.site.model.commands import Refusal, Refuse, ReplyPardon
 from grms.site.model.events import (
     OfferDisputed,
     Pardon,
+    PartnerDuplicated,
     PartnerFaulty,
     PartnerIncompatible,
     PartnerLost,
@@ -151,6 +152,12 @@ class PeerStateHandler:
         book = self.memory.books.get(event.partner)
         if book is not None:
             book.incompatible = event.version
+
+    def duplicated(self, event: PartnerDuplicated, _transaction: Transaction) -> None:
+        """Exchanges no offers with a partner whose name two daemons use; what is open goes on."""
+        book = self.memory.books.get(event.partner)
+        if book is not None:
+            book.duplicated = event.duplicated
 
     def probe_answered(self, event: ProbeAnswered, transaction: Transaction) -> None:
         """Considers a partner well again if it knows nothing of an offer that was never made."""

@@ -9,8 +9,9 @@ Pending transfers are not in the journal: they follow from the jobs whose state 
 """
 
 import asyncio
+import math
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
@@ -47,6 +48,9 @@ RENEWED_S: Final = 600.0
 
 REASON_MAX: Final = 200
 """Most characters of a reason."""
+
+AT_ONCE: Final = 4
+"""So many jobs' state comes from one partner at a time; the others wait for it, and that is no fault of the partner."""
 
 _NOT_YET: Final = grpc.StatusCode.FAILED_PRECONDITION
 _FINAL: Final = (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.INVALID_ARGUMENT)
@@ -88,7 +92,10 @@ class StateFetch:
         self._monotonic = monotonic
         self._pauses = pauses
         self._wanted: asyncio.Queue[int] = asyncio.Queue()
-        self._under_way: set[int] = set()
+        self._under_way: dict[int, asyncio.Task[None]] = {}
+        self._slots: defaultdict[str, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(AT_ONCE)
+        )
         self._here: dict[int, tuple[StateThere, tuple[JobFile, ...]]] = {}
         # Of users: files on their way, and their bytes. By name in the store: who brings it.
         self._files: Counter[str] = Counter()
@@ -98,7 +105,8 @@ class StateFetch:
 
     def _told(self, job: HomeJob) -> None:
         # What is published is in the journal: once it says that the state is here, the partner may forget it.
-        if job.state_there is not None or job.job in self._here:
+        here = job.job in self._here or job.job in self._under_way
+        if job.state_there is not None or here:
             self._wanted.put_nowait(job.job)
 
     async def run(self) -> None:
@@ -112,20 +120,25 @@ class StateFetch:
                 fetching = self._engine.state.memory.fetching
                 if number in self._here and number not in fetching:
                     group.create_task(self._let_go(*self._here.pop(number)), name="state to drop")
-                elif number not in self._under_way:
-                    self._under_way.add(number)
-                    group.create_task(self._bring(number), name=f"state of job {number}")
+                elif number in self._under_way:
+                    if number not in fetching:
+                        # It was cancelled, or given up on: nobody needs its state.
+                        self._under_way[number].cancel()
+                elif number in fetching:
+                    task = group.create_task(self._bring(number), name=f"state of job {number}")
+                    self._under_way[number] = task
 
     async def _bring(self, number: int) -> None:
         backoff, progress = Backoff(self._pauses), Progress()
-        begun, problem = self._monotonic(), ""
-        until, last = begun + self._give_up_s, begun + LONGEST_S
+        last, until = self._monotonic() + LONGEST_S, math.inf
         try:
             while (job := self._engine.state.memory.fetching.get(number)) is not None:
                 there = job.state_there
                 assert there is not None
                 try:
-                    await self._brought(job, there, progress, last)
+                    async with self._slot(there.partner, last):
+                        until = min(until, self._monotonic() + self._give_up_s)
+                        await self._brought(job, there, progress, last)
                 except StateError as error:
                     problem = str(error)
                 except (aio.AioRpcError, ConnectionError, WrongContentError, OSError) as error:
@@ -142,7 +155,20 @@ class StateFetch:
                 self._tell(job, there, reason=f"{there.partner}: {problem}")
                 return
         finally:
-            self._under_way.discard(number)
+            del self._under_way[number]
+
+    @asynccontextmanager
+    async def _slot(self, partner: str, last: float) -> AsyncIterator[None]:
+        slots = self._slots[partner]
+        try:
+            async with asyncio.timeout(max(0.0, last - self._monotonic())):
+                await slots.acquire()
+        except TimeoutError:
+            raise StateError("those before it have taken too long") from None
+        try:
+            yield
+        finally:
+            slots.release()
 
     def _tell(
         self, job: HomeJob, there: StateThere, *, files: bytes = b"", reason: str = ""

@@ -12,6 +12,8 @@ import pytest
 from slurm_lab import Lab, lab_in, moment
 from tests.clusters.slurm import need_slurm
 
+pytestmark = pytest.mark.services
+
 ENGINES: Final = tomllib.loads((Path(__file__).parent / "engines.toml").read_text("utf-8"))
 LETTERS: Final = "aACDeEfFgGijKlLmMNPqrRStTuUVW"
 NAMES: Final = (

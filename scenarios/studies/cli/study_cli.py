@@ -12,6 +12,7 @@ from lrms_sim.util.plugins import STUDY_GROUP, PluginError, is_plugin, load_plug
 from lrms_sim.util.workers import Workers
 from scenarios.studies.common.options import run_and_tell
 from scenarios.studies.kinds_of_nodes.options import StudyOptions as NodeOptions
+from scenarios.studies.malleability.options import StudyOptions as MalleableOptions
 from scenarios.studies.nobody_loses.options import PARTS
 from scenarios.studies.nobody_loses.options import StudyOptions as ExchangeOptions
 from scenarios.studies.questions_and_delays.options import StudyOptions as DelayOptions
@@ -97,6 +98,22 @@ def kinds_of_nodes(**chosen: Any) -> None:
       scenario study kinds-of-nodes --pods openb_pod_list_default.csv
     """  # noqa: D301  # click's mark for a block that is not wrapped
     run_and_tell("kinds_of_nodes", NodeOptions(**chosen))
+
+
+@study.command("malleability")
+@field_options(MalleableOptions)
+def malleability(**chosen: Any) -> None:
+    """What malleable jobs bring on recorded logs, by their share, next to EASY with perfect run times.
+
+    Replays parts of the logs kth, ctc, sdsc05 and sdsc00, or of others, under policies that squeeze malleable jobs
+    and suspend jobs, with 0 to 100 % of malleable jobs, and holds published claims against the results. It takes
+    about a minute on two cores; after Ctrl-C the same command goes on.
+
+    \b
+    Example:
+      scenario study malleability --workload kth --speedup amdahl:0.1
+    """  # noqa: D301  # click's mark for a block that is not wrapped
+    run_and_tell("malleability", MalleableOptions(**chosen))
 
 
 @study.command("questions-and-delays")

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from lrms_sim.report import svg
-from scenarios.studies.common.charts import RowChart, percent
+from lrms_sim.report.parts import WIDE
+from scenarios.studies.common.charts import RowChart, bare, percent
 
-LEFT = 172.0
+LEFT = 190.0
 RIGHT = 150.0
 _ROW = 30.0
 LOWEST = -40.0
@@ -55,3 +56,60 @@ def strip_chart(rows: Sequence[tuple[str, Sequence[float]]], *, key: str, title:
             for name, values in rows
         )
         return svg.render(chart.figure, key=key, title=title, description=text)
+
+
+HIGHEST = 100.0
+_TALL = 190.0
+_LABELS = 34.0
+
+
+def rank_chart(rows: Sequence[tuple[str, Sequence[float]]], *, key: str, title: str) -> str:
+    """Draws a panel for each policy with a dot for each value: gain upward, by rank from the worst on.
+
+    `rows` are names with values in percent, one to four, none of them empty; losers have the colour of
+    losses and larger dots. `key` is unique within the page.
+    """
+    width = (WIDE - _LABELS) / len(rows)
+    height = _TALL + 76
+    with svg.drawing():
+        figure = svg.new_figure(WIDE, height)
+        for number, (name, values) in enumerate(rows):
+            left = (_LABELS + number * width) / WIDE
+            axes = figure.add_axes((left, 26 / height, (width - 14) / WIDE, _TALL / height))
+            ranked = sorted(values)
+            below = sum(value < 0 for value in ranked)
+            for tone, size, chosen in (
+                ("gain", 2.0, range(below, len(ranked))),
+                ("loss", 4.5, range(below)),
+            ):
+                axes.plot(
+                    [place + 1 for place in chosen],
+                    [max(ranked[place], LOWEST) for place in chosen],
+                    "o",
+                    color=svg.color(tone),
+                    markersize=size,
+                    markeredgewidth=0,
+                )
+            bare(axes, grid="y")
+            axes.set_ylim(LOWEST - 4, HIGHEST)
+            axes.set_xlim(-0.02 * len(ranked), 1.02 * len(ranked) + 1)
+            axes.set_xticks([1, len(ranked)] if number + 1 == len(rows) else [1])
+            axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+            axes.set_yticks([-40, -20, 0, 20, 40, 60, 80, 100])
+            if number:
+                axes.set_yticklabels([])
+            axes.axhline(0.0, color=svg.color("ink"), linewidth=0.9)
+            worst = f"worst {ranked[0]:.1f} %".replace("-", "−")
+            svg.heading(axes, name, height=_TALL, rows=2)
+            axes.text(
+                0,
+                1 + 8 / _TALL,
+                f"{below} of {len(ranked):,} lose, {worst}",
+                transform=axes.transAxes,
+                color=svg.color("loss" if below else "muted"),
+            )
+        text = f"{title}. " + "; ".join(
+            f"{name}: {sum(value < 0 for value in values)} of {len(values)} below 0, worst {min(values):.1f} %"
+            for name, values in rows
+        )
+        return svg.render(figure, key=key, title=title, description=text)

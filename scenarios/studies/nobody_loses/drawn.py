@@ -17,6 +17,9 @@ from scenarios.spec.traces import TRACES
 HALF_YEAR: Final = 165
 """Days of a federation."""
 
+MONTH: Final = 30
+"""Days of a short one."""
+
 DAYS: Final = {"kth": 339, "ctc": 339, "sdsc05": 390, "sdsc00": 730}
 """Days that a log has at least."""
 
@@ -37,19 +40,19 @@ def is_drawn(name: str) -> bool:
     return "+" in name
 
 
-def drawn_federation(seed: int, number: int) -> tuple[tuple[str, ...], str]:
+def drawn_federation(seed: int, number: int, days: int = HALF_YEAR) -> tuple[tuple[str, ...], str]:
     """Returns the sites of a federation by their names, and their disciplines with commas between."""
-    rng = np.random.default_rng((seed, number))
+    rng = np.random.default_rng((seed, number) if days == HALF_YEAR else (seed, number, days))
     sites: dict[str, str] = {}
     logs = list(rng.permutation(list(DAYS)))
     for _ in range(int(rng.integers(SITES[0], SITES[1] + 1))):
         synthetic = not logs or rng.random() < SYNTHETIC
         if synthetic:
             size, load = int(rng.choice(SIZES)), int(rng.integers(LOADS[0], LOADS[1] + 1))
-            name = f"lublin{size}x{load}s{int(rng.integers(10**6))}+{HALF_YEAR}"
+            name = f"lublin{size}x{load}s{int(rng.integers(10**6))}+{days}"
         else:
             log = str(logs.pop())
-            name = f"{log}@{int(rng.integers(DAYS[log] - HALF_YEAR))}+{HALF_YEAR}"
+            name = f"{log}@{int(rng.integers(DAYS[log] - days))}+{days}"
         sites[name] = str(rng.choice(("fcfs", "easy")))
     return tuple(sites), ",".join(sites.values())
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from grms.federation.byzantine import BYZANTINE_PARTNERS
+from grms.federation.byzantine import BYZANTINE_PARTNERS, BYZANTINE_PREEMPTING
 from grms.federation.federation import Federation, Site
 from grms.policy.constraints import FAIR_EXCHANGE
 from grms.policy.rebalancing import Rebalancing
@@ -25,7 +25,7 @@ from scenarios.run.workloads import doubled
 from scenarios.spec.spec import OVERLOADED
 from scenarios.spec.traces import TRACES, require_trace
 from scenarios.studies.nobody_loses.drawn import drawn_jobs, is_drawn, log_of, processors_of
-from scenarios.studies.nobody_loses.strict import STRICT
+from scenarios.studies.nobody_loses.strict import CENTRAL_PREEMPTING, CENTRES, rule_of
 
 SPLIT_DAY: Final = 150
 LAST_DAY: Final = {"sdsc05": 339}
@@ -50,6 +50,9 @@ JITTER: Final = 600
 """Largest delay of arrivals, seconds."""
 
 
+_BYZANTINE: Final = {**BYZANTINE_PARTNERS, **BYZANTINE_PREEMPTING}
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """A replay.
@@ -60,7 +63,7 @@ class Case:
             whole machine every week.
         discipline: `fcfs`, `easy`, or `mixed`; or one for each site, with commas between.
         policy: of all sites, a key of `reference.POLICIES`, with constraints perhaps ` headroom` and a
-            share; or of `strict.STRICT`.
+            share; a word of `strict.CENTRES`; or a word of `strict.rule_of`; several with `|` between are those of the sites in turn.
         who: number of the site that differs from the others; -1 for none.
         others: the policy of the others; the same where empty.
         draw: number of the random shifts of arrivals; 0 for none.
@@ -198,8 +201,11 @@ def with_headroom(share: float, own_width: float) -> TransferPolicy:
 def _site_policy(
     word: str, log: str, workloads: Workloads
 ) -> tuple[TransferPolicy, Rebalancing | float | None]:
-    if word in STRICT:
-        return STRICT[word].policy, PERIOD
+    strict = rule_of(word)
+    if strict is not None:
+        return strict.policy, PERIOD
+    if word in CENTRES:
+        return TRANSFER_POLICIES["awf"], None  # nobody asks it
     name, _, share = word.partition(" headroom ")
     rounds = Rebalancing(PERIOD, "queue") if name.endswith("+rounds") else None
     if share:
@@ -215,7 +221,9 @@ def federation_of(case: Case, workloads: Workloads) -> Federation:
         log = log_of(name)
         differs = number == case.who
         jobs = workloads.jobs(name, case.draw)
-        word = case.policy if differs or not case.others else case.others
+        words = (case.policy if differs or not case.others else case.others).split("|")
+        word = words[number % len(words)]
+        strict = rule_of(word)
         policy, rounds = _site_policy(word, log, workloads)
         sites.append(
             Site(
@@ -225,8 +233,9 @@ def federation_of(case: Case, workloads: Workloads) -> Federation:
                 discipline=discipline_by_name(queues[number]),
                 transfer_policies={other: policy for other in case.sites if other != name},
                 reoffer=rounds,
-                rogue=BYZANTINE_PARTNERS.get(case.rogue) if differs else None,
-                checkpoint=STRICT[word].checkpoint if word in STRICT else None,
+                rogue=_BYZANTINE.get(case.rogue) if differs else None,
+                checkpoint=None if strict is None else strict.checkpoint,
+                restart=0.0 if strict is None else strict.restart,
             )
         )
     return Federation(sites)
@@ -241,7 +250,11 @@ def run_case(case: Case, workloads: Workloads) -> dict[str, Any]:
     """
     federation = federation_of(case, workloads)
     alone = workloads.alone(case, federation)
-    found = federation.exchange()
+    found = (
+        federation.replay_centrally(preempt=case.policy == CENTRAL_PREEMPTING)
+        if case.policy in CENTRES
+        else federation.exchange()
+    )
     schedule = found.schedule
     numbers = range(len(case.sites))
     masks = [schedule.submitted_to == number for number in numbers]

@@ -9,7 +9,20 @@ import click
 from lrms_sim.util.option_fields import option
 from scenarios.studies.common.options import folder_option, workers_option
 
-PARTS: Final = ("grids", "rogues", "jitter", "adoption", "headroom", "strict", "random")
+PARTS: Final = (
+    "grids",
+    "rogues",
+    "jitter",
+    "adoption",
+    "headroom",
+    "strict",
+    "random",
+    "short",
+    "restarts",
+    "strict-rogues",
+    "strict-adoption",
+    "strict-jitter",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +40,9 @@ class StudyOptions:
         "Random shifts of arrivals for each federation.", default=1, type=click.IntRange(1, 1000)
     )
     federations: int = option(
-        "Federations by chance, for the part `random`.", default=80, type=click.IntRange(1, 10_000)
+        "Federations by chance, half a year long and, for the part `short`, a month.",
+        default=80,
+        type=click.IntRange(1, 10_000),
     )
     seed: int = option("Seed of these.", default=0, type=click.IntRange(0, 2**63 - 1))
     complete: bool = option(

@@ -4,24 +4,36 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from grms.federation.byzantine import BYZANTINE_PARTNERS, BYZANTINE_PREEMPTING
+from scenarios.studies.nobody_loses.drawn import MONTH
+from scenarios.studies.nobody_loses.federations import Case
 from scenarios.studies.nobody_loses.reference import POLICIES, ROUNDS, SETS, TABLE
 from scenarios.studies.nobody_loses.statements import Line, gains, line
 from scenarios.studies.nobody_loses.strict import (
+    ADOPTION,
     HALF_YEAR_WORST,
+    JITTER,
     MONTH_WORST,
     NO_CHECKPOINTS,
     OWN,
+    ROGUES,
     STRICT,
+    words_of_rule,
 )
-from scenarios.studies.nobody_loses.study import Found, Study, window_of
+from scenarios.studies.nobody_loses.study import COMPARISON, Found, Study, window_of
 
-ORDER: Final = ("awf", ROUNDS, *STRICT)
+FOUR_DRAWS: Final = 4
+"""Of the other program's figure."""
+
+_PLACES: Final = ("", *BYZANTINE_PARTNERS, *BYZANTINE_PREEMPTING)
+
+ORDER: Final = COMPARISON
 """Rules in the order of the page."""
 
 
 def words_of(policy: str) -> str:
     """Returns what a rule is called on the page."""
-    return STRICT[policy].words if policy in STRICT else POLICIES[policy]
+    return words_of_rule(policy) or POLICIES[policy]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +95,47 @@ def strict_line(policy: str, runs: Found, other: tuple[float, float] | None = No
     )
 
 
-def random_lines(study: Study) -> list[StrictLine]:
-    """Returns what federations by chance came to, by rule."""
+def random_lines(study: Study, part: str = "random") -> list[StrictLine]:
+    """Returns what federations by chance came to, by rule; `part` is `random` or `short`."""
     return [
-        strict_line(policy, runs) for policy in ORDER if (runs := study.of("random", policy=policy))
+        strict_line(policy, runs) for policy in ORDER if (runs := study.of(part, policy=policy))
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class RestartLine:
+    """A rule where each new start costs so much.
+
+    Attributes:
+        minutes: of run time and request, more after each return.
+        half_years: of the federations of half a year.
+        months: of those of 30 days.
+    """
+
+    policy: str
+    minutes: int
+    half_years: Line
+    months: Line
+
+
+def restart_lines(study: Study) -> list[RestartLine]:
+    """Returns what the cost of a new start does, by rule and cost."""
+    found = []
+    for policy in dict.fromkeys(case.policy for case, _ in study.of("restarts")):
+        runs = study.of("restarts", policy=policy)
+        short = [run for run in runs if run[0].sites[0].endswith(f"+{MONTH}")]
+        rule, _, minutes = policy.partition(" restart ")
+        half_years = line(words_of(rule), gains(tuple(run for run in runs if run not in short)))
+        months = line(words_of(rule), gains(tuple(short)))
+        if half_years is not None and months is not None:
+            found.append(RestartLine(rule, int(minutes or 0), half_years, months))
+    return found
+
+
+def jitter_of_strict(study: Study) -> Line | None:
+    """Returns what chance does to strict exchange: federations whose arrivals are shifted."""
+    other = JITTER if study.options.get("draws") == FOUR_DRAWS else None
+    return line("arrivals up to ten minutes later", gains(study.of("strict-jitter")), other)
 
 
 def own_lines(study: Study) -> dict[str, dict[str, StrictLine]]:
@@ -99,42 +147,89 @@ def own_lines(study: Study) -> dict[str, dict[str, StrictLine]]:
                 run for run in study.of("strict", policy=policy) if window_of(run[0]) == window
             )
             if runs:
-                other = (OWN if policy in OWN else TABLE)[policy][window]
+                other = (OWN.get(policy) or TABLE.get(policy, {})).get(window)
                 table.setdefault(policy, {})[window] = strict_line(policy, runs, other)
     return table
 
 
-def rogue_lines(study: Study) -> list[tuple[Line, float]]:
-    """Returns what each Byzantine partner does to honest sites, and its own mean gain, percent."""
+@dataclass(frozen=True, slots=True)
+class StrictByzantineLine:
+    """What one Byzantine partner does to strict sites.
+
+    Attributes:
+        rule: of the honest ones.
+        honest: what these gain; each in turn is left out where there is no Byzantine partner.
+        own: what it gains itself, on the average, percent; its jobs keep no state.
+        own_other: the same of the other program; `None` if it has none.
+    """
+
+    rule: str
+    honest: Line
+    own: float
+    own_other: float | None
+
+    @property
+    def margin(self) -> float:
+        """How far the worst honest site is above what is expected, points."""
+        return self.honest.worst - HALF_YEAR_WORST
+
+
+def rogue_lines(study: Study) -> list[StrictByzantineLine]:
+    """Returns what Byzantine partners do to strict sites, by rule and partner."""
     found = []
-    for rogue in dict.fromkeys(case.rogue for case, _ in study.of("strict-rogues")):
-        runs = study.of("strict-rogues", rogue=rogue)
-        own = [run["gain"][case.who] for case, run in runs]
-        honest = [
-            gain for case, run in runs for site, gain in enumerate(run["gain"]) if site != case.who
+    rules = dict.fromkeys(_rule(case) for case, _ in study.of("strict-rogues"))
+    for rule, rogue in ((rule, word) for rule in rules for word in _rogues(study)):
+        runs = [run for run in study.of("strict-rogues", rogue=rogue) if _rule(run[0]) == rule]
+        pairs = [
+            (run, who)
+            for case, run in runs
+            for who in ((case.who,) if rogue else range(len(case.sites)))
         ]
-        each = line(rogue, honest)
-        assert each is not None, "a replay has honest sites"
-        found.append((each, sum(own) / len(own)))
+        own = [run["gain"][who] for run, who in pairs]
+        honest = [
+            gain for run, who in pairs for site, gain in enumerate(run["gain"]) if site != who
+        ]
+        other = ROGUES.get(rule, {}).get(rogue)
+        each = line(rogue or "none", honest, other[:2] if other else None)
+        if each is not None:
+            mean = sum(own) / len(own)
+            found.append(StrictByzantineLine(rule, each, mean, other[2] if other else None))
     return found
 
 
+def _rogues(study: Study) -> list[str]:
+    return sorted({case.rogue for case, _ in study.of("strict-rogues")}, key=_PLACES.index)
+
+
+def _rule(case: Case) -> str:
+    return case.others or case.policy
+
+
 def adoption_of_strict(study: Study) -> list[Line]:
-    """Returns what one strict site gains among others, and what these gain."""
+    """Returns what one site gains whose rule is another than that of all others, and what these gain."""
     found: list[Line | None] = []
-    for others in dict.fromkeys(case.others for case, _ in study.of("strict-adoption")):
-        runs = study.of("strict-adoption", others=others)
-        words = POLICIES[others]
+    words = {(case.policy, case.others): None for case, _ in study.of("strict-adoption")}
+    for own, others in words:
+        runs = study.of("strict-adoption", policy=own, others=others)
+        of_one, of_others = ADOPTION.get((own, others), (None, None))
+        if not others:
+            found.append(line(f"all {words_of(own)}", gains(runs), of_one))
+            continue
         found += [
-            line(f"one strict among {words}", (run["gain"][case.who] for case, run in runs)),
             line(
-                f"{words} next to one strict",
+                f"one {words_of(own)} among {words_of(others)}",
+                (run["gain"][case.who] for case, run in runs),
+                of_one,
+            ),
+            line(
+                f"{words_of(others)} next to one {words_of(own)}",
                 (
                     gain
                     for case, run in runs
                     for site, gain in enumerate(run["gain"])
                     if site != case.who
                 ),
+                of_others,
             ),
         ]
     return [each for each in found if each is not None]
@@ -151,4 +246,4 @@ def strict_verdict(study: Study) -> str:
         f"exchange, the worst {strict.half_years.worst:+.2f} %, and {strict.months_below} of "
         f"{len(strict.months):,} full months below −5 %; with fair exchange and rounds {fair.below} and "
         f"{fair.months_below}, the worst half year {fair.half_years.worst:+.2f} %. "
-    )
+    ).replace(" -", " −")

@@ -1,11 +1,13 @@
 """The study: which replays are made, what is kept of them, and all of it together."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from typing import Any, Final
 
 from rich.console import Console
 
 from grms.federation.byzantine import BYZANTINE_PARTNERS as KERNEL_BYZANTINE
+from grms.federation.byzantine import BYZANTINE_PREEMPTING
 from scenarios.spec.spec import OVERLOADED
 from scenarios.spec.traces import TRACES, require_trace
 from scenarios.studies.common.frame import (
@@ -16,7 +18,7 @@ from scenarios.studies.common.frame import (
     run_cases,
     threads,
 )
-from scenarios.studies.nobody_loses.drawn import drawn_federation
+from scenarios.studies.nobody_loses.drawn import HALF_YEAR, MONTH, drawn_federation
 from scenarios.studies.nobody_loses.federations import (
     STRESS_DAYS,
     Case,
@@ -26,7 +28,17 @@ from scenarios.studies.nobody_loses.federations import (
 )
 from scenarios.studies.nobody_loses.options import StudyOptions
 from scenarios.studies.nobody_loses.reference import DISCIPLINES, LOGS, POLICIES, ROUNDS
-from scenarios.studies.nobody_loses.strict import NO_CHECKPOINTS, STRICT
+from scenarios.studies.nobody_loses.strict import (
+    ALL,
+    CENTRES,
+    COMPARED,
+    HALF,
+    MIXTURES,
+    NO_CHECKPOINTS,
+    RESTARTS,
+    RUN,
+    STRICT,
+)
 
 LARGE_GRIDS: Final = (("kth", "ctc", "sdsc05"), LOGS)
 """Where Byzantine partners and adoption are looked at."""
@@ -44,7 +56,15 @@ class Study(CaseStudy[Case]):
 
     def of(self, part: str, **values: object) -> Found:
         """Returns the replays of a part whose case has these values."""
-        return tuple(having(self.runs, part=part, **values))
+        return tuple(having(self._by_part.get(part, ()), **values))
+
+    @cached_property
+    def _by_part(self) -> dict[str, list[tuple[Case, dict[str, Any]]]]:
+        # A page asks hundreds of times, of thousands of replays.
+        found: dict[str, list[tuple[Case, dict[str, Any]]]] = {}
+        for case, run in self.runs:
+            found.setdefault(case.part, []).append((case, run))
+        return found
 
 
 def window_of(case: Case) -> str:
@@ -63,6 +83,11 @@ def cases(options: StudyOptions) -> Iterator[Case]:
         "headroom": _headroom,
         "strict": _strict,
         "random": _random,
+        "short": _short,
+        "restarts": _restarts,
+        "strict-rogues": _strict_byzantine,
+        "strict-adoption": _strict_adoption,
+        "strict-jitter": _strict_jitter,
     }
     for part in options.parts:
         yield from makers[part](options)
@@ -140,26 +165,83 @@ def _headroom(_: StudyOptions) -> Iterator[Case]:
                 yield Case("headroom", sites, discipline, word)
 
 
-def _strict(options: StudyOptions) -> Iterator[Case]:
+def _strict(_: StudyOptions) -> Iterator[Case]:
     grids = [_named(grid, window) for window in "56" for grid in pairs_and_more(LOGS)]
     for sites in [*grids, *_stressed()]:
         for discipline in DISCIPLINES:
-            for policy in (ROUNDS, *STRICT):
+            for policy in (ROUNDS, *STRICT, *CENTRES):
                 yield Case("strict", sites, discipline, policy)
-    # Byzantine partners, and one strict site among others.
+
+
+def _strict_byzantine(_: StudyOptions) -> Iterator[Case]:
+    # Each site in turn is one whose jobs keep no state; the honest ones have one of three rules.
+    for rule in (NO_CHECKPOINTS, HALF, ALL):
+        for sites, discipline in _large():
+            for who in range(len(sites)):
+                for rogue in (*KERNEL_BYZANTINE, *BYZANTINE_PREEMPTING):
+                    hides = rogue == "hides-checkpoints"
+                    if hides and rule != ALL:
+                        continue
+                    own = rule if hides else NO_CHECKPOINTS
+                    yield Case("strict-rogues", sites, discipline, own, who, rogue, rule)
+            yield Case("strict-rogues", sites, discipline, rule)
+
+
+ADOPTERS: Final = (
+    (NO_CHECKPOINTS, ROUNDS),
+    (ROUNDS, HALF),
+    (RUN, HALF),
+    (NO_CHECKPOINTS, "awf"),
+    (NO_CHECKPOINTS, ALL),
+)
+"""One site, and all others."""
+
+
+def _strict_adoption(_: StudyOptions) -> Iterator[Case]:
     for sites, discipline in _large():
+        yield Case("strict-adoption", sites, discipline, HALF)
         for who in range(len(sites)):
-            for rogue in KERNEL_BYZANTINE:
-                yield Case("strict-rogues", sites, discipline, NO_CHECKPOINTS, who, rogue)
-            for others in (ROUNDS, "awf") if options.complete else (ROUNDS,):
-                yield Case("strict-adoption", sites, discipline, NO_CHECKPOINTS, who, others=others)
+            for own, others in ADOPTERS:
+                yield Case("strict-adoption", sites, discipline, own, who, others=others)
+
+
+def _strict_jitter(options: StudyOptions) -> Iterator[Case]:
+    for draw in range(1, options.draws + 1):
+        for window in "56":
+            for grid in pairs_and_more(LOGS):
+                for discipline in DISCIPLINES:
+                    sites = _named(grid, window)
+                    yield Case("strict-jitter", sites, discipline, NO_CHECKPOINTS, draw=draw)
+
+
+COMPARISON: Final = ("awf", ROUNDS, *STRICT, *COMPARED, *MIXTURES, *CENTRES)
+"""What is replayed on every federation by chance."""
+
+
+def _drawn(part: str, options: StudyOptions, days: int, rules: Iterable[str]) -> Iterator[Case]:
+    rules = tuple(rules)
+    for number in range(options.federations):
+        sites, queues = drawn_federation(options.seed, number, days)
+        for policy in rules:
+            yield Case(part, sites, queues, policy)
 
 
 def _random(options: StudyOptions) -> Iterator[Case]:
-    for number in range(options.federations):
-        sites, queues = drawn_federation(options.seed, number)
-        for policy in ("awf", ROUNDS, *STRICT):
-            yield Case("random", sites, queues, policy)
+    return _drawn("random", options, HALF_YEAR, COMPARISON)
+
+
+def _short(options: StudyOptions) -> Iterator[Case]:
+    return _drawn("short", options, MONTH, COMPARISON)
+
+
+def _restarts(options: StudyOptions) -> Iterator[Case]:
+    rules = [
+        f"{rule} restart {minutes}" if minutes else rule
+        for rule in (NO_CHECKPOINTS, HALF, ALL)
+        for minutes in (0, *RESTARTS)
+    ]
+    yield from _drawn("restarts", options, HALF_YEAR, rules)
+    yield from _drawn("restarts", options, MONTH, rules)
 
 
 def run_study(options: StudyOptions, console: Console) -> Study:

@@ -195,7 +195,7 @@ tasks = [{ name = "t", work = 60 }]
 """
     Path("closed.toml").write_text(closed)
     assert run("validate", "closed.toml") == 2
-    assert "1 tasks can run nowhere" in capfd.readouterr().err
+    assert "1 task can run nowhere" in capfd.readouterr().err
     Path("closed.toml").write_text("now = 0\n" + closed)
     assert run("validate", "closed.toml") == 0
 
@@ -216,6 +216,8 @@ tasks = [{ name = "t", work = 60 }]
         (["plan", "small.json", "--preference", "2"], "neither fast nor cheap nor from 0 to 1"),
         (["plan", "small.json", "--old", "pool.toml"], "Error: pool.toml: format: is missing\n"),
         (["plan", "small.json", "--stability", "0.2"], "Error: --stability is of --old: without a"),
+        (["plan", "small.json", "--dask", "tcp://x:1"], "Error: --dask is of --islands"),
+        (["plan", "small.json", "--islands", "2"], "Error: --islands go with --evaluations"),
         (["plan", "small.json", "--stability", "1"], "Invalid value for '--stability': 1.0 is not"),
         (["plan", "small.json", *QUICK, "--html", "no/p.html"], "Error: no/p.html cannot be writ"),
         (["plan", "ft.txt"], "Error: ft.txt: no TOML: "),

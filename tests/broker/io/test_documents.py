@@ -63,7 +63,7 @@ def test_compressed_content_is_that_of_the_gzip_module(
         ("a.json", b"\xff{}", "byte 0 is not UTF-8 text"),
         ("a.json", b"[" * 100_000, "nested too deeply"),
         ("a.toml", b"x = " + b"[" * 100_000, "nested too deeply"),
-        ("a.json", b'{"x": ' + b"1" * 5000 + b"}", "no JSON: Exceeds the limit"),
+        ("a.json", b'{"x": ' + b"1" * 5000 + b"}", "no JSON: it has a whole number of more"),
         ("a.toml", b"x = 2026-13-01", "no TOML: "),
         ("a.json", PACKED[:-9], "is cut off"),
         ("a.json", PACKED[:3], "is cut off"),

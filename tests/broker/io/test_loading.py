@@ -97,7 +97,7 @@ def test_what_an_old_plan_started_stays(folder: Path) -> None:
             ["lonely.toml", "flow.toml"],
             "lonely.toml: resource 'a' requires 'b', which is not there",
         ),
-        (["long.toml", "pool.toml"], "1 tasks can run nowhere"),
+        (["long.toml", "pool.toml"], "1 task can run nowhere"),
         (["ring.toml", "back.toml", "flow.toml"], "resources require each other: r → s → r"),
     ],
 )

@@ -262,11 +262,11 @@ def task(keys: str) -> str:
         ),
         (
             task("alternatives = [{ resource = 'a', seconds = 0 }]"),
-            "workflows.w.tasks.t.alternatives: is 0; it must be seconds, more than 0 to 1e+10",
+            "workflows.w.tasks.t.alternatives: seconds is 0; it must be seconds, more than 0 to 1e+10",
         ),
         (
             task("alternatives = [{ resource = 'a', setup = 'x' }]"),
-            "workflows.w.tasks.t.alternatives: is 'x'; it must be seconds, 0 to 1e+10",
+            "workflows.w.tasks.t.alternatives: setup is 'x'; it must be seconds, 0 to 1e+10",
         ),
         (
             task("alternatives = [{ resource = ['a'], units = 2, setup = 1 }]"),
@@ -287,8 +287,8 @@ def task(keys: str) -> str:
         (
             task("alternatives = [{ resource = 'a', unit = 2 }]"),
             (
-                "workflows.w.tasks.t.alternatives: is {'resource': 'a', 'unit': 2}; it must be the "
-                'name of a resource, or { resource = "…", units = … } with at least 1 unit'
+                "workflows.w.tasks.t.alternatives: 'unit' is no key of an alternative, did you mean "
+                "'units'? there are: resource, units, seconds, setup"
             ),
         ),
         (

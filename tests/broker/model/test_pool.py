@@ -25,6 +25,13 @@ def test_a_pool_gives_alternatives_by_kind() -> None:
     assert POOL.alternatives(["gpu"], 3) == ()
 
 
+def test_tasks_with_the_same_wishes_share_their_alternatives() -> None:
+    """Fifty thousand tasks on seven hundred resources would be thirty-five million objects otherwise."""
+    assert POOL.alternatives(["gpu", "cpu"], 2) is POOL.alternatives(("cpu", "gpu"), 2)
+    assert POOL.alternative("large", 2) is POOL.alternatives(["cpu"], 2)[0]
+    assert POOL.alternative("large", 3) != POOL.alternative("large", 2)
+
+
 def test_what_is_required_is_followed_to_the_end() -> None:
     """A tool, its operating system and the hardware of that; what comes twice is held once."""
     names = ("tool", "system", "hardware", "licence", "server")

@@ -47,7 +47,7 @@ def test_what_ends_at_this_moment_has_ended() -> None:
     ("demand", "message"),
     [
         (Demand("gone"), r"task 'x': there is no resource 'gone'$"),
-        (Demand("a", 2), r"^1 tasks can run nowhere.*: w/x$"),
+        (Demand("a", 2), r"^1 task can run nowhere.*: w/x$"),
     ],
 )
 def test_a_fixed_task_needs_no_place_to_run(demand: Demand, message: str) -> None:
@@ -162,7 +162,7 @@ def test_a_task_needs_a_resource_that_is_open_long_enough(
     if possible:
         Problem((flow,), (resource,), NOW)
         return
-    with pytest.raises(ValueError, match=r"1 tasks can run nowhere.*w/x"):
+    with pytest.raises(ValueError, match=r"1 task can run nowhere.*w/x"):
         Problem((flow,), (resource,), NOW)
 
 

@@ -1,4 +1,5 @@
 import json
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -210,3 +211,35 @@ def test_a_state_of_another_kind_is_refused() -> None:
     gleam.begin()
     with pytest.raises(ValueError, match="a worker for 30 tasks"):
         gleam.breed(other.worker())
+
+
+def test_a_step_that_is_given_up_leaves_no_trace() -> None:
+    """What its children are is known; the run's state is that before, and goes on as if nothing was."""
+    one = planner()
+    worker = one.worker()
+    gleam = one.run(GUIDED, 3, worker)
+    before = whole_state(gleam)
+    gleam.begin()
+    worker.cancelled = True
+    gleam.breed(worker)
+    assert gleam.abandon() == (0, None)
+    worker.cancelled = False
+    done = worker.evaluations
+    gleam.begin()
+    thread = threading.Thread(target=gleam.breed, args=(worker,))
+    thread.start()
+    while worker.evaluations < done + 5:
+        pass  # the kernel runs without the interpreter's lock
+    worker.cancelled = True
+    thread.join()
+    schedules, best = gleam.abandon()
+    assert schedules >= 4
+    assert best is not None
+    genes, strategy, fitness, choices = best
+    assert one.worker().evaluate(genes, strategy) == fitness
+    assert choices is None
+    assert whole_state(gleam) == before
+    worker.cancelled = False
+    assert whole_state(stepped(one, gleam, 2)) == whole_state(
+        stepped(one, one.run(GUIDED, 3, worker), 2)
+    )

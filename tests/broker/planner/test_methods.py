@@ -1,12 +1,16 @@
 import math
 from dataclasses import replace
 
+import pytest
+
 from broker.model.heft import heft
 from broker.model.problem import Problem
 from broker.model.resources import Calendar, Resource
 from broker.model.workflow import Alternative, Task, Workflow
+from broker.planner import methods as searching
 from broker.planner.methods import SEARCHES, TITLES, Comparison, best_of
 from broker.planner.search import Budget
+from lrms_sim.util.executors import ThreadExecutor
 from tests.broker.small import SMALL
 from tests.oracles.plan_checker import plan_violations
 
@@ -92,3 +96,28 @@ def test_stopping_skips_what_is_to_come() -> None:
     assert [(each.method, each.detail) for each in comparison.results[2:]] == [("gleam", "stopped")]
     assert comparison.stopped
     assert len(seen) == 3
+
+
+def test_islands_are_a_method_like_others() -> None:
+    """As many schedules on each; the plan is judged by the goals and bounds of all."""
+    comparison = compared()
+    with ThreadExecutor(1) as executor:
+        comparison.search_on_islands("asma-shift", executor, 2, 100)
+    found = comparison.results[-1]
+    assert (found.method, found.detail) == ("asma-shift", "evaluations")
+    assert found.evaluations is not None
+    assert found.evaluations >= 2 * 100
+    assert found.worth is not None
+    assert found.worth.fitness >= comparison.results[0].worth.fitness  # type: ignore[union-attr]  # judged
+    comparison.stop()
+    with ThreadExecutor(1) as executor:
+        comparison.search_on_islands("asma-shift", executor, 2, 100)
+    assert comparison.results[-1] is found
+
+
+def test_too_many_alternatives_are_planned_without_heft(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planner's own heuristics are compiled, and there at any size."""
+    monkeypatch.setattr(searching, "HEFT_MAX", 10)
+    comparison = compared(SMALL, "asma-shift")
+    assert not comparison.with_heft
+    assert [each.method for each in comparison.results] == ["heuristic", "asma-shift"]

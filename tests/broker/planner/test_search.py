@@ -1,5 +1,6 @@
 import json
 import math
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -236,3 +237,40 @@ def test_a_search_for_stability_is_the_same_with_any_threads_and_continued() -> 
     rest = search(first, budget=Budget(evaluations=900), workers=1, resume=half.state, **case)
     assert one.state == three.state == rest.state
     assert one.plan == three.plan == rest.plan
+
+
+def test_little_time_makes_a_small_population_and_ends_within_a_step() -> None:
+    """The search ends with the schedules at hand, and what it returns is a plan all the same."""
+    found = search(problem(400), budget=Budget(0.0), settings=GUIDED, seed=1, workers=1)
+    assert found.reason == "seconds"
+    assert found.state["settings"]["population"] == 6
+    assert found.progress.generation == 0
+    assert found.plan.unplanned == ()
+    wanted = search(
+        problem(20), budget=Budget(0.0), settings=GUIDED, seed=1, workers=1, shrinking=False
+    )
+    assert wanted.state["settings"]["population"] == GUIDED.population
+
+
+def test_stopping_does_not_wait_for_a_step() -> None:
+    """A step of this search is tens of thousands of schedules."""
+    planned = problem(400)
+    slow = replace(GUIDED, memetic=Memetic(Searcher.SHIFT, trials=10_000))
+    one = Search(planned, budget=Budget(evaluations=1e9), settings=slow, workers=1)
+    timer = threading.Timer(0.05, one.stop)
+    timer.start()
+    found = one.run()
+    timer.join()
+    assert found.reason == "stopped"
+    assert found.progress.generation == 0
+    assert 0 < found.progress.evaluations < 5000
+    assert plan_violations(planned, found.plan) == []
+
+
+def test_heuristics_are_judged_as_they_are_when_built_anew() -> None:
+    """Their schedules are kept while the bounds that judge them come about."""
+    planner = Search(problem(), budget=Budget(evaluations=0), workers=1).planner
+    worker = planner.worker()
+    for each in planner.heuristics:
+        built = worker.evaluate(each.heuristic.genes, each.heuristic.strategy)
+        assert built == each.worth.fitness

@@ -6,10 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.model.estimates import PROGRAMS_MAX, RUNS_KEPT
 from broker.runtime import journal as module
 from broker.runtime.journal import Journal, JournalError, JournalFullError, needed
 from broker.scheduler.events import Submit
-from broker.scheduler.records import Counted, PlanAdopted, Record, WorkflowForgotten
+from broker.scheduler.records import (
+    Counted,
+    PlanAdopted,
+    Record,
+    RunMeasured,
+    WorkflowForgotten,
+)
 from broker.scheduler.state_tables import StateTables
 from grms.site.runtime.journal import Journal as SiteJournal
 from tests.broker.runtime.test_codec import lived
@@ -124,6 +131,19 @@ def forgotten(memory: StateTables) -> list[Record]:
 def test_only_the_last_count_is_needed() -> None:
     """It outlives what is forgotten."""
     assert needed([Counted(1.0, 1, 2), Counted(2.0, 3, 4)]) == [Counted(2.0, 3, 4)]
+
+
+def test_runs_from_which_estimates_come_are_needed() -> None:
+    """The last ones of the programs that ran last, also of workflows that are forgotten; the same is learned of them."""
+    records: list[Record] = [
+        RunMeasured(float(n), f"p{n % 3 if n > 9 else n + 9}", None, "r", 10.0, 10.0 + n)
+        for n in range(3 * RUNS_KEPT + 30)
+    ]
+    kept = needed(records)
+    assert len(kept) == 3 * RUNS_KEPT + 10
+    assert StateTables(kept).estimates.programs() == StateTables(records).estimates.programs()
+    many = [RunMeasured(1.0, f"q{n}", 1.0, "r", 1.0, 1.0) for n in range(PROGRAMS_MAX + 5)]
+    assert needed([*many, many[0]]) == [*many[6:], many[0]]
 
 
 @given(st.integers(0, 2**32))

@@ -150,3 +150,22 @@ def test_room_is_where_a_unit_is_free_now(seed: int) -> None:
                 name in NAMES and is_free(known, name, 1, second, EVERYTHING) for name in names
             )
             assert free.any_room({("", name) for name in names}) is expected
+
+
+def test_what_ends_and_begins_at_the_same_moment_overlaps_by_no_more_than_is_rounded() -> None:
+    """Or a run that takes longer would be cut off, as time behind it seems to be held twice."""
+    tasks = tuple(Task(name, 10.0, (Alternative.of("alpha"),)) for name in "ab")
+    flow = Workflow("flow", tasks)
+    supply = ResourceSet(0.0, Supply(Resource("alpha", capacity=2)))
+    known = StateTables([supply, WorkflowSubmitted(0.0, "w1", "k", flow, ())])
+    third = 0.1 + 0.2
+    for number, (name, begin, end) in enumerate((("a", 0.0, third), ("b", 0.3, 9.0))):
+        place = Placement("flow", name, (Demand("alpha"),), begin, end, 1.0)
+        hold = (Hold("", "alpha", 1),)
+        known.apply(TaskFixed(0.0, "w1", name, f"b-{number}", place, hold, end - begin))
+    free_time = FreeTime(known, PlanningCycle(known, BrokerSettings(margin=MARGIN)), MARGIN)
+    needs = free_time.needs((Demand("alpha"),), ())
+    assert needs is not None
+    assert third > 0.3
+    assert free_time.fits(needs, 0.0, 9.0)
+    assert free_time.earliest(needs, 0.0, 9.0) == 0.0

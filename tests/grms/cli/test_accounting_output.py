@@ -167,3 +167,33 @@ def test_a_chart_of_one_look_and_of_none() -> None:
     one = list(chart_lines(points(0), wall=False))
     assert sum("•" in each for each in one) == 1
     assert next(each for each in one if "in credit |" in each).endswith(f"|{' ' * 59}█")
+
+
+def test_above_a_real_batch_system_others_have_jobs_too() -> None:
+    """What own jobs wait for them is no cost of exchange, and the account cannot tell."""
+    found = account(others=True, waiting_gain=-0.02, history=points(0, 3))
+    *_, sentence, others = account_lines(found, wall=True)
+    assert "waited 2.0 % longer than alone on the whole machine" in sentence
+    assert "that would have begun by then alone on the whole machine" in sentence
+    assert "without exchange" not in sentence
+    assert others.startswith("Jobs that were handed to the batch system past this site")
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"allowed": 0.01}, "no more than the 12.0 left of what exchange may cost them"),
+        (
+            {"in_credit": False, "turned_saved": -0.2, "allowed": 0.1},
+            "exchange had cost own jobs 0.2 hours beyond what it may by then.",
+        ),
+        (
+            {"in_credit": False, "turned_saved": -0.2},
+            "exchange had cost own jobs 0.2 hours by then.",
+        ),
+    ],
+)
+def test_what_has_turned_an_account(changes: dict[str, Any], text: str) -> None:
+    """With an allowance, or with nothing saved."""
+    first, *_ = account_lines(account(**changes), wall=False)
+    assert text in first

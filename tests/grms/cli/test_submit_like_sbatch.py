@@ -23,6 +23,8 @@ from tests.clusters.slurm import PATH, SlurmCluster, need_slurm, wait_for
 from tests.forks import Nursery, forked
 from tests.grms.site.daemons import document
 
+pytestmark = pytest.mark.services
+
 GRMS: Final = (sys.executable, "-c", "from grms.command import main; main()")
 TIMEOUT_S: Final = 300.0
 FILES_MAX: Final = 4096

@@ -45,7 +45,7 @@ def test_what_is_asked_for_comes_back_as_it_was(request: Request) -> None:
         ("signal: '-9'", request_pb2.Needs(tasks=1, cores_per_task=1, signal="-9")),
         ("signal: 'B:SIGUSR1'", request_pb2.Needs(tasks=1, cores_per_task=1, signal="B:SIGUSR1")),
         (
-            "the signal inf s",
+            "the signal comes inf s",
             request_pb2.Needs(
                 tasks=1, cores_per_task=1, signal="USR1", signal_before_s=float("inf")
             ),

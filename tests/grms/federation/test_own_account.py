@@ -58,7 +58,8 @@ class Both:
     def __init__(self, processors: int, discipline: Discipline, easy: bool) -> None:
         self.processors, self.discipline = processors, discipline
         self.account = OwnAccount(processors, discipline, RULES)
-        self.site = plain.Site(0, processors, easy, "G")
+        values = {"processors": processors, "discipline": "easy" if easy else "fcfs", "rule": "G"}
+        self.site = plain.Site(0, values)
         self.jobs: dict[int, Any] = {}
         self.turns: list[tuple[float, CreditChange]] = []
 
@@ -72,20 +73,18 @@ class Both:
         if what == "submitted":
             times = {"submit_time": now, "processors": life.width, "requested_time": life.request}
             self.account.submitted(row, **times)  # type: ignore[arg-type]  # of three types
-            job = plain.Job(
-                row, now, life.run, life.request, life.width, 0, 0, life.run, life.request
-            )
+            job = plain.Job(row, [now, life.run, life.request, life.width, 0], 0.0)
             self.jobs[row] = job
             self.site.arrivals.append(job)
             self.site.queue.append(job)
         job = self.jobs[row]
         if what == "started":
             self.account.started(row, now)
-            job.start, job.end = now, None
+            job.start, job.end = now, math.inf
             self.site.queue.remove(job)
         elif what == "returned":
             self.account.returned(row)
-            job.start = None
+            job.start = math.inf
             self.site.queue.append(job)
             self.site.queue.sort(key=lambda one: one.row)
         elif what == "ended":

@@ -1,7 +1,9 @@
 """Strict exchange in the kernel: the plain program of the documentation job by job, and by hand."""
 
+import ast
 import math
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,9 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from grms.federation.byzantine import BYZANTINE_PREEMPTING
 from grms.federation.federation import Federation, FederationReplay, Site
 from grms.federation.sites import Checkpoints
+from grms.policy._constraints import favored
 from grms.policy.constraints import STRICT_EXCHANGE, AccountRules, ExchangeConstraints
+from grms.policy.location import FixedOrder
 from grms.policy.transfer import AcceptWhenFit, Constrained, TransferPolicy
 from lrms_sim.scheduling.disciplines import Conservative, Discipline, Easy, Fcfs, discipline_by_name
 from lrms_sim.workload.jobs import JobTable
@@ -52,6 +57,19 @@ def test_the_plain_program_shares_nothing_with_hanse() -> None:
     assert "from grms" not in text
     assert "lrms_sim" not in text
     assert "numpy" not in text
+
+
+def test_the_plain_program_is_short_enough_to_be_read() -> None:
+    """At most 300 lines of code, beside blank ones, comments and docstrings."""
+    text = PATH.read_text(encoding="utf-8")
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    docs: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, documented) and ast.get_docstring(node) is not None:
+            docs |= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+    lines = enumerate(text.splitlines(), start=1)
+    code = [line for number, line in lines if number not in docs and line.strip()]
+    assert len([line for line in code if not line.lstrip().startswith("#")]) <= 300
 
 
 @settings(max_examples=40, deadline=None)
@@ -245,3 +263,128 @@ def test_the_allowance_is_for_guests_that_run_to_their_end() -> None:
     assert AccountRules(guests="run").allowed == 0.01
     assert AccountRules(guests="run", allowance=0.5).allowed == 0.5
     assert STRICT_EXCHANGE.account == AccountRules()
+
+
+# --- rules for comparisons, and Byzantine partners ------------------------------------------
+
+ALWAYS = Constrained(ExchangeConstraints(guest_length=None, account=AccountRules(protects=False)))
+QUOTA = ExchangeConstraints(
+    guest_length=None, balance=None, promise=None, account=AccountRules(protects=False)
+)
+FAVORS = Constrained(replace(QUOTA, account=AccountRules(protects=False, favors=True)))
+
+
+@pytest.mark.parametrize("seed", range(200, 220))
+def test_always_preemptible_is_the_plain_program_that_is_never_in_credit(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = drawn_case(seed)
+    for site in case["sites"]:
+        site["rule"] = "G"
+    exchange = plain.Exchange(case)
+    for site in exchange.sites:
+        site.in_credit = False
+    monkeypatch.setattr(plain.Site, "owed", lambda *_: math.inf)
+    never = Constrained(ExchangeConstraints(account=AccountRules(protects=False)))
+    sites = [
+        replace(site, transfer_policies=dict.fromkeys(site.transfer_policies, never))
+        for site in sites_of(case)
+    ]
+    found, wanted = Federation(sites).exchange(), exchange.run()
+    assert found.schedule.end_time.tolist() == wanted["end"]
+    assert (sum(found.offers), sum(found.preempted)) == (wanted["offers"], wanted["preempted"])
+
+
+def test_a_guest_that_is_always_preemptible_goes_at_once() -> None:
+    """With an account it was protected until 3600."""
+    home = _site("home", 4, [BUSY, (10.0, 5000.0, 4)], ALWAYS)
+    host = _site("host", 4, [(0.0, 5.0, 1), (3000.0, 400.0, 4)], ALWAYS)
+    found = _replayed(home, host)
+    assert found.schedule.start_time[found.schedule.submitted_to == 1].tolist() == [0.0, 3000.0]
+    assert found.lost[0] == 4 * (3000.0 - 10.0)
+
+
+def test_a_quota_asks_for_idle_processors_alone() -> None:
+    """A guest that would be too long by own jobs, of a partner that has taken more than it gave."""
+    rows = [BUSY, (10.0, 90_000.0, 4)]
+    for policy, moved in ((Constrained(QUOTA), 1), (POLICIES["G"], 0)):
+        home = _site("home", 4, rows, policy)
+        found = _replayed(home, _site("host", 4, [(0.0, 5.0, 1)], policy))
+        schedule = found.schedule
+        assert int(np.sum((schedule.executed_on == 1) & (schedule.submitted_to == 0))) == moved
+
+
+def test_by_favors_a_guest_gives_way_to_one_of_a_partner_that_has_done_more() -> None:
+    """`b` has run a job of the host's, `a` has not: `a`'s guest of 2100 goes home for `b`'s of 3000."""
+
+    def site(name: str, rows: list[tuple[float, float, int]], policy: TransferPolicy) -> Site:
+        table = _site("host", 4, rows).jobs
+        others = {other: policy for other in ("a", "b", "host") if other != name}
+        order = tuple(other for other in ("b", "host", "a") if other != name)
+        return Site(name, 4, table, Fcfs(), others, FixedOrder(order), reoffer=900.0)
+
+    def sites(policy: TransferPolicy) -> list[Site]:
+        a = site("a", [(0.0, 50_000.0, 4), (2100.0, 10_000.0, 4)], policy)
+        b = site("b", [(1000.0, 50_000.0, 4), (3000.0, 9_000.0, 4)], policy)
+        return [a, b, site("host", [(0.0, 2000.0, 4), (1.0, 500.0, 4)], policy)]
+
+    favored = Federation(sites(FAVORS)).exchange()
+    quota = Federation(sites(Constrained(QUOTA))).exchange()
+    assert (favored.preempted, quota.preempted) == ((1, 0, 0), (0, 0, 0))
+    second = (favored.schedule.jobs.submit_time == 3000.0).nonzero()[0][0]
+    assert favored.schedule.start_time[second] == 3000.0
+    assert quota.schedule.start_time[second] == 12_600.0
+    assert favored.lost[0] == 4 * 900.0
+
+
+def test_nobody_owes_less_than_nothing() -> None:
+    """So that a partner gains nothing by a new name."""
+    assert favored(5.0, 3.0, 2.0) == 6.0
+    assert favored(5.0, 0.0, 9.0) == 0.0
+
+
+@pytest.mark.parametrize("cost", [0.0, 300.0])
+def test_a_job_that_was_sent_home_takes_longer_by_what_a_new_start_costs(cost: float) -> None:
+    home = _site("home", 4, [BUSY, (10.0, 5000.0, 4)], ALWAYS, restart=cost)
+    host = _site("host", 4, [(0.0, 5.0, 1), (3000.0, 400.0, 4)], ALWAYS)
+    schedule = _replayed(home, host).schedule
+    (row,) = (schedule.jobs.submit_time == 10.0).nonzero()[0]
+    assert schedule.end_time[row] - schedule.start_time[row] == 5000.0 + cost
+
+
+def test_who_returns_all_sends_every_guest_home_just_before_its_end() -> None:
+    """Nothing is kept, checkpoints or not, and after the second time the job is offered no more."""
+    policy = Constrained(ExchangeConstraints(guest_length=None, account=AccountRules()))
+    # Rounds end when all have arrived and nobody waits, hence the third job.
+    rows = [(0.0, 300_000.0, 4), (10.0, 5000.0, 4), (250_000.0, 1.0, 4)]
+    home = _site("home", 4, rows, policy, checkpoint=Checkpoints(600.0))
+    host = _site("host", 4, [(0.0, 5.0, 1)], policy, rogue=BYZANTINE_PREEMPTING["returns-all"])
+    found = _replayed(home, host)
+    assert found.preempted == (4, 0)
+    assert found.lost[0] == pytest.approx(2 * 4 * 0.999 * (5000.0 + 1.0))
+    (row,) = (found.schedule.jobs.submit_time == 10.0).nonzero()[0]
+    assert found.schedule.start_time[row] == 300_000.0
+    assert found.schedule.end_time[row] == 305_000.0
+
+
+def test_only_who_can_preempt_returns_all() -> None:
+    rogue = BYZANTINE_PREEMPTING["returns-all"]
+    with pytest.raises(ValueError, match="strict-exchange alone"):
+        _replayed(_site("home", 4, [BUSY]), _site("host", 4, [BUSY], POLICIES["C1"], rogue=rogue))
+
+
+@pytest.mark.parametrize(("hides", "moved"), [(False, 1), (True, 0)])
+def test_who_hides_that_a_job_keeps_its_state_is_declined_where_it_is_long(
+    hides: bool, moved: int
+) -> None:
+    rogue = BYZANTINE_PREEMPTING["hides-checkpoints"] if hides else None
+    rows = [BUSY, (1000.0, 50_000.0, 4)]
+    home = _site("home", 4, rows, checkpoint=Checkpoints(600.0), rogue=rogue)
+    schedule = _replayed(home, _site("host", 4, [(0.0, 900.0, 1)])).schedule
+    assert int(np.sum(schedule.executed_on[schedule.submitted_to == 0])) == moved
+
+
+@pytest.mark.parametrize("cost", [-1.0, math.inf, math.nan])
+def test_an_impossible_cost_of_a_new_start_is_named(cost: float) -> None:
+    with pytest.raises(ValueError, match="more after a return"):
+        Federation([_site("home", 4, [BUSY], restart=cost), _site("host", 4, [BUSY])])

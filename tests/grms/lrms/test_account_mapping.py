@@ -292,6 +292,7 @@ async def test_jobs_of_a_fake(fake: Cluster) -> None:
     assert table.jobs["south/1/3"].end is not None
 
 
+@pytest.mark.services
 async def test_jobs_of_a_real_one() -> None:
     """Two accounts: one reaches its own folder, and neither another's nor what the daemon keeps."""
     need_slurm()

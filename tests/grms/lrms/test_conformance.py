@@ -217,7 +217,10 @@ def slurm(folder: Path) -> Iterator[World]:
         cluster.down()
 
 
-@pytest.mark.parametrize("kind", [fake, slurm, gridengine])
+@pytest.mark.parametrize(
+    "kind",
+    [fake, *(pytest.param(each, marks=pytest.mark.services) for each in (slurm, gridengine))],
+)
 async def test_it_keeps_the_port(
     kind: Callable[[Path], AbstractContextManager[World]], tmp_path: Path
 ) -> None:

@@ -440,6 +440,7 @@ def second_user() -> str:
     pytest.skip("there is one account for jobs here, and two users are needed")
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("own_jobs", ["as-user", "as-daemon"])
 async def test_no_user_reaches_anothers_job(own_jobs: str) -> None:
     """Neither its variables, script and output nor itself; as the daemon each reaches all, which is why."""

@@ -348,6 +348,7 @@ async def listening(deputies: Deputies, path: Path) -> AsyncIterator[None]:
             await server.stop(None)
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("guests", [False, True])
 async def test_no_user_reaches_anothers_job_by_deputies(guests: bool) -> None:
     """Over a real Slurm, with deputies that are processes of two users: at home, and at a partner."""

@@ -122,6 +122,7 @@ def test_those_that_may_meet_do(tmp_path: Path) -> None:
                 "log_level": "info",
                 "caller": "south",
                 "to": "north",
+                "calls": 1,
                 "bytes_there": 100_000,
                 "bytes_back": 0,
             }

@@ -113,6 +113,24 @@ def test_links_that_break_in_one_direction_do_no_harm() -> None:
     assert seen["moved"] > 3
 
 
+def test_what_was_lost_counts_the_same_whatever_the_partners_are_when_the_journal_is_read() -> None:
+    """A journal that is compacted while the only partner is off the list, so that no account is kept."""
+    assert not run_trial(
+        1262,
+        rails=True,
+        reoffers=True,
+        rogues=True,
+        returns=True,
+        one_way=True,
+        account=True,
+    ).problems
+
+
+def test_what_was_refused_and_comes_late_is_held_and_counts_as_no_run() -> None:
+    """Also where the batch system does not let it be cancelled."""
+    assert not run_trial(3_008_450, reoffers=True, returns=True).problems
+
+
 @pytest.mark.parametrize(("seed", "rounds"), [(7_007_708, False), (7_015_150, True)])
 def test_what_a_lost_partner_has_run_is_not_the_homes_to_know(seed: int, rounds: bool) -> None:
     """Its job is decided anew, and lost twice by the home's own batch system: so it has ended."""

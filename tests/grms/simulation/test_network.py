@@ -72,6 +72,7 @@ def test_a_link_can_break_in_one_direction_or_for_calls_alone() -> None:
     }
     assert set(arrived) == every - lost
     assert len(arrived) == len(every - lost)
+    assert network.blocked == len(lost)
 
 
 def test_a_cut_lets_nothing_through_until_it_is_mended() -> None:

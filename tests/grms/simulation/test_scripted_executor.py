@@ -206,7 +206,7 @@ def test_what_comes_when_its_end_is_forgotten_stays_held() -> None:
     for number in range(20):
         stage.do(stage.lrms.submit(job(str(number), processors=1)))
     stage.clock.advance(stage.clock.now + 2000.0)
-    copies = [each for each in stage.machine.history if each.copy]
+    copies = [each for each in stage.machine.history if each.unwanted]
     assert copies
     assert all(each.held and not each.runs for each in copies)
     assert sum(each.runs for each in stage.machine.history) == 20

@@ -28,6 +28,7 @@ ENDED = Job("n-1", "", "u", 1, 60.0, JobState.ENDED, "north", 0.0, 1.0, 50.0, Ou
 NEVER = replace(ENDED, outcome=Outcome.CANCELLED)
 
 
+@pytest.mark.services
 def test_a_diamond_with_an_array_over_two_slurms_under_kills(tmp_path: Path) -> None:
     """Each element once, in order, and no more at a time than may be, while a controller and daemons die."""
     need_slurm()

@@ -26,6 +26,8 @@ from lrms_sim.util.files import to_toml
 from tests.grms.keys import new_federation
 from tests.grms.site.daemons import document
 
+pytestmark = pytest.mark.services
+
 JOBS = 30_000
 
 

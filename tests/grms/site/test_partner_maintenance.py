@@ -14,7 +14,7 @@ from grms.policy.transfer import Gaussian, Rule, RuleBase
 from grms.site.model.lifecycle import GuestState, JobState
 from grms.v1 import job_pb2, operator_pb2, request_pb2
 from tests.clusters.fake_slurm import FakeSlurm
-from tests.clusters.slurm import SlurmCluster, need_slurm
+from tests.clusters.slurm import REAL_SLURM, SlurmCluster, need_slurm
 from tests.grms.site.daemons import Running, document, running
 from tests.waiting import TIME_OUT_S, until
 
@@ -156,7 +156,7 @@ async def pair(kind: type[Cluster], folder: Path) -> AsyncIterator[Pair]:
             yield Pair(sites[0], sites[1], clusters, folder)
 
 
-KINDS = pytest.mark.parametrize("kind", [FakeSlurm, SlurmCluster])
+KINDS = pytest.mark.parametrize("kind", [FakeSlurm, REAL_SLURM])
 
 
 @KINDS

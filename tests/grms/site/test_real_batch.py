@@ -17,7 +17,7 @@ from grms.site.staging.quotas import inputs_of
 from grms.site.wire.convert import is_to_fetch
 from grms.v1 import job_pb2, request_pb2
 from tests.clusters.fake_slurm import FakeSlurm
-from tests.clusters.slurm import SlurmCluster, need_slurm
+from tests.clusters.slurm import REAL_SLURM, SlurmCluster, need_slurm
 from tests.grms.site.daemons import Running, document, running
 from tests.waiting import TIME_OUT_S, until
 
@@ -201,7 +201,7 @@ async def as_with_sbatch(
     assert printed.read_text() == "here\n"
 
 
-@pytest.mark.parametrize("kind", [FakeSlurm, SlurmCluster])
+@pytest.mark.parametrize("kind", [FakeSlurm, REAL_SLURM])
 async def test_jobs_run_at_both_sites(
     kind: type[SlurmCluster] | type[FakeSlurm],
     tmp_path: Path,

@@ -22,6 +22,8 @@ from tests.grms.site.daemons import Running, two_sites
 from tests.grms.site.test_real_batch import free_at, table
 from tests.waiting import TIME_OUT_S, until
 
+pytestmark = pytest.mark.services
+
 CPUS = 4
 GIVEN = b"given\n"
 ALONE, GUEST, _ = PARTITIONS.strip().splitlines(keepends=True)

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from grms.client import Client, JobState, Outcome, SiteUnavailable
 from grms.daemon.ports import free_port
 from grms.policy.files import save_rule_base
@@ -206,6 +208,7 @@ async def scene(
                 found.kill(name)
 
 
+@pytest.mark.services
 async def test_a_partner_calls_back_over_what_a_site_has_opened(tmp_path: Path) -> None:
     """North listens to nobody, and south knows an address of it at which nobody is; both are killed meanwhile."""
     port = free_port()
@@ -221,6 +224,7 @@ async def test_a_partner_calls_back_over_what_a_site_has_opened(tmp_path: Path) 
         await sites.comes_home(job_id)
 
 
+@pytest.mark.services
 async def test_two_that_listen_to_nobody_meet_at_a_relay_that_learns_little(tmp_path: Path) -> None:
     """The relay and one site are killed meanwhile; what the relay has seen is TLS of others, and who they are."""
     port = free_port()

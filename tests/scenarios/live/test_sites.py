@@ -30,6 +30,8 @@ from scenarios.spec.spec import ScenarioSpec
 from scenarios.util.errors import LiveError
 from tests.waiting import run, until
 
+pytestmark = pytest.mark.services
+
 SPEC = """
 name = "two"
 [[sites]]

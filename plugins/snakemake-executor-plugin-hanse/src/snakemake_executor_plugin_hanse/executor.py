@@ -12,6 +12,7 @@ from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
 from snakemake_interface_executor_plugins.settings import SharedFSUsage
 
 from grms.client import Job, SiteError, SiteUnavailable
+from grms.client.endings import ending
 from snakemake_executor_plugin_hanse.job_files import (
     SOURCES,
     declared,
@@ -22,7 +23,7 @@ from snakemake_executor_plugin_hanse.job_files import (
 )
 from snakemake_executor_plugin_hanse.needs import needs_of
 from snakemake_executor_plugin_hanse.settings import ExecutorSettings
-from snakemake_executor_plugin_hanse.site_jobs import SiteJobs, Submission, ending, new_key
+from snakemake_executor_plugin_hanse.site_jobs import SiteJobs, Submission, new_key
 
 SOCKET_VARIABLE: Final = "HANSE_SOCKET"
 

@@ -372,6 +372,7 @@ async def test_what_no_part_takes_is_refused(
         assert (caught.value.passing, system.told) == (passing, [])
 
 
+@pytest.mark.services
 async def test_a_queue_that_is_shut_takes_no_partners_job(tmp_path: Path) -> None:
     """Grid Engine takes it all the same, and would keep it; what waits there is hindered. A shorter limit likewise."""
     need_gridengine()

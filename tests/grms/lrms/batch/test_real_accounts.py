@@ -19,6 +19,8 @@ from tests.clusters.accounting import AccountingCluster, need_accounting, own_us
 from tests.examples import THOROUGH
 from tests.grms.lrms.batch.test_real_nodes import clear, starts, state, submitted
 
+pytestmark = pytest.mark.services
+
 PARTITIONS = """
 PartitionName=main Nodes=ALL Default=YES MaxTime=60 State=UP
 PartitionName=bio Nodes=ALL MaxTime=60 AllowAccounts=bio State=UP

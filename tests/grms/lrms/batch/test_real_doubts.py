@@ -34,6 +34,8 @@ from tests.grms.lrms.test_conformance import ACCOUNT, GridEngineWorld
 from tests.grms.lrms.worlds import Site
 from tests.waiting import until
 
+pytestmark = pytest.mark.services
+
 
 @pytest.fixture
 def cluster() -> Iterator[SlurmCluster]:

@@ -23,6 +23,8 @@ from grms.lrms.slurm.slurm_machine import hindrance
 from lrms_sim.workload.requests import Gpus, Memory, Request, RequestError
 from tests.clusters.slurm import SlurmCluster, need_slurm, wait_for
 
+pytestmark = pytest.mark.services
+
 KINDS = (
     *("CPUs=8 RealMemory=16000 Feature=skylake,avx512",) * 2,
     "CPUs=16 RealMemory=64000 Feature=icelake,large Weight=5",

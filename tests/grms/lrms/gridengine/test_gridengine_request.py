@@ -185,6 +185,7 @@ def shared_out(cluster: GridEngineCluster) -> None:
     cluster.ask("qconf", "-mattr", "exechost", "complex_values", values, "localhost")
 
 
+@pytest.mark.services
 async def test_a_real_cell_gives_a_job_what_it_asks_for(tmp_path: Path) -> None:
     """Memory and GPUs are gone from the host while the job has them; what is said to start starts, and nothing else."""
     need_gridengine()

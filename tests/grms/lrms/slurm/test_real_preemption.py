@@ -13,20 +13,22 @@ from pathlib import Path
 import pytest
 
 from grms.lrms.account_mapping import own_name
-from grms.lrms.base import Ended, LoadSeen, LrmsEvent, LrmsJob, Program, Started
+from grms.lrms.base import Ended, Hindered, LoadSeen, LrmsEvent, LrmsJob, Program, Started
 from grms.lrms.batch.adapter import BatchLrms
 from grms.lrms.batch.launcher import Spool
 from grms.lrms.batch.reconciler import Reconciler
 from grms.lrms.batch.subprocesses import Programs
 from grms.lrms.checks import Finding, FindingLevel
 from grms.lrms.preemption import EndedBy, Preemption, WithPreemption, preemption_of
-from grms.lrms.slurm.slurm import Slurm, SlurmSettings
+from grms.lrms.slurm.slurm import NO_ROOM, Slurm, SlurmSettings
 from grms.lrms.slurm.slurm_check import SlurmCheck
 from grms.lrms.slurm.slurm_preemption import GuestPartitions
 from grms.lrms.slurm.slurm_preemption_lines import preemption_lines
 from grms.util.outcomes import Outcome
 from lrms_sim.workload.requests import Request
 from tests.clusters.slurm import PATH, SlurmCluster, need_slurm
+
+pytestmark = pytest.mark.services
 
 DEADLINE_S = 300.0
 LASTS = "#!/bin/sh\necho ran >>runs\nexec sleep 300\n"
@@ -78,6 +80,7 @@ class Guests:
             completion_log=self.cluster.completion_log,
             guests=self.guests,
             switch=self.switch,
+            guest_wait_s=1.0,
         )
         slurm = Slurm(Programs(self.cluster.environment, timeout_s=20.0), settings)
         self.lrms = BatchLrms(slurm, Spool(self.spool), poll_s=0.5, settle_s=0.0, preempting=slurm)
@@ -177,7 +180,10 @@ async def above(
 
 
 async def test_slurm_ends_guests(tmp_path: Path) -> None:
-    """When an own job needs their processors; not the protected ones while these are, also after a reconfiguration."""
+    """When an own job needs their processors; not the protected ones while these are, also after a reconfiguration.
+
+    A guest that comes when there is no room any more is told to wait for it, and can be had back; an own job waits on.
+    """
 
     async def scene(site: Guests) -> None:
         async with site.followed():
@@ -207,6 +213,16 @@ async def test_slurm_ends_guests(tmp_path: Path) -> None:
             await site.until(lambda: site.state(waits) == "R")
             assert set(site.ended().values()) == {Outcome.PREEMPTED}
             assert all(site.runs(job.key) == 1 for job in (*safe, *others))
+            late = site.guest(9)
+            own = LrmsJob("A/1/1", 1, 600.0, program=Program(LASTS))
+            for job in (own, late):
+                await site.lrms.submit(job)
+            await site.told(late.key, Hindered)
+            assert site.of(late.key, Hindered) == [Hindered(late.key, NO_ROOM)]
+            await site.looks(4)
+            assert site.of(own.key, Hindered) == []
+            assert await site.lrms.cancel(late.key, only_waiting=True)
+            assert (site.runs(late.key), site.runs(own.key)) == (0, 0)
 
     await above(tmp_path, ON, scene)
 

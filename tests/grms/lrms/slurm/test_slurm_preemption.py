@@ -136,6 +136,26 @@ def test_what_own_jobs_wait_for() -> None:
     assert "300 s" in exempt.text
 
 
+@pytest.mark.parametrize(
+    ("mode", "shared", "said"),
+    [
+        ("CANCEL", "main,long,guest,guestp", True),
+        ("OFF", "main,long,guest,guestp", False),
+        ("CANCEL", "main,guest,guestp", False),
+    ],
+)
+def test_own_jobs_that_are_ended_for_others(mode: str, shared: str, said: bool) -> None:
+    """Where preemption was switched on for guests, and a line was forgotten."""
+    own = partition("main", mode) + partition("long", mode, 2)
+    there = read_preempted_partitions(own + GUEST + SAFE)
+    found = find_preemption(RULES, there, nodes(shared, "long"), BOTH)
+    good, *doubts = ended_guests(RULES, there, found, BOTH)
+    assert good.level is FindingLevel.GOOD
+    text = "Slurm ends jobs in main for jobs in long, too (PreemptMode=CANCEL)"
+    assert [each.text for each in doubts] == [text] * said
+    assert all("PreemptMode=OFF to the line of main" in each.cure for each in doubts)
+
+
 def test_a_site_that_says_nothing() -> None:
     """Its guests are as own jobs, which Slurm may end for those of a higher tier."""
     there = read_preempted_partitions(partition("main", "REQUEUE") + partition("urgent", "OFF", 9))
@@ -144,6 +164,10 @@ def test_a_site_that_says_nothing() -> None:
     quiet = unended(PreemptionRules(), there, ("main",))
     assert finding.level is quiet.level is FindingLevel.GOOD
     assert "urgent" not in quiet.text
+    assert "Slurm ends no jobs for others (PreemptMode=OFF)" in quiet.text
+    assert "PreemptMode=OFF" not in finding.text
+    by_qos = unended(PreemptionRules("preempt/qos", "CANCEL"), there, ("main",))
+    assert "Slurm ends no jobs" not in by_qos.text
 
 
 def test_jobs_that_wait_for_room() -> None:
@@ -228,6 +252,8 @@ def test_lines_for_sudo_and_the_site() -> None:
         ),
         ({"partition": "--all"}, "is no name"),
         ({"allowance": "much"}, "allowance"),
+        ({"wait_s": -1}, "wait_s"),
+        ({"wait_s": float("inf")}, "wait_s"),
     ],
 )
 def test_a_table_that_says_too_little(table: dict[str, object], text: str) -> None:

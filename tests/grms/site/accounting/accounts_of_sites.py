@@ -15,6 +15,8 @@ def account(**changes: Any) -> AccountFigures:
             "began": 0.0,
             "last_look": 9000.0,
             "guests": "preempt",
+            "allowed": 0.0,
+            "others": False,
             "compared": 250.4,
             "gain": 0.08,
             "waiting_gain": 0.21,

@@ -16,6 +16,7 @@ from grms.site.gateway.connection_budget import (
     available,
     beside_all,
     connection_limits,
+    outward,
 )
 
 
@@ -26,6 +27,35 @@ def test_what_is_there_is_shared_out() -> None:
     assert affordable(KEPT + 3 * 100 + 5, 5, (300, 100)) == (75, 25)
     assert affordable(KEPT + 3 * 10, 0, (500, 0)) == (10, 0)
     assert affordable(0, 0, (500, 500)) == (1, 1)
+    assert affordable(KEPT + 7 + 3 * 10 + 5 * 20, 7, (10, 20), tunnelled=True) == (10, 20)
+    assert affordable(KEPT + 3 * 10 + 5 * 20 - 1, 0, (10, 20), tunnelled=True) == (9, 20)
+    assert affordable(KEPT + 80, 0, (100, 100), tunnelled=True) == (10, 10)
+
+
+def test_ways_to_partners_are_kept_free() -> None:
+    """One descriptor for a partner at its address, four beyond a socket of this site's own, two for tunnels that wait."""
+    begin = """name = "kth"
+processors = 4
+listen = { users = "u.sock"LISTEN }
+journal = { path = "j" }
+tls = { authority = "a", certificate = "c", key = "k" }
+"""
+
+    def needed(partners: str, *, listens: bool) -> int:
+        listen = ', partners = "127.0.0.1:7000"' if listens else ""
+        text = begin.replace("LISTEN", listen) + partners
+        return outward(parse_config(text.encode(), folder=Path("/nowhere"), shown="x"))
+
+    plain = '[[partners]]\nname = "ctc"\naddress = "ctc.example:1"\n'
+    back = '[[partners]]\nname = "sdsc"\nway = "callback"\n'
+    met = '[[partners]]\nname = "lanl"\nway = "relay"\n'
+    outgoing = '[outgoing]\nrelay = { name = "meet", address = "meet.example:1" }\n'
+    proxy = 'proxy = "proxy.example:3128"\n'
+    assert needed(plain, listens=True) == 1
+    assert needed(plain, listens=False) == 1 + 2
+    assert needed(plain + back, listens=True) == 1 + 4
+    assert needed(outgoing + plain + met, listens=False) == 1 + 2 + 4 + 2
+    assert needed(outgoing + proxy + plain + met, listens=True) == 4 + 4 + 2
 
 
 def test_a_lack_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

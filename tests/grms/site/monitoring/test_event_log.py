@@ -18,7 +18,7 @@ from grms.daemon.rates import Seldom
 from grms.lrms import base as port
 from grms.site.gateway.user_listener import user_of
 from grms.site.model import events, records
-from grms.site.model.commands import AnswerOffer, Append
+from grms.site.model.commands import AnswerOffer, Append, LrmsCancel
 from grms.site.model.jobs import GuestRef, HomeJob, OfferId, Request
 from grms.site.model.lifecycle import Outcome
 from grms.site.model.state_tables import StateTables
@@ -302,7 +302,7 @@ def test_every_event_and_record_has_a_name() -> None:
 
 
 def test_what_the_batch_system_tells_is_logged_as_of_it() -> None:
-    """With the job's key there, and with the id that the news was given."""
+    """With the job's key there, and with the id that the news was given; a job that is waited for is no news."""
     state = SimpleNamespace(settings=SimpleNamespace(name="home"))
     subscriber = Subscriber(cast("StateTables", SimpleNamespace(jobs={})))
     with capture_logs() as logs:
@@ -321,7 +321,11 @@ def test_what_the_batch_system_tells_is_logged_as_of_it() -> None:
             port.Accepted("a/7/1"),
         ]
         for number, news in enumerate(told, 1):
-            subscriber.seen(events.LrmsTold(number, news), [])
+            ends = isinstance(news, events.LrmsAppeared)
+            subscriber.seen(
+                events.LrmsTold(number, news), [LrmsCancel(number, "a/7/2")] if ends else []
+            )
+        subscriber.seen(events.LrmsTold(7, events.LrmsAppeared("a/7/3")), [])
     refused = {"reason": "too wide", "undelivered": False, "passing": False}
     levels = ["warning", "info", *["warning"] * 3]
     assert [entry.pop("log_level") for entry in logs] == levels

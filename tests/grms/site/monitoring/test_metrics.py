@@ -96,7 +96,9 @@ def test_the_values_fit_into_a_payload() -> None:
         metrics.offer_latency.labels(name).observe(0.1)
         metrics.offers_received.labels(name, "decline").inc()
         metrics.partners.set_guests(name, 1)
-        metrics.partners.set(name, awrt=1.0, open_jobs=2, suspended=True, breaches=2, credit=5.0)
+        metrics.partners.set(
+            name, duplicated=True, awrt=1.0, open_jobs=2, suspended=True, breaches=2, credit=5.0
+        )
     values = metrics.values()
     assert not [name for name in values if "bucket" in name or "created" in name]
     assert len(values) <= METRICS_MAX
@@ -239,7 +241,7 @@ def test_a_partner_of_the_list_is_there_from_the_beginning() -> None:
     """It does not answer yet and has no jobs here, so that an alert on it can be written."""
     registry = CollectorRegistry()
     PartnerGauges(registry, ["CTC"])
-    assert of_partners(registry) == {"CTC": {"reachable": 0, "guest_jobs": 0}}
+    assert of_partners(registry) == {"CTC": {"reachable": 0, "duplicated": 0, "guest_jobs": 0}}
 
 
 def test_a_partner_that_leaves_the_list_is_shown_no_more() -> None:
@@ -249,12 +251,12 @@ def test_a_partner_that_leaves_the_list_is_shown_no_more() -> None:
     said = {"awrt": 7.0, "open_jobs": 3, "suspended": True, "breaches": 2, "credit": 5.0}
     figures.set("SDSC", reachable=True, **said)
     figures.set_partners(["CTC"])
-    assert of_partners(registry)["CTC"] == {"reachable": 0, "guest_jobs": 0}
+    assert of_partners(registry)["CTC"] == {"reachable": 0, "duplicated": 0, "guest_jobs": 0}
     # What is heard of it later makes it no partner either.
     figures.set("SDSC", reachable=False, **said)
     assert "SDSC" not in of_partners(registry)
     figures.set_partners(["CTC", "SDSC"])
-    assert of_partners(registry)["SDSC"] == {"reachable": 0, "guest_jobs": 0}
+    assert of_partners(registry)["SDSC"] == {"reachable": 0, "duplicated": 0, "guest_jobs": 0}
 
 
 def test_jobs_of_partners_that_have_left_are_shown_together() -> None:

@@ -15,6 +15,7 @@ from grms.site.model.events import (
     AccountDue,
     Drain,
     Event,
+    LrmsAppeared,
     LrmsLetGo,
     LrmsRefused,
     LrmsStays,
@@ -310,3 +311,13 @@ def test_what_changes_between_events_is_read_from_the_site(tmp_path: Path) -> No
             }.items() <= values.items()
 
     run(scene)
+
+
+def test_a_job_that_is_waited_for_is_no_surprise() -> None:
+    """The batch system tells of it after each start; one that nobody knows is ended, and counts."""
+    site = Counted()
+    figure = 'hanse_lrms_surprises_total{what="appeared"}'
+    site(LrmsAppeared, key=KEY)
+    assert site.metrics.values()[figure] == 0
+    site(LrmsAppeared, key="a/6/1")
+    assert site.metrics.values()[figure] == 1

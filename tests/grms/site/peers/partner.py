@@ -42,6 +42,7 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
         self.pause_s = 0.0
         self.offers = 0
         self.version = 1
+        self.instance = 0
         self.seen: OfferId | None = None
         self.held: list[int] = []
         self.confirmed: list[int] = []
@@ -61,6 +62,7 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
             site=self.name,
             processors=self.processors,
             protocol_version=self.version,
+            instance=self.instance,
             offer_seen=None if self.seen is None else write_offer(self.seen),
         )
 

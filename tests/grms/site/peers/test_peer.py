@@ -17,11 +17,12 @@ from grms.site.assembly import _distrusted
 from grms.site.model.events import Event, PartnerUp
 from grms.site.model.jobs import OfferId
 from grms.site.model.lifecycle import JobState
+from grms.site.peers import instances
 from grms.site.peers import peer as links
 from grms.site.peers.replies import Problems
 from grms.v1 import job_pb2, operator_pb2, partner_pb2
 from tests.grms.keys import new_federation
-from tests.grms.site.daemons import document, running
+from tests.grms.site.daemons import document, metrics, running
 from tests.grms.site.peers.partner import Partner, full, listening
 from tests.waiting import run, until
 
@@ -85,6 +86,59 @@ def test_a_partner_that_cannot_call_is_found_out(
             describe = partner_pb2.DescribeRequest(site="away", processors=4, protocol_version=1)
             await site.partner.Describe(describe, timeout=300)
             assert (await stuck(), job.job_id) == ([], "home-2")
+
+    run(scene)
+
+
+def test_two_daemons_under_a_partners_name_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One answers, another asks; once it is silent the partner is well again."""
+
+    async def scene() -> None:
+        monkeypatch.setattr(instances, "SPACING_S", 0.0)
+        partner, port = Partner(), free_port()
+        partner.instance = 7
+        configuration = document(
+            tmp_path,
+            partners={"away": port},
+            port=free_port(),
+            mqtt={"enabled": False},
+            **metrics(),
+        )
+        async with listening(partner, port), running(configuration, tmp_path) as site:
+            await site.linked()
+            link, book = site.core.links.links["away"], site.core.engine.state.partners["away"]
+            told = set()
+            for _ in range(instances.COMES_BACK):
+                assert not book.duplicated
+                for instance in (8, 7):
+                    answer = await site.partner.Describe(
+                        partner_pb2.DescribeRequest(
+                            site="away", processors=4, protocol_version=1, instance=instance
+                        ),
+                        timeout=300,
+                    )
+                    told.add(answer.instance)
+            assert len(told) == 1
+            assert told == {site.core.links.instance} != {0}
+            await site.partner.Describe(
+                partner_pb2.DescribeRequest(site="away", protocol_version=1, instance=8),
+                timeout=300,
+            )
+            await until(lambda: book.duplicated)
+            asked = operator_pb2.PartnersRequest()
+            (shown,) = (await site.operator.Partners(asked)).partners
+            assert shown.reachable
+            assert shown.problem.startswith("two daemons use the name away")
+            assert site.core.monitor is not None
+            registry = site.core.monitor.metrics.registry
+            name, labels = "hanse_partner_duplicated", {"partner": "away"}
+            assert registry.get_sample_value(name, labels) == 1.0
+            monkeypatch.setattr(instances, "WINDOW_S", -1.0)
+            link._look.set()
+            await until(lambda: not book.duplicated)
+            assert (await site.operator.Partners(asked)).partners[0].problem == ""
 
     run(scene)
 

@@ -8,11 +8,11 @@ from grpc import aio
 
 from grms.v1 import operator_pb2, request_pb2, reservation_pb2
 from tests.clusters.fake_slurm import FakeSlurm
-from tests.clusters.slurm import SlurmCluster
+from tests.clusters.slurm import REAL_SLURM, SlurmCluster
 from tests.grms.site.pilots.piloted_site import Batch, batch, piloted
 from tests.waiting import TIME_OUT_S, until
 
-KINDS = pytest.mark.parametrize("kind", [FakeSlurm, SlurmCluster])
+KINDS = pytest.mark.parametrize("kind", [FakeSlurm, REAL_SLURM])
 
 
 @KINDS

@@ -16,7 +16,6 @@ import pytest
 
 from lrms_sim.util.files import to_toml
 from tests.clusters.slurm import SlurmCluster, need_slurm, wait_for
-from tests.examples import THOROUGH
 from tests.grms.lrms.test_own_users import USER
 from tests.grms.lrms.test_own_users_deputies import AS_USER
 from tests.grms.site.daemons import document
@@ -49,7 +48,7 @@ def until(condition: Callable[[], bool]) -> None:
     wait_for(tries())
 
 
-@pytest.mark.skipif(not THOROUGH, reason="other tests show the parts; this starts a whole cluster")
+@pytest.mark.services
 @pytest.mark.skipif(os.getuid() != 0, reason="root alone can start a process of another user")
 def test_a_job_runs_as_the_user_of_the_token() -> None:
     """Submit, list and cancel by curl, with a deputy of that user."""

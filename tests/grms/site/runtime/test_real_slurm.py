@@ -1,6 +1,5 @@
 """Ordinary `sbatch` jobs that a site moves to its partner, above two batch systems."""
 
-import shutil
 import subprocess
 from collections.abc import Callable
 from contextlib import AsyncExitStack, ExitStack
@@ -11,9 +10,10 @@ import pytest
 from grms.client import Client
 from grms.daemon.ports import free_port
 from tests.clusters.fake_slurm import FakeSlurm
-from tests.clusters.slurm import SlurmCluster, need_slurm
+from tests.clusters.slurm import REAL_SLURM, SlurmCluster, need_slurm
 from tests.grms.site.daemons import Running, document, running
 from tests.grms.site.test_real_batch import table
+from tests.services import need
 from tests.source_imports import ROOT
 from tests.waiting import TIME_OUT_S, until
 
@@ -45,7 +45,7 @@ def state(machine: SlurmCluster | FakeSlurm, number: str) -> Callable[[], str]:
     return ask
 
 
-@pytest.mark.parametrize("kind", [FakeSlurm, SlurmCluster])
+@pytest.mark.parametrize("kind", [FakeSlurm, REAL_SLURM])
 async def test_a_job_with_a_comment_goes_where_there_is_room(
     kind: type[SlurmCluster] | type[FakeSlurm], tmp_path: Path
 ) -> None:
@@ -132,12 +132,11 @@ def test_the_lines_for_sudo_are_right(name: str, lines: int) -> None:
     assert f"```sudoers\n{text}```" in (ROOT / "docs/operating.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("name", ["sudoers", "sudoers-guests", "sudoers-users"])
 def test_sudo_takes_its_lines(name: str) -> None:
     """As its own checker says."""
-    visudo = shutil.which("visudo", path="/usr/sbin:/usr/bin")
-    if visudo is None:
-        pytest.skip("visudo is missing; on Debian: apt install sudo")
+    visudo = need("sudo", "visudo")
     words = [visudo, "-c", "-f", str(EXAMPLES / name)]
     subprocess.run(words, check=True, capture_output=True, timeout=TIME_OUT_S)  # noqa: S603  # it only reads
 

@@ -7,11 +7,20 @@ from typing import Any
 import pytest
 
 from grms.daemon.ports import free_port
-from grms.site.model.commands import LrmsSubmit, SendOffer, SendProbe, SendResolve, SendWithdraw
+from grms.site.model.commands import (
+    AnswerOffer,
+    LrmsSubmit,
+    SendOffer,
+    SendProbe,
+    SendResolve,
+    SendWithdraw,
+)
 from grms.site.model.events import (
     OfferAnswered,
     OfferDisputed,
     OfferFailed,
+    OfferReceived,
+    PartnerDuplicated,
     PartnerFaulty,
     PartnerIncompatible,
     PartnerUp,
@@ -30,6 +39,7 @@ from grms.site.scheduler.peer_state import EPOCH_CLAIMED_MAX
 from tests.grms.site.conversation import (
     FREE,
     FULL,
+    REQUEST,
     Conversation,
     kinds,
     offer,
@@ -131,6 +141,7 @@ def test_who_is_no_partner_any_more_is_not_probed() -> None:
         (ProbeFailed, {}),
         (ProbeAnswered, {"load": FULL, "status": None}),
         (PartnerIncompatible, {"version": 3}),
+        (PartnerDuplicated, {"duplicated": True}),
         (OfferDisputed, {"load": FULL, "offer": offer(1)}),
         (PartnerUp, {"load": FULL, "processors": 1}),
     ):
@@ -215,6 +226,35 @@ def test_another_version_is_a_state_of_its_own() -> None:
     site(PartnerIncompatible, partner="b", version=9)
     site(PartnerUp, load=FULL, partner="b", processors=8)
     assert book.incompatible == 0
+
+
+def test_two_daemons_under_a_name_exchange_no_offers() -> None:
+    """What is open goes on: it is asked about, and its end is taken; once one has ended all is as before."""
+    site = conversation()
+    site.submit()
+    site(OfferAnswered, load=FULL, **B1, accepted=True)
+    site(PartnerDuplicated, partner="b", duplicated=True)
+    book = site.state.partners["b"]
+    assert (book.duplicated, book.faulty, book.reachable) == (True, "", True)
+    assert one(site.submit(), SendOffer).partner == "c"
+    theirs: dict[str, Any] = {
+        "partner": "b",
+        "settled_below": 1,
+        "request": REQUEST,
+        "payload": b"x",
+    }
+    answer = site(OfferReceived, load=FREE, offer=OfferId(3, 1), **theirs)
+    assert not one(answer, AnswerOffer).accepted
+    ended = Completion(offer(1), Outcome.COMPLETED, 5.0, 1.0)
+    site(ReportReceived, load=FULL, partner="b", completions=(ended,))
+    assert site.job().state is JobState.ENDED
+    site(PartnerDuplicated, partner="b", duplicated=False)
+    answer = site(OfferReceived, load=FREE, offer=OfferId(3, 2), **theirs)
+    assert one(answer, AnswerOffer).accepted
+    first = one(site.submit(), SendOffer)
+    assert first.partner == "c"  # nothing has ended there so far
+    asked = site(OfferAnswered, load=FULL, partner="c", offer=first.offer, accepted=False)
+    assert one(asked, SendOffer).partner == "b"
 
 
 # --- an older journal ----------------------------------------------------------------------------

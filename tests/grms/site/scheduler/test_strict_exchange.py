@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from grms.lrms import base
@@ -32,7 +33,8 @@ from grms.site.model.events import (
 )
 from grms.site.model.jobs import Completion, Load, OfferId, Request
 from grms.site.model.lifecycle import JobState, Outcome
-from grms.site.model.records import AccountLooked, DebtNoted, JobSentHome
+from grms.site.model.records import AccountLooked, DebtNoted, JobSentHome, Record
+from grms.site.model.settings import SiteSettings
 from grms.site.runtime.executor_recovery import waiting
 from grms.site.scheduler.state import SiteState
 from lrms_sim.scheduling.disciplines import Fcfs
@@ -321,6 +323,29 @@ def test_lost_work_is_a_debt_and_more_than_an_hour_of_the_machine_breaks_the_pro
         site.settings, compacted(site.settings, lambda: journal) or journal
     )
     assert again_read.partners[partner].trust == trust
+
+
+def test_what_a_return_counts_for_does_not_depend_on_the_policies_when_the_journal_is_read() -> (
+    None
+):
+    site = site_of()
+    partner = delegated(site)
+    site.now = 50.0
+    comes_home(site, 1, 40.0)
+    records = [each for each in site.journal if isinstance(each, JobSentHome)]
+    assert [each.responded for each in records] == [False]
+    without = replace(site.settings, transfer={})
+    assert without.account is None
+
+    def response(journal: list[Record], settings: SiteSettings) -> float:
+        return SiteState.recover(settings, journal).partners[partner].weighted_response
+
+    assert response(site.journal, without) == response(site.journal, site.settings) == 0.0
+    # Journals of older versions do not say it.
+    old = [msgspec.structs.replace(each, responded=None) for each in records]
+    older = [old[0] if each is records[0] else each for each in site.journal]
+    assert response(older, site.settings) == 0.0
+    assert response(older, without) > 0.0
 
 
 @pytest.mark.parametrize("comes", [True, False])

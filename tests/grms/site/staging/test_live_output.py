@@ -56,7 +56,12 @@ class Follower:
 
 
 @pytest.mark.parametrize(
-    ("where", "kind"), [("north", FakeSlurm), ("south", FakeSlurm), ("south", SlurmCluster)]
+    ("where", "kind"),
+    [
+        ("north", FakeSlurm),
+        ("south", FakeSlurm),
+        pytest.param("south", SlurmCluster, marks=pytest.mark.services),
+    ],
 )
 async def test_output_is_seen_as_it_comes(
     tmp_path: Path, where: str, kind: type[SlurmCluster] | type[FakeSlurm]

@@ -15,7 +15,7 @@ from grms.daemon.ports import free_port
 from grms.site.wire.convert import write_request
 from grms.v1 import job_pb2
 from tests.clusters.fake_slurm import FakeSlurm
-from tests.clusters.slurm import SlurmCluster, need_slurm
+from tests.clusters.slurm import REAL_SLURM, SlurmCluster, need_slurm
 from tests.grms.site.daemons import Running, document, running
 from tests.grms.site.test_real_batch import free_at, full_and_half, table
 from tests.waiting import TIME_OUT_S, until
@@ -174,7 +174,7 @@ async def left(folder: Path, job_id: str) -> Results:
         return await user.results(job_id, wait=True)
 
 
-@pytest.mark.parametrize("kind", [FakeSlurm, SlurmCluster])
+@pytest.mark.parametrize("kind", [FakeSlurm, REAL_SLURM])
 async def test_globs_and_folders_come_home(
     kind: type[SlurmCluster] | type[FakeSlurm], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -300,6 +300,58 @@ def test_what_is_no_checkpoint_is_refused(change: dict[str, Any], field: str) ->
     assert error.value.field.endswith(field)
 
 
+class Stuck(Leaving):
+    """A partner that begins to send, and does not go on; `open` calls are under way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.list = [STATE]
+        self.open = self.begun = 0
+        self.stuck = True
+
+    async def FetchGuestResult(  # noqa: N802  # gRPC's
+        self,
+        request: Any,
+        context: Any,  # noqa: ARG002  # gRPC's
+    ) -> AsyncIterator[results_pb2.ResultChunk]:
+        """Sends half of it, and waits."""
+        self.open += 1
+        self.begun += 1
+        try:
+            yield results_pb2.ResultChunk(content=CONTENT[request.offset_bytes :][:2])
+            while self.stuck:  # noqa: ASYNC110  # for a moment at most
+                await asyncio.sleep(0.01)
+            yield results_pb2.ResultChunk(content=CONTENT[request.offset_bytes :][2:])
+        finally:
+            self.open -= 1
+
+
+def test_what_nobody_needs_any_more_does_not_come(tmp_path: Path) -> None:
+    """A cancelled job's transfer ends with the job; the others of its partner, which had to wait for it, come."""
+
+    async def scene() -> None:
+        partner = Stuck()
+        async with home(tmp_path, partner) as site:
+            states = site.daemon._kept.states
+            states._slots["away"] = asyncio.Semaphore(1)
+            first = asyncio.create_task(sent_home(site, "first"))
+            await until(lambda: partner.open == 1)
+            second = asyncio.create_task(sent_home(site, "second"))
+            memory = site.core.engine.state.memory
+            await until(lambda: len(memory.fetching) == 2 and len(states._under_way) == 2)
+            number = min(memory.fetching)
+            await site.jobs.Cancel(job_pb2.CancelRequest(job_id=f"home-{number}"))
+            await until(lambda: number not in states._under_way)
+            first.cancel()
+            await until(lambda: partner.begun == 2 and partner.open == 1)
+            partner.stuck = False
+            job = await second
+            assert [file.name for file in given_inputs(job.program)] == ["state/1"]
+            assert not states._under_way
+
+    run(scene)
+
+
 def test_nothing_is_awaited_for_ever(tmp_path: Path) -> None:
     """A partner that hands out nothing for so long has lost it."""
 
@@ -323,7 +375,8 @@ def test_many_files_have_no_more_time_than_one(tmp_path: Path) -> None:
         partner.list = [STATE, listed(name="state/2", size_bytes=5, sha256=other)]
         partner.answers = [(CONTENT, None), (b"other", None)]
         async with home(tmp_path, partner) as site:
-            clock = iter([0.0, 0.0, LONGEST_S])
+            # When it begins, has a slot, and asks for the first file.
+            clock = iter([*[0.0] * 4, LONGEST_S])
             site.daemon._kept.states._monotonic = lambda: next(clock, LONGEST_S)
             job = await sent_home(site, "slow")
             assert job.sent_home[0].problem == "away: it has not sent all in time"

@@ -97,6 +97,7 @@ def test_what_cannot_be_read(text: str, words: str) -> None:
         read(line(), text, unreadable="error")
 
 
+@pytest.mark.services
 def test_what_a_real_one_writes(tmp_path: Path) -> None:
     """A parallel job with a limit, an array and a job that failed, run by Grid Engine itself."""
     need_gridengine()

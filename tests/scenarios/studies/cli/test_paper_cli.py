@@ -37,6 +37,7 @@ def test_other_texts_are_no_seeds(text: str, capsys: pytest.CaptureFixture[str])
         "study nobody-loses --part adoption",
         "study questions-and-delays --complete",
         "study kinds-of-nodes --draws 2",
+        "study malleability --parts 2",
     ],
 )
 def test_missing_logs_end_with_the_command_that_gets_them(

@@ -23,7 +23,10 @@ def test_the_page_has_every_part_and_where_it_is_weak() -> None:
         "headroom",
         "Federations by chance",
         "Strict exchange on the four logs",
-        "Strict exchange among others",
+        "Federations of 30 days",
+        "What a new start costs",
+        "Byzantine partners of strict sites",
+        "Adoption of strict exchange, and chance",
     ):
         assert words in page
     assert all(escape(point) in page for point in WEAK)

@@ -8,15 +8,26 @@ import pytest
 from scenarios.studies.nobody_loses.federations import Case
 from scenarios.studies.nobody_loses.options import StudyOptions
 from scenarios.studies.nobody_loses.reference import ROUNDS
-from scenarios.studies.nobody_loses.strict import NO_CHECKPOINTS, STRICT
+from scenarios.studies.nobody_loses.strict import (
+    ALL,
+    CENTRES,
+    COMPARED,
+    HALF,
+    NO_CHECKPOINTS,
+    ROGUES,
+    STRICT,
+    rule_of,
+)
 from scenarios.studies.nobody_loses.strict_lines import (
     adoption_of_strict,
+    jitter_of_strict,
     own_lines,
     random_lines,
+    restart_lines,
     rogue_lines,
     strict_verdict,
 )
-from scenarios.studies.nobody_loses.study import Study, cases
+from scenarios.studies.nobody_loses.study import COMPARISON, Study, cases
 from tests.scenarios.studies.nobody_loses.measured import small_study
 
 
@@ -72,23 +83,65 @@ def test_the_verdict_names_both_rules() -> None:
     said = strict_verdict(both)
     assert "Of 2 half years of federations by chance 0 are below −1 %" in said
     assert "the worst +0.50 %, and 0 of 1 full months below −5 %" in said
-    assert "rounds 1 and 1, the worst half year -9.00 %" in said
+    assert "rounds 1 and 1, the worst half year −9.00 %" in said
     assert strict_verdict(_study(_run(ROUNDS, [1.0], []))) == ""
 
 
 def test_every_rule_and_window_has_a_line() -> None:
-    """Also Byzantine partners and adoption."""
-    study = small_study(("strict",))
-    table = own_lines(study)
-    assert set(table) == {ROUNDS, *STRICT}
+    """Four strict rules, fair exchange and two centres, three windows."""
+    table = own_lines(small_study(("strict",)))
+    assert set(table) == {ROUNDS, *STRICT, *CENTRES}
+    assert table["central"]["5"].half_years.other is None
     assert all(set(row) == {"5", "6", "stress"} for row in table.values())
-    assert len(rogue_lines(study)) == 8
-    assert [line.count > 0 for line in adoption_of_strict(study)] == [True, True]
+
+
+def test_every_byzantine_partner_has_a_line_beside_each_rule() -> None:
+    """With none of them each site is left out in turn, so that counts are the same."""
+    lines = rogue_lines(small_study(("strict-rogues",)))
+    by_rule = {rule: [each for each in lines if each.rule == rule] for rule in ROGUES}
+    assert [len(found) for found in by_rule.values()] == [10, 10, 11]
+    assert {each.honest.count for each in lines} == {4 * (3 * 2 + 4 * 3)}
+    assert by_rule[ALL][0].honest.other == (32.7, 5.2)
+    assert by_rule[ALL][-1].honest.name == "hides-checkpoints"
+    assert all(each.margin == pytest.approx(-0.5) for each in lines)
+
+
+def test_who_keeps_to_another_rule_has_two_lines() -> None:
+    """The one, and all others; where all are alike there is one."""
+    lines = adoption_of_strict(small_study(("strict-adoption",)))
+    assert [each.count for each in lines] == [28, 28, 72, 28, 72, 28, 72, 28, 72, 28, 72]
+    assert lines[1].other == (30.9, 5.1)
+    chance = jitter_of_strict(small_study(("strict-jitter",)))
+    assert chance is not None
+    assert (chance.count, chance.other) == (168, None)
+
+
+def test_a_new_start_costs_so_much_by_rule() -> None:
+    """No cost first, then five minutes and more; federations of both lengths."""
+    lines = restart_lines(small_study(("restarts",)))
+    assert [each.minutes for each in lines] == 3 * [0, 5, 15, 30]
+    assert all(each.half_years.count > 8 and each.months.count > 8 for each in lines)
+    assert {each.policy for each in lines} == {NO_CHECKPOINTS, HALF, ALL}
 
 
 def test_so_many_federations_are_drawn_as_asked_for() -> None:
-    """Each under six rules."""
-    options = StudyOptions(Path("x"), parts=("random",), federations=7, seed=3)
+    """Each under every rule; those of a month are others than those of half a year."""
+    options = StudyOptions(Path("x"), parts=("random", "short"), federations=7, seed=3)
     drawn = list(cases(options))
-    assert len(drawn) == 7 * 6
+    assert len(drawn) == 2 * 7 * len(COMPARISON)
     assert len({case.key for case in drawn}) == len(drawn)
+    short = [case for case in drawn if case.part == "short"]
+    assert all(name.endswith("+30") for case in short for name in case.sites)
+
+
+@pytest.mark.parametrize("word", [*STRICT, *COMPARED])
+def test_every_rule_has_words(word: str) -> None:
+    """Also with a cost of a new start."""
+    rule = rule_of(word)
+    assert rule is not None
+    assert rule.restart == 0
+    costly = rule_of(f"{word} restart 15")
+    assert costly is not None
+    assert costly.restart == 900
+    assert costly.words == f"{rule.words}, 15 min"
+    assert rule_of("awf") is None

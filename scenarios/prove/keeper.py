@@ -1,6 +1,6 @@
 """Daemons of clusters end with whoever has started them, however that ends; and no two clusters have the same ports.
 
-A test that is interrupted, or whose process is killed, ends nothing by itself: its `sge_execd` would go on calling the
+A command or a test that is interrupted, or whose process is killed, ends nothing by itself: its `sge_execd` would go on calling the
 port of a master that is gone, and answer to the next one that is there. So a process of its own, `keeper`, is told of
 each daemon. It reads from a pipe, whose other end nobody else has; when that closes it kills what is left. (A signal at
 the death of the parent, as Linux has it, comes at the end of the thread that has started a daemon, and thus too soon.)
@@ -52,8 +52,8 @@ _PORTS: Final = range(20_000, 30_000, PORTS_TOGETHER)
 
 @cache
 def _keeper(_process: int) -> "subprocess.Popen[str]":
-    # One for each process that runs tests, also for one that was forked.
-    made = subprocess.Popen(  # noqa: S603  # of these tests
+    # One for each process that starts clusters, also for one that was forked.
+    made = subprocess.Popen(  # noqa: S603  # this program's own
         [sys.executable, "-I", "-S", "-c", _KEEPER],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
@@ -93,7 +93,7 @@ def _locks(_process: int) -> set[int]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Returns ports in a row that nobody listens on, and that no other cluster of these tests has or gets.
+    """Returns ports in a row that nobody listens on, and that no other cluster started so has or gets.
 
     Raises:
         ValueError: there are not so many in a row.

@@ -1,0 +1,1 @@
+"""What malleable jobs bring on recorded logs, by their share, next to EASY with perfect run times."""

@@ -46,6 +46,7 @@ COMES_WITH = {
     "grpc": "grpcio",
     "grpc_health": "grpcio-health-checking",
     "grpc_reflection": "grpcio-reflection",
+    "jwt": "pyjwt",
     "prometheus_client": "prometheus-client",
 }
 """Modules that a declared dependency brings, or is imported as."""
@@ -56,7 +57,10 @@ EXTRAS = {
     "lrms_sim/util/executors.py": "cluster",
     "grms/daemon/web/pages.py": "dashboard",
     "grms/daemon/web/visitors.py": "dashboard",
+    "grms/security/tokens.py": "rest",
     "grms/site/monitoring/dashboard.py": "dashboard",
+    "grms/site/rest/api.py": "rest",
+    "grms/site/rest/server.py": "rest",
     "broker/gantt/service.py": "dashboard",
 }
 """The modules that may import what an extra of pyproject.toml brings, and which one."""

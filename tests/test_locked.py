@@ -22,6 +22,7 @@ KNOWN_BAD = {
     "jinja2": "3.1.6",  # CVE-2025-27516, the sandbox, which is not used here
     "protobuf": "6.33.5",  # CVE-2025-4565 and CVE-2026-0994, recursion without a bound
     "pyarrow": "23.0.1",  # CVE-2026-25087, files of others
+    "pyjwt": "2.12",  # CVE-2026-32597, critical headers that are not understood
     "pytest": "9.0.3",  # CVE-2025-71176, folders of a known name
     "setuptools": "78.1.1",  # CVE-2025-47273, names of downloads
     "starlette": "0.49.1",  # CVE-2025-54121 and CVE-2025-62727, uploads and ranges

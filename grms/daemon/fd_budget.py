@@ -19,6 +19,9 @@ PAGES_MAX: Final = 64
 FIGURES_MAX: Final = 16
 """Most concurrent connections to the metrics."""
 
+REST_MAX: Final = 256
+"""Most concurrent connections to the HTTP interface for users."""
+
 MQTT_MAX: Final = 256
 """Most connections to the daemon's MQTT broker."""
 

@@ -54,6 +54,11 @@ class LrmsSettings(Model):
         return f"lrms.kind = {self.kind!r} ends no guests for own jobs"
 
     @property
+    def as_users(self) -> bool:
+        """Whether own users' jobs run as these users, or are not run at all."""
+        return False
+
+    @property
     def by_deputies(self) -> bool:
         """Whether what runs as other accounts is run by these accounts' deputies, and never through sudo."""
         return False

@@ -75,6 +75,7 @@ from lrms_sim.machine.node_kinds import NodeKind
 if TYPE_CHECKING:
     from grms.site.monitoring.dashboard import Dashboard
     from grms.site.monitoring.monitor import Monitor
+    from grms.site.rest.server import RestServer
 
 Log = structlog.typing.FilteringBoundLogger
 
@@ -154,6 +155,7 @@ class Core:
         tunnels: how partners are called where an address alone does not do, and how this site is.
         monitor: sees what happens, for those who watch; `None` if nobody does.
         dashboard: pages for operators; `None` if there are none.
+        rest: users over HTTP; `None` if they are not served there.
         shared: what is common with partners, as the configuration has it now.
         usage: writes what jobs have used; `None` in a replay.
     """
@@ -167,6 +169,7 @@ class Core:
     tunnels: Tunnels
     monitor: "Monitor | None"
     dashboard: "Dashboard | None"
+    rest: "RestServer | None"
     events: EventLog
     shared: SharedFolders
     usage: UsageWriter | None
@@ -411,6 +414,7 @@ def build_core(
             tunnels,
             monitor,
             dashboard,
+            None if config.rest is None else _rest(config, log),
             events,
         ),
         shared=shared,
@@ -448,6 +452,15 @@ def _dashboard(
         )
         raise ConfigError(text) from error
     return Dashboard(config, journal, subscriber, engine, links=links, log=log)
+
+
+def _rest(config: SiteConfig, log: Log) -> "RestServer":
+    try:
+        from grms.site.rest.server import RestServer  # noqa: PLC0415  # it is an extra
+    except ModuleNotFoundError as error:
+        text = f"rest: {error.name} is not installed; get it with: pip install 'hanse[rest]'"
+        raise ConfigError(text) from error
+    return RestServer(config, log)
 
 
 def _driver(loaded: Loaded, config: SiteConfig, log: Log) -> LrmsDriver:

@@ -13,10 +13,9 @@ from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
-from grpc import aio
 
 from grms.daemon.clock import VirtualClock
 from grms.daemon.loop import EngineFailedError
@@ -56,6 +55,16 @@ Log = structlog.typing.FilteringBoundLogger
 
 TRUST_LOOKED_AT_S = 30.0
 """Interval of checks for a changed file of authorities, without a reload."""
+
+
+class Server(Protocol):
+    """What answers, and is started and stopped in order."""
+
+    async def start(self) -> None:
+        """Begins to answer."""
+
+    async def stop(self, grace: float | None) -> None:
+        """Ends, with `grace` seconds at most for what is under way."""
 
 
 class Daemon:
@@ -132,9 +141,7 @@ class Daemon:
         core.events.close()
         self._log.info("stopped")
 
-    async def _serve(
-        self, admission: Admission, watchers: Watchers, servers: list[aio.Server]
-    ) -> None:
+    async def _serve(self, admission: Admission, watchers: Watchers, servers: list[Server]) -> None:
         core = self._core
         async with asyncio.TaskGroup() as group:
             tasks = [
@@ -241,7 +248,7 @@ class Daemon:
                 self._log.info("authorities_changed", connections="made anew")
                 self._core.links.renew()
 
-    async def _open(self, stack: AsyncExitStack) -> tuple[Admission, Watchers, list[aio.Server]]:
+    async def _open(self, stack: AsyncExitStack) -> tuple[Admission, Watchers, list[Server]]:
         core, config = self._core, self._core.config
         if self._users is not None:
             users, port_limits = self._users
@@ -288,7 +295,7 @@ class Daemon:
             serving=self._serving,
             log=self._log,
         )
-        servers: list[aio.Server] = []
+        servers: list[Server] = []
 
         async def stop_servers() -> None:
             # Also where one could not be made, or none was started.
@@ -298,6 +305,7 @@ class Daemon:
         stack.push_async_callback(stop_servers)
         servers.append(made.users(users, self._config_path))
         self._reload = made.reload
+        servers += [] if core.rest is None else [core.rest]
         if config.is_called:
             port = self._partner_port(admission, refused, port_limits)
             servers.append(made.partners(port, replay))
@@ -379,9 +387,7 @@ class Daemon:
             for wait in waits:
                 wait.cancel()
 
-    async def _drain(
-        self, admission: Admission, watchers: Watchers, servers: list[aio.Server]
-    ) -> None:
+    async def _drain(self, admission: Admission, watchers: Watchers, servers: list[Server]) -> None:
         core = self._core
         admission.stop()
         watchers.close()

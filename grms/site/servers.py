@@ -114,6 +114,9 @@ class Servers:
                 self._tell_names,
                 *([] if monitor is None else [monitor.reloaded]),
             ],
+            on_rest=lambda config: (
+                (lambda: None) if core.rest is None else core.rest.reloaded(config)
+            ),
             log=self._log,
         )
         facts = SiteFacts(
@@ -135,6 +138,8 @@ class Servers:
             unheard=lambda partner: links[partner].unheard if partner in links else "",
         )
         job_pb2_grpc.add_JobServiceServicer_to_server(jobs, server)
+        if core.rest is not None:
+            core.rest.listen(jobs, admission)
         reservation_pb2_grpc.add_ReservationServiceServicer_to_server(
             self._reservation_service(), server
         )

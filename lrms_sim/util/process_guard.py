@@ -47,6 +47,7 @@ EXTRAS = {
     "grpc": "site",
     "grpc_health": "site",
     "grpc_reflection": "site",
+    "jwt": "rest",
     "matplotlib": "report",
     "pandas": "frames",
     "polars": "frames",

@@ -249,6 +249,8 @@ class PageServer:
         listening = socket.socket(family, socket.SOCK_STREAM)
         try:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            # Of connections, too: an answer's body would wait 40 ms for the receipt of its headers.
+            listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             listening.bind((settings.host, settings.port))
             listening.listen(BACKLOG)
             self.port = int(listening.getsockname()[1])

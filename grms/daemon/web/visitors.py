@@ -8,7 +8,7 @@ Needs the extra `dashboard`.
 """
 
 import asyncio
-from typing import Final
+from typing import ClassVar, Final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
@@ -20,6 +20,9 @@ REQUEST_S: Final = 20.0
 
 class Visitor(H11Protocol):
     """One of these connections."""
+
+    most: ClassVar[int] = PAGES_MAX
+    """Most connections at a time; fewer where there are few file descriptors."""
 
     _since = 0.0
     _timer: asyncio.TimerHandle | None = None
@@ -34,7 +37,7 @@ class Visitor(H11Protocol):
             for each in self.connections
             if isinstance(each, Visitor) and not each.transport.is_closing()
         ]
-        if len(there) > beside(PAGES_MAX):
+        if len(there) > beside(self.most):
             waiting = [each for each in there if each.waits]
             min(waiting, key=lambda each: each._since).transport.abort()  # noqa: SLF001  # of its own kind
 

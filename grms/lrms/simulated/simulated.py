@@ -63,6 +63,11 @@ class SimulatedSettings(LrmsSettings):
     time_origin: Annotated[float, Field(allow_inf_nan=False)] = 0.0
 
     @property
+    def as_users(self) -> bool:
+        """Whether own users' jobs run as these users: they are not run at all."""
+        return True
+
+    @property
     def queue(self) -> Discipline:
         """The discipline; its file is read again.
 

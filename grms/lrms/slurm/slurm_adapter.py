@@ -146,6 +146,11 @@ class SlurmTable(BatchSettings):
         return self.runner(self._place)
 
     @property
+    def as_users(self) -> bool:
+        """Whether own users' jobs run as these users."""
+        return self.own_jobs != "as-daemon"
+
+    @property
     def by_deputies(self) -> bool:
         """Whether what runs as other accounts is run by these accounts' deputies."""
         return self.own_jobs == "by-client"

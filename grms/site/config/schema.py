@@ -47,6 +47,7 @@ from grms.site.config.connections import (
     PartnerConfig,
     SiteTlsConfig,
 )
+from grms.site.config.rest_table import RestConfig
 from grms.site.model.settings import Requeue
 from grms.util.names import parse_endpoint
 from lrms_sim.machine.node_kinds import KINDS_MAX
@@ -371,6 +372,7 @@ class SiteConfig(Model):
         mqtt: where telemetry is published; nowhere if omitted.
         metrics: figures for operators; none if omitted.
         dashboard: pages for operators; none if omitted.
+        rest: users over HTTP; nowhere if omitted.
         results: what jobs leave.
         guests: partners' jobs.
         usage: what jobs have used.
@@ -408,6 +410,7 @@ class SiteConfig(Model):
     mqtt: MqttConfig | None = None
     metrics: MetricsConfig | None = None
     dashboard: DashboardConfig | None = None
+    rest: RestConfig | None = None
     results: ResultsConfig = ResultsConfig()
     guests: GuestsConfig = GuestsConfig()
     usage: UsageConfig = UsageConfig()
@@ -523,6 +526,20 @@ class SiteConfig(Model):
                 raise wrong(text)
             if self.clock.kind == "virtual":
                 raise wrong("dashboard is for sites that live; a virtual clock stands still")
+        return self
+
+    @model_validator(mode="after")
+    def _check_rest(self) -> Self:
+        if self.rest is None:
+            return self
+        if self.rest.certificate is None and not parse_endpoint(self.rest.listen).is_loopback:
+            text = f"rest.listen is {self.rest.listen}; without rest.certificate only loopback is allowed, as tokens would be sent in clear"
+            raise wrong(f"{text}; put a reverse proxy with TLS before it")
+        if self.clock.kind == "virtual":
+            raise wrong("rest is for sites that live; a virtual clock stands still")
+        if not self.lrms.as_users:
+            text = f"rest needs a batch system that runs jobs as their users; with lrms.kind = {self.lrms.kind!r}"
+            raise wrong(f"{text} and this configuration all would run as the daemon's account")
         return self
 
     @model_validator(mode="after")

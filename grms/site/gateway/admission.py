@@ -17,6 +17,7 @@ from grms.daemon.rpc.questions import Questions
 from grms.daemon.rpc_errors import Context, refuse
 from grms.security.tls import NotAdmittedError, admit, shown_site
 from grms.site.gateway.peer_listener import Shown
+from grms.site.gateway.token_caller import TokenCaller, TokenUser
 from grms.site.gateway.user_listener import User, UserSocket
 from grms.site.model.commands import Refuse
 from grms.site.model.events import Event
@@ -128,6 +129,8 @@ class Admission(Questions[Event, SiteState]):
 
     def who(self, context: Context) -> str:
         """Returns who calls, as far as it is known: `user:NAME`, `site:NAME` or an address."""
+        if isinstance(context, TokenCaller):
+            return f"user:{context.user.name}, by a token"
         peer = context.peer()
         if self._users is not None and (user := self._users.user(peer)) is not None:
             return f"user:{user.name}"
@@ -142,7 +145,8 @@ class Admission(Questions[Event, SiteState]):
         reservations.
         """
         who = {"user": user} if isinstance(user, str) else {"user": user.name, "uid": user.uid}
-        self._log.info("audit", act=act, **who, **details)
+        by = {"by": "token"} if isinstance(user, TokenUser) else {}
+        self._log.info("audit", act=act, **who, **by, **details)
 
     def stop(self) -> None:
         """Stops admitting calls."""
@@ -153,7 +157,9 @@ class Admission(Questions[Event, SiteState]):
     # --- who is it? ----------------------------------------------------------------------------
 
     async def user(self, context: Context) -> User:
-        """Returns the user who calls; UNAUTHENTICATED if the kernel has not identified it."""
+        """Returns the user who calls; UNAUTHENTICATED if neither the kernel nor a token has identified it."""
+        if isinstance(context, TokenCaller):
+            return context.user
         user = None if self._users is None else self._users.user(context.peer())
         if user is None:
             self.count("no_user", context)
@@ -165,7 +171,9 @@ class Admission(Questions[Event, SiteState]):
         return user
 
     def is_operator(self, user: User) -> bool:
-        """Returns whether a user is an operator of this site."""
+        """Returns whether a user is an operator of this site; by a token nobody is."""
+        if isinstance(user, TokenUser):
+            return False
         return user.uid in {0, self._own_uid} or user.name in self.operators
 
     async def operator(self, context: Context) -> User:

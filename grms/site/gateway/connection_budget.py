@@ -14,7 +14,7 @@ from typing import Final
 
 import structlog
 
-from grms.daemon.fd_budget import FIGURES_MAX, MQTT_MAX, PAGES_MAX, beside
+from grms.daemon.fd_budget import FIGURES_MAX, MQTT_MAX, PAGES_MAX, REST_MAX, beside
 from grms.daemon.tunnel.waiter import IDLE
 from grms.site.config.schema import SiteConfig
 from grms.site.gateway.call_quotas import CallShares
@@ -46,6 +46,7 @@ def beside_all(config: SiteConfig) -> int:
         (config.dashboard is not None, PAGES_MAX),
         (config.metrics is not None, FIGURES_MAX),
         (own_broker, MQTT_MAX),
+        (config.rest is not None, REST_MAX),
     )
     return sum(beside(most) for there, most in doors if there)
 

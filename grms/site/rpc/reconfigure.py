@@ -44,7 +44,7 @@ CHANGEABLE: Final = frozenset(
 )
 """Keys of a configuration that can be reloaded."""
 
-CHANGEABLE_WITHIN: Final = frozenset({"tls.refused"})
+CHANGEABLE_WITHIN: Final = frozenset({"tls.refused", "rest.issuers"})
 """The same within tables that otherwise need a restart."""
 
 
@@ -72,6 +72,7 @@ class Reload:
         tunnels: are told how partners are called now.
         files: keys and certificates; None without TLS.
         on_partners: are told of the configuration with other partners.
+        on_rest: checks what a configuration says of users over HTTP, and returns what puts it in force.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class Reload:
         owners: GuestOwners,
         files: TlsFiles | None,
         on_partners: Sequence[Callable[[SiteConfig], None]],
+        on_rest: Callable[[SiteConfig], Callable[[], None]] = lambda _: lambda: None,
         log: structlog.typing.FilteringBoundLogger,
     ) -> None:
         self._config = config
@@ -97,6 +99,7 @@ class Reload:
         self._owners = owners
         self._files = files
         self._on_partners = on_partners
+        self._on_rest = on_rest
         self._log = log
         self._shown = self._certificate()
         self._partners_at_start = len(config.partners)
@@ -119,6 +122,7 @@ class Reload:
         except ValueError as error:
             raise ConfigError(f"{shown}: {error}") from error
         certificate, accounts = self._checked_certificate(), guest_accounts(config)
+        serve_over_http = self._on_rest(config)
         changed = differences(self._config, config)
         restart_needed = tuple(sorted(changed | self._outgrown(config)))
         engine.tell(
@@ -143,6 +147,7 @@ class Reload:
         if trust is not None and config.tls is not None:
             refused = trust.refused != frozenset(config.tls.refused)
             trust.refused = frozenset(config.tls.refused)
+        serve_over_http()
         self._admission.trust_changed()
         self._owners.banned = frozenset(config.guests.banned)
         self._owners.accounts = accounts

@@ -8,13 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grms.util.job_arrays import ArraySpec
-from grms.v1 import job_pb2, request_pb2
-from hanse_slurm import programs
-from hanse_slurm.command import run_command
-from hanse_slurm.options import UsageError, parse
-from hanse_slurm.queue_fields import in_order, lines, read_letters, read_names
-from hanse_slurm.rows import (
+from grms.lrms.slurm.job_rows import (
     CANCELLED,
     COMPLETED,
     FAILED,
@@ -24,12 +18,19 @@ from hanse_slurm.rows import (
     STATES,
     TIMEOUT,
     Row,
+    minutes,
     read_states,
     row_of,
     together,
 )
+from grms.util.job_arrays import ArraySpec
+from grms.v1 import job_pb2, request_pb2
+from hanse_slurm import programs
+from hanse_slurm.command import run_command
+from hanse_slurm.options import UsageError, parse
+from hanse_slurm.queue_fields import in_order, lines, read_letters, read_names
 from hanse_slurm.srun import with_told_names
-from hanse_slurm.times import duration, long_duration, minutes, moment, read_moment
+from hanse_slurm.times import duration, long_duration, moment, read_moment
 from hanse_slurm.variables import job_words
 
 

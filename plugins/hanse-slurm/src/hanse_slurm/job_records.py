@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from hanse_slurm.rows import OPEN, Row
+from grms.lrms.slurm.job_rows import OPEN, Row, minutes
 from hanse_slurm.site import Site, now_s
 from hanse_slurm.squeue import print_error
-from hanse_slurm.times import long_duration, minutes, moment
+from hanse_slurm.times import long_duration, moment
 from hanse_slurm.users import group_of, uid_of
 from hanse_slurm.variables import job_words
 from hanse_slurm.wanted import Wanted

@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from grms.lrms.slurm.job_rows import PENDING, Row, minutes
 from hanse_slurm.options import UsageError
-from hanse_slurm.rows import PENDING, Row
-from hanse_slurm.times import duration, minutes, moment
+from hanse_slurm.times import duration, moment
 from hanse_slurm.users import group_of, uid_of
 
 SHORT: Final = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"

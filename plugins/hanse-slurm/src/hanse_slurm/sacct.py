@@ -4,10 +4,10 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
+from grms.lrms.slurm.job_rows import OPEN, PENDING, Row, minutes, together
 from hanse_slurm.options import UsageError, parse, run, unknown
-from hanse_slurm.rows import OPEN, PENDING, Row, together
 from hanse_slurm.site import Site, now_s
-from hanse_slurm.times import long_duration, minutes, moment, read_moment
+from hanse_slurm.times import long_duration, moment, read_moment
 from hanse_slurm.users import group_of, uid_of
 from hanse_slurm.wanted import Wanted
 

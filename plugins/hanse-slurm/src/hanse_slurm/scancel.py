@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
+from grms.lrms.slurm.job_rows import OPEN, Row
 from hanse_slurm.options import UsageError, parse, run, tell, unknown
-from hanse_slurm.rows import OPEN, Row
 from hanse_slurm.site import Site
 from hanse_slurm.variables import job_words, socket
 from hanse_slurm.wanted import Wanted

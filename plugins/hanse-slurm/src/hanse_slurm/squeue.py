@@ -4,9 +4,9 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
+from grms.lrms.slurm.job_rows import OPEN, Row, together
 from hanse_slurm.options import UsageError, parse, run, tell, unknown
 from hanse_slurm.queue_fields import LONG, SHORT, Placed, in_order, lines, read_letters, read_names
-from hanse_slurm.rows import OPEN, Row, together
 from hanse_slurm.site import Site
 from hanse_slurm.wanted import Wanted
 

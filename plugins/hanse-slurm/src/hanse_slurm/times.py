@@ -43,11 +43,6 @@ def long_duration(seconds: float) -> str:
     return f"{days}-{text}" if days else text
 
 
-def minutes(seconds: float) -> int:
-    """Returns a limit in whole minutes, rounded up as Slurm does."""
-    return max(1, -int(-seconds // 60))
-
-
 def read_moment(text: str, now_s: float) -> float:
     """Returns a moment as `sacct --starttime` takes it, seconds since 1970; `now_s` is the present one.
 

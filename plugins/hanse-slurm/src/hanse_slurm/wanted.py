@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from grms.lrms.slurm.job_rows import Row, State, read_states, row_of
 from grms.v1 import job_pb2
 from hanse_slurm.options import UsageError
-from hanse_slurm.rows import Row, State, read_states, row_of
 from hanse_slurm.site import Site, now_s
 from hanse_slurm.users import own_name, read_users
 from hanse_slurm.variables import job_words

@@ -411,7 +411,7 @@ def test_a_group_is_launched_as_a_whole_or_not() -> None:
 def small_memory(**limits: float) -> World:
     """Returns a site with a pilot that forgets a reservation as soon as another is over."""
     made = World()
-    few = replace(made.settings.limits, reservations_kept=1, **limits)  # type: ignore[arg-type]
+    few = replace(made.settings.limits, reservations_kept=1, **limits)  # type: ignore[arg-type]  # whole numbers where the field has one
     world = World(replace(made.settings, limits=few))
     world.pilot()
     return world

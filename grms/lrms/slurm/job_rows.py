@@ -139,6 +139,11 @@ class Row:
         return f"{self.code}:{self.signal}"
 
 
+def minutes(seconds: float) -> int:
+    """Returns a limit in whole minutes, rounded up as Slurm does."""
+    return max(1, -int(-seconds // 60))
+
+
 def row_of(job: job_pb2.Job, now_s: float) -> Row:
     """Returns a job in Slurm's words; `now_s` is the present moment on the site's clock."""
     request, needs = job.request, job.request.needs

@@ -1,0 +1,1 @@
+"""Users over HTTP, in the paths and documents of slurmrestd."""

@@ -1,0 +1,203 @@
+"""The HTTP server of users: it listens, and ends with the servers of gRPC.
+
+It runs on the daemon's own event loop, as its answers come from the daemon's state. Needs the extra `rest`.
+"""
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import ClassVar
+
+import structlog
+import uvicorn
+
+from grms.daemon.fd_budget import BACKLOG, REST_MAX
+from grms.daemon.web.visitors import Visitor
+from grms.security.tokens import Issuer, KeysError, Scopes, TokenCheck, read_keys
+from grms.site.config.load import ConfigError
+from grms.site.config.rest_table import RestConfig, RestIssuerConfig
+from grms.site.config.schema import SiteConfig
+from grms.site.gateway.admission import Admission
+from grms.site.gateway.call_quotas import CallShares
+from grms.site.rest.api import RestApi
+from grms.site.rpc.job_service import JobService
+from grms.util.names import parse_endpoint
+
+Log = structlog.typing.FilteringBoundLogger
+
+END_S = 3.0
+"""How long connections may take to close, seconds."""
+
+
+class _Visitor(Visitor):
+    most: ClassVar[int] = REST_MAX
+
+
+class _Uvicorn(uvicorn.Server):
+    # Signals are the daemon's.
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def token_check(config: RestConfig) -> TokenCheck:
+    """Returns what checks tokens as a configuration says it; the files of keys are read.
+
+    Raises:
+        ConfigError: one of them cannot be used.
+    """
+    try:
+        return TokenCheck([_issuer(each) for each in config.issuers])
+    except KeysError as error:
+        raise ConfigError(f"rest.issuers.keys: {error}") from error
+
+
+def _check_certificate(rest: RestConfig) -> None:
+    if rest.certificate is None or rest.key is None:
+        return
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(
+            rest.certificate, rest.key
+        )
+    except OSError as error:  # also of the library of TLS
+        text = f"rest.certificate, rest.key: cannot be used: {error.strerror or error}"
+        raise ConfigError(text) from error
+
+
+def _issuer(table: RestIssuerConfig) -> Issuer:
+    return Issuer(
+        table.issuer,
+        table.audience,
+        table.algorithm,
+        read_keys(Path(table.keys), table.algorithm),
+        table.user_claim,
+        None if table.claim_is_user else dict(table.users),
+        Scopes(
+            table.scope_claim,
+            table.read_scope,
+            table.write_scope,
+            frozenset(table.other_scopes),
+        ),
+        table.lifetime_max_s,
+    )
+
+
+class RestServer:
+    """Serves users over HTTP; begins and ends as a server of gRPC does.
+
+    Attributes:
+        port: once it listens.
+
+    Raises:
+        ConfigError: keys or the certificate cannot be used.
+    """
+
+    def __init__(self, config: SiteConfig, log: Log) -> None:
+        assert config.rest is not None
+        self._config = config
+        self._rest = config.rest
+        self._log = log
+        self._tokens = token_check(config.rest)
+        _check_certificate(config.rest)
+        self._api: RestApi | None = None
+        self._socket: socket.socket | None = None
+        self._server: _Uvicorn | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.port = 0
+
+    def listen(self, jobs: JobService, admission: Admission) -> None:
+        """Opens the port; nothing is answered before `start`.
+
+        Raises:
+            OSError: the address cannot be listened on.
+        """
+        limits, rest = self._config.limits, self._rest
+        self._api = RestApi(
+            self._config.name,
+            self._tokens,
+            jobs,
+            admission,
+            shares=CallShares.of(limits.calls, limits.message_bytes),
+            body_bytes=limits.message_bytes,
+            log=self._log,
+        )
+        options = uvicorn.Config(
+            self._api,
+            lifespan="off",
+            ws="none",
+            loop="none",
+            log_config=None,
+            log_level="critical",  # whoever connects could have lines written
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            http=_Visitor,
+            backlog=BACKLOG,
+            timeout_graceful_shutdown=1,
+            ssl_certfile=rest.certificate,
+            ssl_keyfile=rest.key,
+        )
+        options.load()
+        self._server = _Uvicorn(options)
+        endpoint = parse_endpoint(rest.listen)
+        family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            # Of connections, too: an answer's body would wait 40 ms for the receipt of its headers.
+            listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            listening.bind((endpoint.host, endpoint.port))
+            listening.listen(BACKLOG)
+            self.port = int(listening.getsockname()[1])
+        except OSError as error:
+            listening.close()
+            text = f"cannot listen on rest.listen, {rest.listen}: {error.strerror or error}"
+            raise OSError(text) from error
+        self._socket = listening
+
+    async def start(self) -> None:
+        """Begins to answer."""
+        assert self._socket is not None
+        assert self._server is not None
+        self._task = asyncio.create_task(self._server.serve(sockets=[self._socket]), name="rest")
+        self._task.add_done_callback(self._ended)
+        self._log.info("rest", listen=self._rest.listen, tls=self._rest.certificate is not None)
+
+    async def stop(self, grace: float | None) -> None:
+        """Answers what is under way for `grace` seconds at most, and closes the port."""
+        if self._task is not None and not self._task.done():
+            assert self._server is not None
+            self._server.config.timeout_graceful_shutdown = int(grace or 0)
+            self._server.should_exit = True
+            await asyncio.wait([self._task], timeout=(grace or 0.0) + END_S)
+            self._task.cancel()
+        if self._socket is not None:
+            self._socket.close()
+
+    def reloaded(self, config: SiteConfig) -> Callable[[], None]:
+        """Returns what puts the issuers, keys and the certificate of a configuration in force.
+
+        Raises:
+            ConfigError: they cannot be used.
+        """
+        if config.rest is None:
+            return lambda: None  # that needs a restart
+        tokens, rest = token_check(config.rest), self._rest
+        _check_certificate(rest)
+
+        def put_in_force() -> None:
+            self._tokens = tokens
+            if self._api is not None:
+                self._api.tokens = tokens
+            if self._server is not None and rest.certificate and self._server.config.ssl:
+                self._server.config.ssl.load_cert_chain(rest.certificate, rest.key)
+
+        return put_in_force
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._log.error("rest_failed", exc_info=error)

@@ -1,0 +1,404 @@
+"""Users over HTTP: slurmrestd's documents, tokens, limits, and what is refused."""
+
+import asyncio
+import json
+import socket
+import ssl
+import time
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from grpc import aio
+
+from grms.site.config.load import ConfigError, load_config
+from grms.site.rest import api
+from grms.v1 import job_pb2, operator_pb2
+from lrms_sim.util.files import to_toml
+from tests.grms.site.daemons import document, running
+from tests.grms.site.rest.callers import (
+    AT,
+    AUDIENCE,
+    NAME,
+    SCRIPT,
+    SECRET,
+    Caller,
+    Said,
+    table,
+    token,
+)
+from tests.grms.site.rest.record_slurmrestd import shape_of
+from tests.waiting import run
+
+RECORDED = json.loads(Path(__file__).with_name("slurmrestd.json").read_text(encoding="utf-8"))
+
+
+def differences(ours: Any, slurms: Any, at: str = "") -> list[str]:
+    """Returns where a shape has a key that Slurm's has not, or another kind; null goes with any kind."""
+    if isinstance(ours, dict) and isinstance(slurms, dict):
+        unknown = [f"{at}.{key}: not in Slurm's" for key in ours.keys() - slurms.keys()]
+        return unknown + [
+            each
+            for key in ours.keys() & slurms.keys()
+            for each in differences(ours[key], slurms[key], f"{at}.{key}")
+        ]
+    if isinstance(ours, list) and isinstance(slurms, list):
+        return differences(ours[0], slurms[0], f"{at}[]") if ours and slurms else []
+    return [] if ours == slurms or "null" in {ours, slurms} else [f"{at}: {ours}, not {slurms}"]
+
+
+def checked(name: str, said: Said) -> Said:
+    """Holds an answer against what slurmrestd has answered to the same."""
+    slurms = RECORDED["answers"][name]["shape"]
+    assert differences(shape_of(said.document), slurms) == [], name
+    # Of a job a site knows less; all around it has to be there.
+    assert slurms.keys() <= said.document.keys(), name
+    return said
+
+
+def schema_of(description: Any, path: str, method: str) -> Any:
+    """Returns the schema of an answer, from the description."""
+    answer = description["paths"][path][method]["responses"]["200"]
+    found = answer["content"]["application/json"]["schema"]
+    text = json.dumps(found | {"components": description["components"]})
+    # The word of OpenAPI 3.0 for what JSON Schema says with two types.
+    return json.loads(
+        text.replace('"type": "integer", "nullable": true', '"type": ["integer", "null"]')
+    )
+
+
+def test_jobs_come_and_go_as_with_slurmrestd(tmp_path: Path) -> None:
+    """Submit, look, list and cancel give the keys and kinds of Debian's slurmrestd, and what is described."""
+
+    async def scene() -> None:
+        async with running(document(tmp_path, processors=1, **table(tmp_path)), tmp_path) as site:
+            caller = Caller(site)
+            description = (await caller.ask("GET", "/openapi/v3")).document
+            for path, methods in description["paths"].items():
+                assert set(methods) <= set(RECORDED["paths"][path]), path
+            properties = description["components"]["schemas"]["v0.0.38_job_submission"]
+            known = set(properties["properties"]["job"]["properties"])
+            assert known <= set(RECORDED["job_properties"])
+
+            said = [("/ping", "get", checked("ping", await caller.ask("GET", f"{AT}/ping")))]
+            submitted = checked("submit", await caller.submit())
+            assert submitted.document["job_id"] == 1
+            said.append(("/job/submit", "post", submitted))
+            job = checked("job", await caller.ask("GET", f"{AT}/job/1"))
+            said.append(("/job/{job_id}", "get", job))
+            (told,) = job.document["jobs"]
+            assert (told["name"], told["user_name"], told["time_limit"]) == ("told", "nobody", 5)
+            await caller.submit(name="waits")
+            jobs = checked("jobs", await caller.ask("GET", f"{AT}/jobs"))
+            said.append(("/jobs", "get", jobs))
+            states = {each["job_id"]: each["job_state"] for each in jobs.document["jobs"]}
+            assert states == {1: "RUNNING", 2: "PENDING"}
+            cancelled = checked("cancel", await caller.ask("DELETE", f"{AT}/job/1"))
+            said.append(("/job/{job_id}", "delete", cancelled))
+            for path, method, answer in said:
+                assert answer.status == 200, path
+                schema = schema_of(description, f"{AT}{path}", method)
+                jsonschema.validate(answer.document, schema)
+            # The site says the same over its own interface.
+            listed = await site.jobs.List(job_pb2.ListRequest(all_users=True))
+            assert [each.user for each in listed.jobs] == ["nobody", "nobody"]
+            for method, name in (("GET", "job_unknown"), ("DELETE", "cancel_unknown")):
+                unknown = checked(name, await caller.ask(method, f"{AT}/job/99999"))
+                assert unknown.status == 404
+                assert unknown.document["errors"][0]["error_number"] == 2017
+                problem = description["components"]["schemas"]["v0.0.38_error"]
+                whole = problem | {"components": description["components"]}
+                jsonschema.validate(unknown.document, whole)
+
+    run(scene)
+
+
+def test_an_array_is_told_by_its_elements(tmp_path: Path) -> None:
+    """As one, and one of them; a submission that is repeated with its key is one job."""
+
+    async def scene() -> None:
+        async with running(document(tmp_path, **table(tmp_path)), tmp_path) as site:
+            caller = Caller(site)
+            properties = {"environment": {"A": "1"}, "time_limit": 1, "array": "1-3"}
+            body = {"script": SCRIPT, "job": properties}
+            answers = [
+                await caller.ask("POST", f"{AT}/job/submit", body, idempotency_key="once")
+                for _ in range(2)
+            ]
+            numbers = {each.document["job_id"] for each in answers}
+            assert len(numbers) == 1
+            number = numbers.pop()
+            jobs = (await caller.ask("GET", f"{AT}/job/{number}")).document["jobs"]
+            assert [each["array_task_id"] for each in jobs] == [1, 2, 3]
+            one = (await caller.ask("GET", f"{AT}/job/home-{number}_2")).document["jobs"]
+            assert [each["array_task_id"] for each in one] == [2]
+            await caller.ask("DELETE", f"{AT}/job/{number}")
+
+    run(scene)
+
+
+def test_who_has_no_good_token_sees_and_does_nothing(tmp_path: Path) -> None:
+    """Every kind of bad token, users without one's rights, and jobs of others."""
+    now = time.time()
+    bad = {
+        "": "a token is needed",
+        "x": "no token",
+        token("another secret of 32 characters!"): "signature",
+        token(iat=now - 900, exp=now - 600): "expired",
+        token(nbf=now + 600): "not valid yet",
+        token(iss="https://other.example"): "issuer",
+        token(aud="hanse-south"): "audience",
+        token(sub="subject-9"): "mapped to no user",
+        token(sub="subject-3"): "there is no user",
+        token(sub="subject-0"): "root",
+        token(scope="jobs:read jobs:write admin"): "good for more",
+        token(exp=now + 10**6): "is valid for",
+    }
+
+    async def scene() -> None:
+        async with running(document(tmp_path, **table(tmp_path)), tmp_path) as site:
+            for text, problem in bad.items():
+                for method, path in (
+                    ("GET", "/jobs"),
+                    ("DELETE", "/job/1"),
+                    ("POST", "/job/submit"),
+                ):
+                    body: Any = {} if method == "POST" else None
+                    said = await Caller(site, text).ask(method, f"{AT}{path}", body)
+                    assert said.status == 401, problem
+                    assert problem in said.problem
+                    assert said.headers["www-authenticate"].startswith("Bearer")
+            assert site.core.engine.state.memory.next_job == 1
+            await Caller(site).submit()
+            other = Caller(site, token(sub="subject-2"))
+            assert (await other.ask("GET", f"{AT}/jobs")).document["jobs"] == []
+            assert (await other.ask("GET", f"{AT}/job/1")).status == 404
+            assert (await other.ask("DELETE", f"{AT}/job/1")).status == 403
+            reader = Caller(site, token(scope="jobs:read"))
+            assert (await reader.ask("GET", f"{AT}/job/1")).status == 200
+            for said in (await reader.submit(), await reader.ask("DELETE", f"{AT}/job/1")):
+                assert said.status == 403
+                assert "insufficient_scope" in said.headers["www-authenticate"]
+            writer = Caller(site, token(scope=["jobs:write"]))
+            for path in (f"{AT}/jobs", f"{AT}/ping", "/openapi.json"):
+                assert (await writer.ask("GET", path)).status == 403
+            named = {"x_slurm_user_name": "daemon"}
+            assert (await Caller(site).ask("GET", f"{AT}/jobs", **named)).status == 401
+            slurms = {"x_slurm_user_token": token(), "x_slurm_user_name": "nobody"}
+            assert (await Caller(site, "").ask("GET", f"{AT}/jobs", **slurms)).status == 200
+            two = {"x_slurm_user_token": token(sub="subject-2")}
+            assert (await Caller(site).ask("GET", f"{AT}/jobs", **two)).status == 401
+
+    run(scene)
+
+
+def test_a_token_of_an_operator_gives_no_rights_of_operators(tmp_path: Path) -> None:
+    """Who may see all over the socket sees his own jobs here."""
+
+    async def scene() -> None:
+        configuration = document(tmp_path, operators=["daemon"], **table(tmp_path))
+        async with running(configuration, tmp_path) as site:
+            await Caller(site).submit()
+            operator = Caller(site, token(sub="subject-2"))
+            assert (await operator.ask("GET", f"{AT}/job/1")).status == 404
+            assert (await operator.ask("DELETE", f"{AT}/job/1")).status == 403
+
+    run(scene)
+
+
+def test_an_answer_waits_for_no_receipt(tmp_path: Path) -> None:
+    """Neither headers nor bodies are held back until the other side has confirmed what came before."""
+
+    async def scene() -> None:
+        async with running(document(tmp_path, **table(tmp_path)), tmp_path) as site:
+            assert site.core.rest is not None
+            assert site.core.rest._socket is not None
+            assert site.core.rest._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+    run(scene)
+
+
+def test_what_is_no_request_is_refused(tmp_path: Path) -> None:
+    """By its status, with the place that is wrong; nothing is taken."""
+
+    async def scene() -> None:
+        limits: dict[str, Any] = {"limits": {"message_bytes": 2000, "submissions_per_s": 0.1}}
+        async with running(document(tmp_path, **table(tmp_path), **limits), tmp_path) as site:
+            caller = Caller(site)
+            for method, path, status in (
+                ("GET", "/", 404),
+                ("GET", "/slurm/v0.0.99/jobs", 404),
+                ("GET", f"{AT}/nodes", 404),
+                ("POST", f"{AT}/jobs", 405),
+                ("PUT", f"{AT}/job/1", 405),
+                ("GET", f"{AT}/jobs?update_time=1", 400),
+                ("DELETE", f"{AT}/job/1?signal=9", 400),
+                ("GET", f"{AT}/job/one", 400),
+                ("GET", f"{AT}/job/%2e%2e", 400),
+            ):
+                said = await caller.ask(method, path)
+                assert (said.status, bool(said.problem)) == (status, True), path
+            for body, status in (
+                (b"", 400),
+                (b"{", 400),
+                (b"\xff", 400),
+                (b"[" * 1500, 400),
+                (b'{"job": NaN}', 400),
+                (b" " * 2001, 413),
+            ):
+                assert (await caller.ask("POST", f"{AT}/job/submit", body)).status == status, body
+            plain = {"content_type": "text/plain"}
+            said = await caller.ask("POST", f"{AT}/job/submit", b"{}", **plain)
+            assert said.status == 415
+            assert site.core.engine.state.memory.next_job == 1
+            answers = [await caller.submit() for _ in range(2)]
+            assert [each.status for each in answers] == [200, 429]
+            assert int(answers[1].headers["retry-after"]) >= 1
+            assert "submissions" in answers[1].problem
+
+    run(scene)
+
+
+def test_one_user_cannot_have_all_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond his share he is refused while others are answered."""
+
+    async def scene() -> None:
+        limits: dict[str, Any] = {"limits": {"calls": 8}}
+        async with running(document(tmp_path, **table(tmp_path), **limits), tmp_path) as site:
+            held, go_on = asyncio.Semaphore(0), asyncio.Event()
+
+            async def slow(self: api.RestApi, call: Any) -> Any:
+                held.release()
+                await go_on.wait()
+                return await ping(self, call)
+
+            ping = api.RestApi._ping
+            monkeypatch.setattr(api.RestApi, "_ping", slow)
+            asked = [asyncio.create_task(Caller(site).ask("GET", f"{AT}/ping")) for _ in range(4)]
+            for _ in asked:
+                await held.acquire()
+            said = await Caller(site).ask("GET", f"{AT}/jobs")
+            assert (said.status, said.headers["retry-after"]) == (429, "1")
+            other = Caller(site, token(sub="subject-2"))
+            assert (await other.ask("GET", f"{AT}/jobs")).status == 200
+            go_on.set()
+            assert {(await each).status for each in asked} == {200}
+            assert (await Caller(site).ask("GET", f"{AT}/jobs")).status == 200
+
+    run(scene)
+
+
+def test_keys_rotate_by_reload(tmp_path: Path) -> None:
+    """A new key, another map of users; a file that cannot be used changes nothing."""
+
+    async def scene() -> None:
+        configuration = document(tmp_path, **table(tmp_path))
+        async with running(configuration, tmp_path) as site:
+            keys, other = tmp_path / "tokens.key", SECRET[::-1]
+
+            async def statuses() -> list[int]:
+                callers = (Caller(site), Caller(site, token(other)))
+                return [(await each.ask("GET", f"{AT}/ping")).status for each in callers]
+
+            assert await statuses() == [200, 401]
+            keys.write_text("short")
+            with pytest.raises(aio.AioRpcError, match="at least 32"):
+                await site.operator.ReloadPolicies(operator_pb2.ReloadPoliciesRequest())
+            assert await statuses() == [200, 401]
+            keys.write_text(other)
+            answer = await site.operator.ReloadPolicies(operator_pb2.ReloadPoliciesRequest())
+            assert list(answer.restart_needed) == []
+            assert await statuses() == [401, 200]
+            configuration["rest"]["issuers"][0]["users"] = {"subject-7": "nobody"}
+            (tmp_path / "home.toml").write_text(to_toml(configuration))
+            await site.operator.ReloadPolicies(operator_pb2.ReloadPoliciesRequest())
+            assert await statuses() == [401, 401]
+
+    run(scene)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"listen": "0.0.0.0:6820"}, "only loopback"),
+        ({"certificate": "c.pem"}, "go together"),
+        ({"issuers": []}, "issuers"),
+        ({"more": 1}, "more"),
+    ],
+)
+def test_a_bad_table_is_refused(tmp_path: Path, change: dict[str, Any], problem: str) -> None:
+    """At the start, by its key."""
+    path = tmp_path / "home.toml"
+    path.write_text(to_toml(document(tmp_path, **table(tmp_path, **change))))
+    with pytest.raises(ConfigError, match=problem):
+        load_config(path)
+
+
+def test_a_site_whose_jobs_run_as_the_daemon_is_refused(tmp_path: Path) -> None:
+    """No token may give the rights of the daemon's account."""
+    path = tmp_path / "home.toml"
+    spool = {"spool": str(tmp_path / "jobs")}
+    for lrms in ({"kind": "slurm", "own_jobs": "as-daemon"}, {"kind": "gridengine"}):
+        path.write_text(to_toml(document(tmp_path, **table(tmp_path), lrms={**lrms, **spool})))
+        with pytest.raises(ConfigError, match="as their users"):
+            load_config(path)
+    path.write_text(to_toml(document(tmp_path, **table(tmp_path), lrms={"kind": "slurm", **spool})))
+    config = load_config(path)
+    assert config.rest is not None
+    assert (config.rest.issuers[0].issuer, config.rest.issuers[0].audience) == (NAME, AUDIENCE)
+
+
+def certificate(folder: Path) -> bytes:
+    """Writes a certificate of 127.0.0.1 and its key; returns it as PEM."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "rest")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False
+        )
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = made.public_bytes(Encoding.PEM)
+    (folder / "rest.pem").write_bytes(pem)
+    (folder / "rest.key").write_bytes(
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    )
+    return pem
+
+
+def test_tls_of_its_own_takes_a_renewed_certificate(tmp_path: Path) -> None:
+    """Connections after the reload get the new one; a file without a key changes nothing."""
+
+    async def scene() -> None:
+        files = {"certificate": str(tmp_path / "rest.pem"), "key": str(tmp_path / "rest.key")}
+        first = certificate(tmp_path)
+        async with running(document(tmp_path, **table(tmp_path, **files)), tmp_path) as site:
+
+            async def status(pem: bytes) -> int:
+                trust = ssl.create_default_context(cadata=pem.decode())
+                return (await Caller(site, context=trust).ask("GET", f"{AT}/ping")).status
+
+            assert await status(first) == 200
+            second = certificate(tmp_path)
+            with pytest.raises(ssl.SSLError):
+                await status(second)
+            await site.operator.ReloadPolicies(operator_pb2.ReloadPoliciesRequest())
+            assert await status(second) == 200
+            (tmp_path / "rest.key").write_text("")
+            with pytest.raises(aio.AioRpcError, match=r"rest\.certificate"):
+                await site.operator.ReloadPolicies(operator_pb2.ReloadPoliciesRequest())
+            assert await status(second) == 200
+
+    run(scene)

@@ -16,6 +16,7 @@ FILES = Path(__file__).parent / "conversations"
 MASKS = (
     (r"(now_s|up_time_s): [\d.e+-]+", r"\1: TIME"),
     (r'version: ".*"', 'version: "VERSION"'),
+    (r"instance: \d+", "instance: NUMBER"),
     (r"(journal_records|journal_bytes): \d+", r"\1: COUNT"),
     (r"(last_heard_s|end_time_s): [\d.e+-]+", r"\1: TIME"),
     (r'month: "\d{4}-\d\d"', 'month: "MONTH"'),

@@ -6,6 +6,7 @@ commands.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
@@ -49,6 +50,9 @@ from grms.daemon.clock import RealClock
 from grms.daemon.uploads import NoRoomError
 from grms.util.outcomes import Outcome
 
+REPORTED_WITHIN_S: Final = 5.0
+"""After a contact a site has mostly reported what it has, real seconds."""
+
 Log = structlog.typing.FilteringBoundLogger
 Command = Book | Launch | Move | Release | Withdraw
 _T = TypeVar("_T")
@@ -65,10 +69,12 @@ class _Entry:
     started: bool = False
     over: bool = False
     launch: Launch | None = None
+    launched: bool = False
     ended: bool = False
     served: bool = False
     in_group: "asyncio.Event | None" = None
     gone: bool = False
+    contact: int = 0
 
 
 class _GivenUpError(Exception):
@@ -98,6 +104,7 @@ class Dispatcher:
         self._contents = contents
         self._entries: dict[str, _Entry] = {}
         self._by_reservation: dict[tuple[str, str], _Entry] = {}
+        self._contacts: Counter[str] = Counter()
         self._group: asyncio.TaskGroup | None = None
 
     async def run(self) -> None:
@@ -110,6 +117,7 @@ class Dispatcher:
                     port,
                     self._tell,
                     self._heard,
+                    self._contact,
                     clock=self._clock,
                     log=self._log,
                     patience=self._patience,
@@ -154,7 +162,25 @@ class Dispatcher:
     def _heard(self, site: str, known: Reservation) -> None:
         entry = self._by_reservation.get((site, known.reservation_id))
         if entry is not None:
+            entry.contact = self._contacts[site]
             self._update(entry, known)
+
+    def _contact(self, site: str) -> None:
+        assert self._group is not None
+        self._contacts[site] += 1
+        work = self._ask_for_forgotten(site, self._contacts[site])
+        self._group.create_task(work, name=f"contact with {site}")
+
+    async def _ask_for_forgotten(self, site: str, contact: int) -> None:
+        # At a contact a site reports what it has, and it forgets what ended long ago: nothing would ever be heard of a run
+        # that ended, and was forgotten, while there was no contact. It is launched again, by the same key.
+        await asyncio.sleep(REPORTED_WITHIN_S)
+        here = [entry for (where, _), entry in self._by_reservation.items() if where == site]
+        for entry in here:
+            silent = entry.contact < contact and entry.launched
+            if silent and not (entry.over or entry.ended or entry.given_up.is_set()):
+                assert entry.launch is not None
+                self._put(entry, replace(entry.launch, again=True))
 
     def _index(self, entry: _Entry) -> None:
         if entry.reservations:
@@ -241,7 +267,7 @@ class Dispatcher:
 
     def _launched(self, entry: _Entry, found: Reservation | ProgramRefused) -> None:
         name = entry.booking.booking
-        entry.unsure = False
+        entry.unsure, entry.launched = False, True
         if isinstance(found, ProgramRefused):
             entry.over = entry.gone = True
             self._tell(Refused(0, name, str(found)))
@@ -332,6 +358,7 @@ class Dispatcher:
             entry.over = True
             self._tell(Refused(0, booking.booking, str(error)))
             return
+        entry.launched = True
         if now.job and now.job != booking.job:
             self._tell(HandedOver(0, booking.booking, now.job))
         self._update(entry, now)

@@ -41,7 +41,8 @@ class Patience:
 class SiteMonitor:
     """Watches one site: passes on its reservations and tells the state when it is down or lost.
 
-    `heard` is called with the name and each reservation that the site reports.
+    `heard` is called with the name and each reservation that the site reports, `again` with the name when the site answers
+    after it had lost contact; its reservations follow.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class SiteMonitor:
         site: Site,
         tell: Callable[[Event], None],
         heard: Callable[[str, Reservation], None],
+        again: Callable[[str], None],
         *,
         clock: RealClock,
         log: structlog.typing.FilteringBoundLogger,
@@ -59,6 +61,7 @@ class SiteMonitor:
         self._site = site
         self._tell = tell
         self._heard = heard
+        self._again = again
         self._clock = clock
         self._log = log
         self._patience = patience
@@ -67,7 +70,7 @@ class SiteMonitor:
     async def follow(self) -> None:
         """Watches until it is cancelled."""
         loop = asyncio.get_running_loop()
-        silent, told = loop.time(), 0
+        silent, told, before = loop.time(), 0, False
         most_s = min(PAUSES.most_s, self._patience.down_s / 2)
         backoff = Backoff(BackoffSettings(min(PAUSES.first_s, most_s), most_s))
         while True:
@@ -77,7 +80,9 @@ class SiteMonitor:
                         if told:
                             self._log.info("site_is_back", site=self._name)
                             self._tell(SiteUp(0, self._name))
-                        silent, told = math.inf, 0
+                        if before:
+                            self._again(self._name)
+                        silent, told, before = math.inf, 0, True
                         backoff.reset()
                         self._monitor.set()
                     else:

@@ -688,6 +688,31 @@ def test_an_offer_that_means_nothing_changes_nothing(
     play(tmp_path, act, learning=True)
 
 
+def test_a_run_that_ended_and_was_forgotten_without_contact_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the next contact; what the site reports then is not asked for."""
+    monkeypatch.setattr("broker.executor.dispatcher.REPORTED_WITHIN_S", 0.05)
+
+    async def act(made: Scene) -> None:
+        await until(lambda: made.site.watched)
+        for name in ("e-1", "e-2"):
+            what = booking("a", name=name)
+            made.dispatcher.do(Book(what))
+            made.launch(what, PROGRAM)
+        await until(lambda: made.site.calls.count("launch") == 2)
+        await made.site.stop()
+        (first, _second) = made.site.reservations
+        del made.site.reservations[first]
+        await made.site.start(made.path)
+        await until(lambda: made.heard(Ended))
+        (end,) = (each for each in made.events if isinstance(each, Ended))
+        assert (end.booking, end.outcome) == ("e-1", Outcome.UNKNOWN)
+        assert made.site.calls.count("launch") == 3
+
+    play(tmp_path, act)
+
+
 def test_a_site_is_followed_and_asked_over_its_new_connection(tmp_path: Path) -> None:
     """The old one is closed in the middle of the watch and of a call: neither ends for good by that."""
 

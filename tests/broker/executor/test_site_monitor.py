@@ -21,6 +21,7 @@ def monitor(site: Any, events: list[Event], patience: Patience) -> SiteMonitor:
         site,
         events.append,
         lambda _site, _known: None,
+        lambda _site: None,
         clock=ScaledClock(1.0, 0.0),
         log=log,
         patience=patience,

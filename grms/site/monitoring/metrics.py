@@ -52,6 +52,7 @@ RefusalReason = Literal[
     "deputy_answer",
     "submissions_rate",
     "offers_rate",
+    "calls",
     "watchers",
     "slow_watchers",
     "connections",

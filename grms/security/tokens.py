@@ -125,12 +125,14 @@ class Bearer:
         user: of this site.
         reads, writes: what the token allows.
         end_s: moment of its end, seconds since 1970.
+        is_mapped: the site's file names the user, and not the issuer alone.
     """
 
     user: str
     reads: bool
     writes: bool
     end_s: float
+    is_mapped: bool
 
 
 class TokenCheck:
@@ -167,7 +169,7 @@ class TokenCheck:
             raise TokenError(TokenFlaw.MALFORMED, "it is no token: three parts with dots between")
         try:
             peeked = jwt.decode_complete(token, options={"verify_signature": False})
-        except jwt.PyJWTError as error:
+        except (jwt.PyJWTError, RecursionError) as error:
             raise TokenError(TokenFlaw.MALFORMED, "its parts are no header and claims") from error
         claims, header = peeked["payload"], peeked["header"]
         name = claims.get("iss")
@@ -246,7 +248,8 @@ def _bearer(claims: Mapping[str, Any], issuer: Issuer) -> Bearer:
     if more := sorted(words - {scopes.read, scopes.write} - scopes.others):
         text = f"it is good for more than this site's jobs: scope {_shown(more[0])}"
         raise TokenError(TokenFlaw.SCOPE, text)
-    return Bearer(user, scopes.read in words, scopes.write in words, end_s)
+    is_mapped = issuer.users is not None
+    return Bearer(user, scopes.read in words, scopes.write in words, end_s, is_mapped)
 
 
 def _words(value: object) -> frozenset[str]:

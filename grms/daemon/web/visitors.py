@@ -26,6 +26,7 @@ class Visitor(H11Protocol):
 
     _since = 0.0
     _timer: asyncio.TimerHandle | None = None
+    _closing = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's own
         """Makes room, if needed, by closing the connection that has waited longest."""
@@ -62,7 +63,9 @@ class Visitor(H11Protocol):
         self._timer = self.loop.call_later(REQUEST_S, self._look)
 
     def _look(self) -> None:
-        if self.waits and self.loop.time() - self._since >= REQUEST_S:
+        # One that is closing waits until the other side has read all, which may be never.
+        was_closing, self._closing = self._closing, self.transport.is_closing()
+        if was_closing or (self.waits and self.loop.time() - self._since >= REQUEST_S):
             self.transport.abort()
         else:
             self._look_later()

@@ -17,12 +17,13 @@ from typing import Any, Final, NamedTuple
 import grpc
 import msgspec
 import structlog
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from grms.daemon.rates import Seldom
 from grms.daemon.user_names import user_name, user_number
+from grms.lrms.account_mapping import UID_MIN
 from grms.lrms.slurm.job_json import META, job_document
 from grms.lrms.slurm.job_rows import row_of
 from grms.security.tokens import Bearer, TokenCheck, TokenError, TokenFlaw
@@ -166,10 +167,13 @@ class RestApi:
             await response(request.scope, receive, send)
         except TimeoutError:
             raise
+        except ClientDisconnect:
+            pass  # nobody waits for an answer
         except Exception as error:  # noqa: BLE001  # the last line of defence
+            refusal = self._refusal(request, error)
             # An answer that has begun is cut off, which its reader sees.
             if not send.begun:
-                await self._refusal(request, error)(request.scope, receive, send)
+                await refusal(request.scope, receive, send)
         finally:
             if name:
                 self._budget.note(name, -1, 0)
@@ -207,6 +211,10 @@ class RestApi:
     def _admitted(self, request: Request) -> tuple[_Call, Callable[[_Call], Awaitable[ASGIApp]]]:
         bearer = self.tokens.bearer(_token(request), time.time())
         account = self._account(bearer.user)
+        if account.user.uid < UID_MIN and not bearer.is_mapped:
+            # A provider's names are not chosen with this host's services in mind.
+            text = f"{account.user.name} is an account of the system's, which only rest.issuers.users can name"
+            raise TokenError(TokenFlaw.PRIVILEGED, text)
         named = request.headers.get("x-slurm-user-name", account.user.name)
         if named != account.user.name:
             text = f"it does not speak for {printable(named)[:64]}"
@@ -227,7 +235,7 @@ class RestApi:
         try:
             uid = user_number(name)
             group_id = pwd.getpwuid(uid).pw_gid
-        except KeyError as error:
+        except (KeyError, ValueError) as error:  # the latter of what no name can have
             text = f"there is no user {printable(name)[:64]} here"
             raise TokenError(TokenFlaw.UNMAPPED, text) from error
         if uid in {0, os.getuid()}:
@@ -322,13 +330,17 @@ class RestApi:
         kind = call.request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise _AnswerError(415, "the body must be application/json")
-        body = await self._body(call.request)
+        body = bytearray()
         try:
-            document = msgspec.json.decode(body)
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-            raise _AnswerError(400, f"the body is no JSON: {error}") from error
-        request = read_submission(document, call.request.headers.get(KEY_HEADER))
-        job = await self._jobs.Submit(request, context)
+            await self._read(call, body)
+            try:
+                document = msgspec.json.decode(body)
+            except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+                raise _AnswerError(400, f"the body is no JSON: {error}") from error
+            request = read_submission(document, call.request.headers.get(KEY_HEADER))
+            job = await self._jobs.Submit(request, context)
+        finally:
+            self._budget.note(call.account.user.name, 0, -len(body))
         number = int(job.job_id.rpartition("-")[2])
         return _document(call, job_id=number, step_id="BATCH", job_submit_user_msg="")
 
@@ -337,13 +349,17 @@ class RestApi:
         await self._jobs.Cancel(job_pb2.CancelRequest(job_id=_job_id(call.request)), context)
         return _document(call)
 
-    async def _body(self, request: Request) -> bytes:
-        found = bytearray()
-        async for piece in request.stream():
-            found += piece
-            if len(found) > self._body_bytes:
+    async def _read(self, call: _Call, body: bytearray) -> None:
+        name = call.account.user.name
+        async for piece in call.request.stream():
+            body += piece
+            self._budget.note(name, 0, len(piece))
+            if len(body) > self._body_bytes:
                 raise _AnswerError(413, f"the body is longer than {self._body_bytes} bytes")
-        return bytes(found)
+            if self._budget.is_full(name):
+                self._admission.count("calls")
+                text = f"{name} has sent too much that is not answered yet"
+                raise _AnswerError(429, text, retry_after="1")
 
     def _documents(self, call: _Call, jobs: Iterable[job_pb2.Job]) -> list[dict[str, Any]]:
         account, now_s = call.account, self._admission.engine.clock.now()

@@ -14,7 +14,7 @@ from typing import ClassVar
 import structlog
 import uvicorn
 
-from grms.daemon.fd_budget import BACKLOG, REST_MAX
+from grms.daemon.fd_budget import BACKLOG, REST_MAX, beside
 from grms.daemon.web.visitors import Visitor
 from grms.security.tokens import Issuer, KeysError, Scopes, TokenCheck, read_keys
 from grms.site.config.load import ConfigError
@@ -121,7 +121,8 @@ class RestServer:
             self._tokens,
             jobs,
             admission,
-            shares=CallShares.of(limits.calls, limits.message_bytes),
+            # A call has a connection here, of which one user must not have all.
+            shares=CallShares.of(min(limits.calls, beside(REST_MAX)), limits.message_bytes),
             body_bytes=limits.message_bytes,
             log=self._log,
         )

@@ -100,8 +100,10 @@ def test_a_good_token_speaks_for_its_user() -> None:
     secret = issuer(algorithm="HS256", keys={"": SECRET})
     assert check(secret).bearer(token(SECRET, "HS256"), time.time()).user == "ann"
     curve = issuer(algorithm="ES256", keys={"": EC.public_key()}, users=None)
+    assert check().bearer(token(), time.time()).is_mapped
     found = check(curve).bearer(token(EC, "ES256", sub="bob", scope=["jobs:read"]), time.time())
     assert (found.user, found.reads, found.writes) == ("bob", True, False)
+    assert not found.is_mapped
 
 
 HOUR_AGO = time.time() - 3600

@@ -1,10 +1,13 @@
 """Users over HTTP: slurmrestd's documents, tokens, limits, and what is refused."""
 
 import asyncio
+import http.client
 import json
 import socket
 import ssl
 import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -17,9 +20,11 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from grpc import aio
+from starlette.responses import StreamingResponse
 
+from grms.daemon.web import visitors
 from grms.site.config.load import ConfigError, load_config
-from grms.site.rest import api
+from grms.site.rest import api, server
 from grms.v1 import job_pb2, operator_pb2
 from lrms_sim.util.files import to_toml
 from tests.grms.site.daemons import document, running
@@ -35,7 +40,7 @@ from tests.grms.site.rest.callers import (
     token,
 )
 from tests.grms.site.rest.record_slurmrestd import shape_of
-from tests.waiting import run
+from tests.waiting import run, until
 
 RECORDED = json.loads(Path(__file__).with_name("slurmrestd.json").read_text(encoding="utf-8"))
 
@@ -291,6 +296,143 @@ def test_one_user_cannot_have_all_calls(tmp_path: Path, monkeypatch: pytest.Monk
             go_on.set()
             assert {(await each).status for each in asked} == {200}
             assert (await Caller(site).ask("GET", f"{AT}/jobs")).status == 200
+
+    run(scene)
+
+
+def test_one_user_cannot_have_all_connections(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whose bodies do not end has half of them at most; what of these is held is bounded, too."""
+
+    async def scene() -> None:
+        monkeypatch.setattr(server, "REST_MAX", 8)
+        monkeypatch.setattr(server._Visitor, "most", 8)
+        async with running(document(tmp_path, **table(tmp_path)), tmp_path) as site:
+            assert site.core.rest is not None
+            api_of = site.core.rest._api
+            assert api_of is not None
+            head = (
+                f"POST {AT}/job/submit HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token()}\r\n"
+            )
+            head += "Content-Type: application/json\r\nContent-Length: 900000\r\n\r\n"
+            open_ = [
+                await asyncio.open_connection("127.0.0.1", site.core.rest.port) for _ in range(6)
+            ]
+            for _, writer in open_:
+                writer.write(head.encode() + b" " * 1000)
+            refused = [asyncio.create_task(reader.readline()) for reader, _ in open_]
+            while sum(each.done() for each in refused) < 2:
+                await asyncio.wait(refused, return_when=asyncio.FIRST_COMPLETED)
+                refused = [each for each in refused if not each.done() or b"429" in each.result()]
+            await until(lambda: api_of._budget.bytes["nobody"] >= 4000)
+            other = Caller(site, token(sub="subject-2"))
+            assert (await other.ask("GET", f"{AT}/jobs")).status == 200
+            for _, writer in open_:
+                writer.close()
+            await until(lambda: not api_of._budget.calls)
+            assert not api_of._budget.bytes
+            shares = replace(api_of._budget.shares, bytes_per_caller=100)
+            api_of._budget.shares = shares
+            said = await Caller(site).submit(name="x" * 200)
+            assert (said.status, said.headers["retry-after"]) == (429, "1")
+            assert not api_of._budget.bytes
+            for task in refused:
+                task.cancel()
+
+    run(scene)
+
+
+def test_who_reads_no_answer_keeps_no_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A connection that was closed with something unread is gone soon."""
+
+    async def scene() -> None:
+        async def endless(_self: api.RestApi, _call: Any) -> Any:
+            async def pieces() -> AsyncIterator[bytes]:
+                while True:
+                    yield bytes(1 << 16)
+
+            return StreamingResponse(pieces())
+
+        monkeypatch.setattr(api.RestApi, "_ping", endless)
+        monkeypatch.setattr(api, "ANSWER_S", 0.3)
+        monkeypatch.setattr(visitors, "REQUEST_S", 0.2)
+        async with running(document(tmp_path, **table(tmp_path)), tmp_path) as site:
+            assert site.core.rest is not None
+            assert site.core.rest._server is not None
+            state = site.core.rest._server.server_state
+            with socket.create_connection(("127.0.0.1", site.core.rest.port)) as silent:
+                head = f"GET {AT}/ping HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token()}"
+                silent.sendall(f"{head}\r\n\r\n".encode())
+                async with asyncio.timeout(20):
+                    await until(lambda: bool(state.connections))
+                    await until(lambda: not state.connections)
+
+    run(scene)
+
+
+def test_a_claim_that_is_the_user_gives_no_account_of_the_system(tmp_path: Path) -> None:
+    """By what a provider's people call themselves none is reached; what is no name is refused as others are."""
+
+    async def scene() -> None:
+        configuration = document(tmp_path, **table(tmp_path))
+        issuer = configuration["rest"]["issuers"][0]
+        del issuer["users"]
+        issuer["claim_is_user"] = True
+        async with running(configuration, tmp_path) as site:
+            for name, problem in (
+                ("daemon", "an account of the system"),
+                ("#1", "an account of the system"),
+                ("#0", "root"),
+                ("no\0body", "there is no user"),
+                ("\ud800", "there is no user"),
+            ):
+                said = await Caller(site, token(sub=name)).submit()
+                assert (said.status, problem in said.problem) == (401, True), said.problem
+            assert (await Caller(site, token(sub="nobody")).submit()).status == 200
+
+    run(scene)
+
+
+def test_who_hangs_up_is_no_error_of_the_daemon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither in the midst of a body; what fails in the midst of an answer is one, and the answer ends early."""
+
+    async def scene() -> None:
+        logged: list[tuple[str, str]] = []
+
+        class Heard:
+            def error(self, event: str, **fields: Any) -> None:
+                logged.append((event, type(fields["exc_info"]).__name__))
+
+        async def broken(_self: api.RestApi, _call: Any) -> Any:
+            async def pieces() -> AsyncIterator[bytes]:
+                yield b"{"
+                raise LookupError
+
+            return StreamingResponse(pieces())
+
+        monkeypatch.setattr(api.RestApi, "_ping", broken)
+        async with running(document(tmp_path, **table(tmp_path)), tmp_path) as site:
+            assert site.core.rest is not None
+            api_of = site.core.rest._api
+            assert api_of is not None
+            monkeypatch.setattr(api_of, "_log", Heard())
+            head = (
+                f"POST {AT}/job/submit HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token()}\r\n"
+            )
+            head += "Content-Type: application/json\r\nContent-Length: 900\r\n\r\n{"
+            with socket.create_connection(("127.0.0.1", site.core.rest.port)) as leaving:
+                leaving.sendall(head.encode())
+                await until(lambda: bool(api_of._budget.calls))
+            await until(lambda: not api_of._budget.calls)
+            assert logged == []
+            with pytest.raises(http.client.IncompleteRead):
+                await Caller(site).ask("GET", f"{AT}/ping")
+            assert logged == [("unexpected_error", "LookupError")]
 
     run(scene)
 

@@ -22,15 +22,18 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from grpc import aio
 from starlette.responses import StreamingResponse
 
+from grms.daemon import loop
 from grms.daemon.web import visitors
 from grms.site.config.load import ConfigError, load_config
 from grms.site.rest import api, server
 from grms.v1 import job_pb2, operator_pb2
 from lrms_sim.util.files import to_toml
+from tests.grms.daemon.test_journal import Disk
 from tests.grms.site.daemons import document, running
 from tests.grms.site.rest.callers import (
     AT,
     AUDIENCE,
+    JOB,
     NAME,
     SCRIPT,
     SECRET,
@@ -267,6 +270,35 @@ def test_what_is_no_request_is_refused(tmp_path: Path) -> None:
             assert [each.status for each in answers] == [200, 429]
             assert int(answers[1].headers["retry-after"]) >= 1
             assert "submissions" in answers[1].problem
+
+    run(scene)
+
+
+def test_a_full_journal_takes_nothing_and_shows_what_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is refused then can be repeated with its key, and is one job."""
+    monkeypatch.setattr(loop, "RETRY_S", 0.02)
+
+    async def scene() -> None:
+        async with running(document(tmp_path, **table(tmp_path)), tmp_path) as site:
+            caller, body = Caller(site), {"script": SCRIPT, "job": JOB}
+            assert (await caller.submit()).document["job_id"] == 1
+            disk = Disk(monkeypatch)
+            disk.full_after(0)
+            told = asyncio.create_task(
+                caller.ask("POST", f"{AT}/job/submit", body, idempotency_key="k")
+            )
+            await until(lambda: bool(site.core.engine.problem))
+            for said in (await caller.submit(), await caller.ask("DELETE", f"{AT}/job/1")):
+                assert (said.status, "the journal cannot be written" in said.problem) == (503, True)
+            assert (await caller.ask("GET", f"{AT}/job/1")).status == 200
+            disk.works()
+            await until(lambda: not site.core.engine.problem)
+            assert (await told).status in {200, 503}
+            again = await caller.ask("POST", f"{AT}/job/submit", body, idempotency_key="k")
+            jobs = (await caller.ask("GET", f"{AT}/jobs")).document["jobs"]
+            assert [each["job_id"] for each in jobs] == [1, again.document["job_id"]]
 
     run(scene)
 

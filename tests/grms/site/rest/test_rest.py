@@ -565,6 +565,15 @@ def test_tls_of_its_own_takes_a_renewed_certificate(tmp_path: Path) -> None:
                 return (await Caller(site, context=trust).ask("GET", f"{AT}/ping")).status
 
             assert await status(first) == 200
+            assert site.core.rest is not None
+            assert site.core.rest._server is not None
+            context = site.core.rest._server.config.ssl
+            assert context is not None
+            assert context.minimum_version is ssl.TLSVersion.TLSv1_2
+            # Each is authenticated, encrypts, and keeps what was said if the key is known later.
+            for cipher in context.get_ciphers():
+                assert cipher["name"].startswith(("TLS_", "ECDHE-RSA-", "ECDHE-ECDSA-")), cipher
+                assert cipher["aead"], cipher
             second = certificate(tmp_path)
             with pytest.raises(ssl.SSLError):
                 await status(second)

@@ -274,6 +274,27 @@ def test_what_is_no_request_is_refused(tmp_path: Path) -> None:
     run(scene)
 
 
+@pytest.mark.parametrize(
+    "name", ["Authorization", "X-SLURM-USER-TOKEN", "X-SLURM-USER-NAME", "Idempotency-Key"]
+)
+def test_a_header_that_comes_twice_is_refused(tmp_path: Path, name: str) -> None:
+    """A proxy before the site could have looked at the other one."""
+
+    async def scene() -> None:
+        async with running(document(tmp_path, **table(tmp_path)), tmp_path) as site:
+            assert site.core.rest is not None
+            reader, writer = await asyncio.open_connection("127.0.0.1", site.core.rest.port)
+            value = f"Bearer {token()}" if name == "Authorization" else "nobody"
+            value = token() if name == "X-SLURM-USER-TOKEN" else value
+            more = "" if name == "Authorization" else f"Authorization: Bearer {token()}\r\n"
+            more += f"{name}: {value}\r\n{name}: other\r\n"
+            writer.write(f"GET {AT}/jobs HTTP/1.1\r\nHost: a\r\n{more}\r\n".encode())
+            assert b" 400 " in await reader.readline()
+            writer.close()
+
+    run(scene)
+
+
 def test_a_full_journal_takes_nothing_and_shows_what_there_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

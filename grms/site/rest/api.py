@@ -57,6 +57,9 @@ AT_ONCE: Final = 200
 KEY_HEADER: Final = "idempotency-key"
 """A submission that is repeated with the same one is answered with the job of the first."""
 
+ONCE: Final = ("authorization", "x-slurm-user-token", "x-slurm-user-name", KEY_HEADER)
+"""Headers of which each comes once at most: of two a proxy may have looked at the other one."""
+
 HEADERS: Final = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
 _JOB: Final = re.compile(r"(?:[A-Za-z0-9.-]{1,200}-)?[0-9]{1,18}(?:_[0-9]{1,10})?", re.ASCII)
@@ -209,6 +212,9 @@ class RestApi:
     # --- who is it, and what is asked? ------------------------------------------------------------
 
     def _admitted(self, request: Request) -> tuple[_Call, Callable[[_Call], Awaitable[ASGIApp]]]:
+        for name in ONCE:
+            if len(request.headers.getlist(name)) > 1:
+                raise _AnswerError(400, f"the header {name} comes more than once")
         bearer = self.tokens.bearer(_token(request), time.time())
         account = self._account(bearer.user)
         if account.user.uid < UID_MIN and not bearer.is_mapped:

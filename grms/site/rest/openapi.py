@@ -24,6 +24,7 @@ JOB_TEXTS: Final = (
 
 _KINDS: Final[Mapping[str, Mapping[str, Any]]] = {
     "_integer": NUMBER,
+    "_count": {**NUMBER, "minimum": 1},
     "_minutes": NUMBER,
     "_text": TEXT,
     "_number_or_text": EITHER,

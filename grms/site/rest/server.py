@@ -9,7 +9,7 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import structlog
 import uvicorn
@@ -27,6 +27,12 @@ from grms.site.rpc.job_service import JobService
 from grms.util.names import parse_endpoint
 
 Log = structlog.typing.FilteringBoundLogger
+
+CIPHERS: Final = "ECDHE+aECDSA+AESGCM:ECDHE+aRSA+AESGCM:ECDHE+aECDSA+CHACHA20:ECDHE+aRSA+CHACHA20"
+"""Of TLS 1.2, in OpenSSL's words: what was recorded stays secret if the key is known later (RFC 9325, section 4.2).
+
+uvicorn's own choice has been all of TLS 1.0, and with it ciphers without encryption.
+"""
 
 END_S = 3.0
 """How long connections may take to close, seconds."""
@@ -141,8 +147,11 @@ class RestServer:
             timeout_graceful_shutdown=1,
             ssl_certfile=rest.certificate,
             ssl_keyfile=rest.key,
+            ssl_ciphers=CIPHERS,
         )
         options.load()
+        if options.ssl is not None:
+            options.ssl.minimum_version = ssl.TLSVersion.TLSv1_2
         self._server = _Uvicorn(options)
         endpoint = parse_endpoint(rest.listen)
         family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET

@@ -41,6 +41,13 @@ def _integer(value: Any) -> str:
     return str(value)
 
 
+def _count(value: Any) -> str:
+    found = _integer(value)
+    if not int(found):
+        raise ValueError("must be a whole number, 1 or more")
+    return found
+
+
 def _number_or_text(value: Any) -> str:
     return _text(value) if isinstance(value, str) else _integer(value)
 
@@ -49,8 +56,8 @@ def _nodes(value: Any) -> str:
     if isinstance(value, list):
         if not 1 <= len(value) <= 2:
             raise ValueError("must be a number of nodes, or the least and the greatest")
-        return "-".join(map(_integer, value))
-    return _number_or_text(value)
+        return "-".join(map(_count, value))
+    return _text(value) if isinstance(value, str) else _count(value)
 
 
 def _minutes(value: Any) -> str:
@@ -70,7 +77,7 @@ OPTIONS: Final[Mapping[str, tuple[str, Read]]] = {
     "account": ("account", _text),
     "constraints": ("constraint", _text),
     "cpus_per_gpu": ("cpus-per-gpu", _integer),
-    "cpus_per_task": ("cpus-per-task", _integer),
+    "cpus_per_task": ("cpus-per-task", _count),
     "exclusive": ("exclusive", _flag),
     "gpus": ("gpus", _number_or_text),
     "gpus_per_node": ("gpus-per-node", _number_or_text),
@@ -84,7 +91,7 @@ OPTIONS: Final[Mapping[str, tuple[str, Read]]] = {
     "partition": ("partition", _text),
     "qos": ("qos", _text),
     "signal": ("signal", _text),
-    "tasks": ("ntasks", _integer),
+    "tasks": ("ntasks", _count),
     "tasks_per_node": ("ntasks-per-node", _integer),
     "time_limit": ("time", _minutes),
 }
@@ -118,6 +125,9 @@ def read_submission(document: Any, key: str | None) -> job_pb2.SubmitRequest:
     script = document.get("script")
     if not isinstance(script, str) or not script.startswith("#!"):
         raise PropertyError("script", "must be a text that begins with #!")
+    if "\0" in script or script.partition("\n")[0].endswith("\r"):
+        # As sbatch refuses both; the job would only fail later.
+        raise PropertyError("script", "has a NUL, or lines that end as those of DOS do")
     if unknown := sorted(properties.keys() - OPTIONS.keys() - OTHERS):
         raise PropertyError(f"job.{unknown[0]}", "a site can do nothing about it; leave it out")
     if "time_limit" not in properties:

@@ -32,7 +32,7 @@ def test_connections_that_ask_for_nothing_do_not_add_up(
     tmp_path: Path, said: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The one that has waited longest makes room, and who asks at once is answered."""
-    monkeypatch.setattr(visitors, "PAGES_MAX", FEW)
+    monkeypatch.setattr(visitors.Visitor, "most", FEW)
     with serving(tmp_path) as server, ExitStack() as stack:
         idle = [connected(server, stack, said) for _ in range(3 * FEW)]
         for _ in range(3):
@@ -46,7 +46,7 @@ def test_who_is_being_answered_is_not_sent_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A browser that is kept informed stays, whoever comes."""
-    monkeypatch.setattr(visitors, "PAGES_MAX", FEW)
+    monkeypatch.setattr(visitors.Visitor, "most", FEW)
 
     async def events() -> AsyncIterator[str]:
         yield "first\n"

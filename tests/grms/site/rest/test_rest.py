@@ -22,15 +22,18 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from grpc import aio
 from starlette.responses import StreamingResponse
 
+from grms.daemon import loop
 from grms.daemon.web import visitors
 from grms.site.config.load import ConfigError, load_config
 from grms.site.rest import api, server
 from grms.v1 import job_pb2, operator_pb2
 from lrms_sim.util.files import to_toml
+from tests.grms.daemon.test_journal import Disk
 from tests.grms.site.daemons import document, running
 from tests.grms.site.rest.callers import (
     AT,
     AUDIENCE,
+    JOB,
     NAME,
     SCRIPT,
     SECRET,
@@ -271,6 +274,56 @@ def test_what_is_no_request_is_refused(tmp_path: Path) -> None:
     run(scene)
 
 
+@pytest.mark.parametrize(
+    "name", ["Authorization", "X-SLURM-USER-TOKEN", "X-SLURM-USER-NAME", "Idempotency-Key"]
+)
+def test_a_header_that_comes_twice_is_refused(tmp_path: Path, name: str) -> None:
+    """A proxy before the site could have looked at the other one."""
+
+    async def scene() -> None:
+        async with running(document(tmp_path, **table(tmp_path)), tmp_path) as site:
+            assert site.core.rest is not None
+            reader, writer = await asyncio.open_connection("127.0.0.1", site.core.rest.port)
+            value = f"Bearer {token()}" if name == "Authorization" else "nobody"
+            value = token() if name == "X-SLURM-USER-TOKEN" else value
+            more = "" if name == "Authorization" else f"Authorization: Bearer {token()}\r\n"
+            more += f"{name}: {value}\r\n{name}: other\r\n"
+            writer.write(f"GET {AT}/jobs HTTP/1.1\r\nHost: a\r\n{more}\r\n".encode())
+            assert b" 400 " in await reader.readline()
+            writer.close()
+
+    run(scene)
+
+
+def test_a_full_journal_takes_nothing_and_shows_what_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is refused then can be repeated with its key, and is one job."""
+    monkeypatch.setattr(loop, "RETRY_S", 0.02)
+
+    async def scene() -> None:
+        async with running(document(tmp_path, **table(tmp_path)), tmp_path) as site:
+            caller, body = Caller(site), {"script": SCRIPT, "job": JOB}
+            assert (await caller.submit()).document["job_id"] == 1
+            disk = Disk(monkeypatch)
+            disk.full_after(0)
+            told = asyncio.create_task(
+                caller.ask("POST", f"{AT}/job/submit", body, idempotency_key="k")
+            )
+            await until(lambda: bool(site.core.engine.problem))
+            for said in (await caller.submit(), await caller.ask("DELETE", f"{AT}/job/1")):
+                assert (said.status, "the journal cannot be written" in said.problem) == (503, True)
+            assert (await caller.ask("GET", f"{AT}/job/1")).status == 200
+            disk.works()
+            await until(lambda: not site.core.engine.problem)
+            assert (await told).status in {200, 503}
+            again = await caller.ask("POST", f"{AT}/job/submit", body, idempotency_key="k")
+            jobs = (await caller.ask("GET", f"{AT}/jobs")).document["jobs"]
+            assert [each["job_id"] for each in jobs] == [1, again.document["job_id"]]
+
+    run(scene)
+
+
 def test_one_user_cannot_have_all_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond his share he is refused while others are answered."""
 
@@ -321,10 +374,9 @@ def test_one_user_cannot_have_all_connections(
             ]
             for _, writer in open_:
                 writer.write(head.encode() + b" " * 1000)
-            refused = [asyncio.create_task(reader.readline()) for reader, _ in open_]
-            while sum(each.done() for each in refused) < 2:
-                await asyncio.wait(refused, return_when=asyncio.FIRST_COMPLETED)
-                refused = [each for each in refused if not each.done() or b"429" in each.result()]
+            lines = [asyncio.create_task(reader.readline()) for reader, _ in open_]
+            await until(lambda: sum(each.done() for each in lines) == 2)
+            assert all(b" 429 " in each.result() for each in lines if each.done())
             await until(lambda: api_of._budget.bytes["nobody"] >= 4000)
             other = Caller(site, token(sub="subject-2"))
             assert (await other.ask("GET", f"{AT}/jobs")).status == 200
@@ -337,8 +389,7 @@ def test_one_user_cannot_have_all_connections(
             said = await Caller(site).submit(name="x" * 200)
             assert (said.status, said.headers["retry-after"]) == (429, "1")
             assert not api_of._budget.bytes
-            for task in refused:
-                task.cancel()
+            await asyncio.wait(lines)
 
     run(scene)
 
@@ -533,6 +584,15 @@ def test_tls_of_its_own_takes_a_renewed_certificate(tmp_path: Path) -> None:
                 return (await Caller(site, context=trust).ask("GET", f"{AT}/ping")).status
 
             assert await status(first) == 200
+            assert site.core.rest is not None
+            assert site.core.rest._server is not None
+            context = site.core.rest._server.config.ssl
+            assert context is not None
+            assert context.minimum_version is ssl.TLSVersion.TLSv1_2
+            # Each is authenticated, encrypts, and keeps what was said if the key is known later.
+            for cipher in context.get_ciphers():
+                assert cipher["name"].startswith(("TLS_", "ECDHE-RSA-", "ECDHE-ECDSA-")), cipher
+                assert cipher["aead"], cipher
             second = certificate(tmp_path)
             with pytest.raises(ssl.SSLError):
                 await status(second)

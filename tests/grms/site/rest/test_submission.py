@@ -84,6 +84,9 @@ def test_every_property_says_what_it_says_to_slurm() -> None:
         ({"environment": {"A=B": "1"}}, "job.environment"),
         ({"environment": {"A": None}}, "job.environment"),
         ({"tasks": -1}, "job.tasks"),
+        ({"tasks": 0}, "job.tasks"),
+        ({"nodes": [0, 2]}, "job.nodes"),
+        ({"cpus_per_task": "0"}, "job.cpus_per_task"),
         ({"tasks": True}, "job.tasks"),
         ({"tasks": 2.5}, "job.tasks"),
         ({"tasks": 2**40}, "job"),
@@ -117,6 +120,8 @@ def test_what_no_site_can_do_is_refused_by_its_name(change: dict[str, Any], fiel
         ({"script": SCRIPT}, "job"),
         ({"job": JOB}, "script"),
         ({"script": "echo", "job": JOB}, "script"),
+        ({"script": SCRIPT + "\0", "job": JOB}, "script"),
+        ({"script": SCRIPT.replace("\n", "\r\n"), "job": JOB}, "script"),
     ],
 )
 def test_a_document_of_another_form_is_refused(document: Any, field: str) -> None:

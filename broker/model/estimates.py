@@ -24,8 +24,6 @@ from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Final, Generic, Literal, TypeVar
 
-import numpy as np
-
 from broker.model.workflow import WORK_MAX
 
 RUNS_KEPT: Final = 64
@@ -217,6 +215,8 @@ class Estimates:
 
     def programs(self) -> list[ProgramEstimate]:
         """Returns what is known, by the names of programs."""
+        import numpy as np  # noqa: PLC0415  # clients name estimates, and need no numpy
+
         found = []
         for program in sorted(self._runs):
             runs = self._runs[program]
@@ -261,6 +261,8 @@ def _base(form: Form, exponent: float, size: float | None, estimate: float) -> f
 
 
 def _fitted(runs: Iterable[MeasuredRun], *, sizes: bool) -> _Fit:
+    import numpy as np  # noqa: PLC0415  # clients name estimates, and need no numpy
+
     known = list(runs)
     form, exponent = _form(known, sizes=sizes)
     residuals = _residuals(known, form, exponent)
@@ -302,6 +304,8 @@ def _scatter(residuals: list[float]) -> float:
 
 
 def _exponent(runs: list[MeasuredRun]) -> float:
+    import numpy as np  # noqa: PLC0415  # clients name estimates, and need no numpy
+
     # The median of the slopes between all pairs of runs of different sizes.
     sizes = np.log([max(run.size or 0.0, 1.0) for run in runs])
     works = np.log([max(run.work, WORK_LEAST) for run in runs])

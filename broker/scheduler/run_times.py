@@ -5,7 +5,7 @@ to learn is recorded in either case.
 """
 
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from broker.model.estimates import Estimate
 from broker.model.resources import Resource
@@ -14,8 +14,10 @@ from broker.scheduler.events import Ended
 from broker.scheduler.records import RunMeasured
 from broker.scheduler.settings import BrokerSettings
 from broker.scheduler.state_tables import Booking, LiveTask, LiveWorkflow, StateTables
-from broker.scheduler.transaction import Transaction
 from grms.util.outcomes import Outcome
+
+if TYPE_CHECKING:  # clients name estimates, and need no numpy
+    from broker.scheduler.transaction import Transaction
 
 _Shared = dict[tuple[str, float, int], tuple[Alternative, ...]]
 # By program, work and what the user has said: alternatives with times of their own, which tasks that are alike share.
@@ -100,7 +102,7 @@ class RunTimes:
         booking: Booking,
         event: Ended,
         start: float | None,
-        transaction: Transaction,
+        transaction: "Transaction",
     ) -> None:
         """Notes how long a run that is over has taken from its start, seconds, if that says anything of the next ones."""
         supply = self._memory.supplies.get(booking.placement.resources[0])

@@ -25,7 +25,7 @@ import sys
 import zlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from statistics import fmean, median
@@ -89,7 +89,7 @@ RECORDED: Final = "one word a program, as recorded"
 class Shares(Noise):
     """Luck by what a task truly takes: `true` is its share of what was said, by workflow and task."""
 
-    true: Mapping[str, float] = ()  # type: ignore[assignment]  # always given
+    true: Mapping[str, float] = field(default_factory=dict)
 
     def luck(self, seed: int, task: str, run: int) -> tuple[float, bool]:
         """Returns the share of its estimate that a run takes; none fails."""

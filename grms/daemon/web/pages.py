@@ -33,7 +33,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from grms.daemon.fd_budget import BACKLOG
 from grms.daemon.web.access import SESSION_S, PageSessions, write_token
-from grms.daemon.web.visitors import Visitor
+from grms.daemon.web.visitors import Visitor, listening_at
 from grms.util.names import is_loopback
 
 SHARED: Final = Path(__file__).with_name("static")
@@ -245,14 +245,8 @@ class PageServer:
             OSError: the address is taken, or the file cannot be written.
         """
         settings = self._settings
-        family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening = listening_at(settings.host, settings.port)
         try:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            # Of connections, too: an answer's body would wait 40 ms for the receipt of its headers.
-            listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            listening.bind((settings.host, settings.port))
-            listening.listen(BACKLOG)
             self.port = int(listening.getsockname()[1])
             if settings.hosts:
                 self.token = write_token(settings.token, self.address)

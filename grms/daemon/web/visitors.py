@@ -8,14 +8,35 @@ Needs the extra `dashboard`.
 """
 
 import asyncio
+import socket
 from typing import ClassVar, Final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from grms.daemon.fd_budget import PAGES_MAX, beside
+from grms.daemon.fd_budget import BACKLOG, PAGES_MAX, beside
 
 REQUEST_S: Final = 20.0
 """How long a connection may be idle without a request, seconds; up to twice as long until the check."""
+
+
+def listening_at(host: str, port: int) -> socket.socket:
+    """Returns a socket that listens at an address, IPv4 or IPv6; port 0 for any that is free.
+
+    Raises:
+        OSError: the address is taken, or not of this host.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Of connections, too: an answer's body would wait 40 ms for the receipt of its headers.
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        listening.bind((host, port))
+        listening.listen(BACKLOG)
+    except BaseException:
+        listening.close()
+        raise
+    return listening
 
 
 class Visitor(H11Protocol):

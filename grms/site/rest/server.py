@@ -15,7 +15,7 @@ import structlog
 import uvicorn
 
 from grms.daemon.fd_budget import BACKLOG, REST_MAX, beside
-from grms.daemon.web.visitors import Visitor
+from grms.daemon.web.visitors import Visitor, listening_at
 from grms.security.tokens import Issuer, KeysError, Scopes, TokenCheck, read_keys
 from grms.site.config.load import ConfigError
 from grms.site.config.rest_table import RestConfig, RestIssuerConfig
@@ -154,20 +154,13 @@ class RestServer:
             options.ssl.minimum_version = ssl.TLSVersion.TLSv1_2
         self._server = _Uvicorn(options)
         endpoint = parse_endpoint(rest.listen)
-        family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
-        listening = socket.socket(family, socket.SOCK_STREAM)
         try:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            # Of connections, too: an answer's body would wait 40 ms for the receipt of its headers.
-            listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            listening.bind((endpoint.host, endpoint.port))
-            listening.listen(BACKLOG)
-            self.port = int(listening.getsockname()[1])
+            listening = listening_at(endpoint.host, endpoint.port)
         except OSError as error:
-            listening.close()
             text = f"cannot listen on rest.listen, {rest.listen}: {error.strerror or error}"
             raise OSError(text) from error
         self._socket = listening
+        self.port = int(listening.getsockname()[1])
 
     async def start(self) -> None:
         """Begins to answer."""

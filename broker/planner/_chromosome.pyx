@@ -2,7 +2,7 @@
 
 A chromosome is a sequence of all tasks, cut into segments that operators move, and a gene for the
 resource allocation strategy. Segments do not matter to the schedule; they evolve with it. These
-operators change one chromosome, in place; `_operators` has those of two.
+operators change one chromosome, in place; `_crossovers` has those of two.
 """
 
 from libc.stdint cimport int32_t

@@ -15,7 +15,7 @@ import numpy as np
 from broker.planner._chromosome cimport Chromosome, chromosome_copy, cut_segments, distance_fast
 from broker.planner._chromosome import checked
 from broker.planner._improvement cimport SEARCH_JUSTIFY, improve_fast
-from broker.planner._operators cimport (
+from broker.planner._crossovers cimport (
     BIG_DISPLACEMENT,
     GROUPS,
     SMALL_DISPLACEMENT,

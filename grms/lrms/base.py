@@ -37,7 +37,7 @@ from lrms_sim.workload.requests import Request
 
 if TYPE_CHECKING:
     # It imports numpy, which a client need not load.
-    from grms.lrms.backfill_window import QueuePlan
+    from grms.lrms.immediate_start import QueuePlan
 
 
 class LrmsError(HanseError):

@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 
 from grms.lrms.base import LrmsDiskError, LrmsError, LrmsJob, LrmsPhase
-from grms.lrms.batch.evictions import RunningGuest, to_end
+from grms.lrms.batch.guests_to_end import RunningGuest, to_end
 from grms.lrms.batch.launcher import Spool
 from grms.lrms.batch.poller import Poller
 from grms.lrms.batch.queue_snapshot import JobRow, QueueSnapshot

@@ -6,9 +6,9 @@ unique to this site and job, with number and moment of submission.
 
 from dataclasses import dataclass, field
 
-from grms.lrms.backfill_window import QueuePlan
 from grms.lrms.base import LrmsEnd, LrmsPhase
 from grms.lrms.exit_status import ScriptEnd
+from grms.lrms.immediate_start import QueuePlan
 from grms.lrms.nodes import NodeTable
 from grms.lrms.partitions import NO_PARTITIONS, Partitions
 from lrms_sim.workload.requests import Request

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Protocol
 
 from grms.lrms.base import LrmsJob
-from grms.lrms.batch.evictions import WaitingJob
+from grms.lrms.batch.guests_to_end import WaitingJob
 from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question, QueueSnapshot
 from grms.lrms.preemption import Preemption
 

@@ -21,7 +21,6 @@ from typing import Final
 import structlog
 
 from grms.daemon.user_names import user_number
-from grms.lrms.backfill_window import QueuePlan
 from grms.lrms.base import (
     LrmsJob,
     LrmsPhase,
@@ -30,11 +29,12 @@ from grms.lrms.base import (
     Program,
     UserAwayError,
 )
-from grms.lrms.batch.evictions import WaitingJob
+from grms.lrms.batch.guests_to_end import WaitingJob
 from grms.lrms.batch.launcher import ENVIRONMENT, KEY
 from grms.lrms.batch.log_file import FollowedRecords
 from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question, QueueSnapshot
 from grms.lrms.batch.subprocesses import ERROR_CHARACTERS_MAX, Answer, Programs, SilentError
+from grms.lrms.immediate_start import QueuePlan
 from grms.lrms.job_names import shown_name, tag_of
 from grms.lrms.node_groups import NodeGroup
 from grms.lrms.nodes import NodeTable

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from grms.lrms.batch.evictions import WaitingJob
+from grms.lrms.batch.guests_to_end import WaitingJob
 from grms.lrms.node_groups import NodeGroup
 from grms.lrms.preemption import EndedBy, Preemption
 from grms.lrms.slurm.slurm_limits import read_limit

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from grms.lrms.backfill_window import Taken
 from grms.lrms.base import LrmsEnd, LrmsPhase
 from grms.lrms.batch.queue_snapshot import Ending, JobRow
+from grms.lrms.immediate_start import Taken
 from grms.lrms.job_names import tag_of
 from grms.lrms.node_groups import Promised
 from grms.lrms.slurm.slurm_machine import node_names

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Generic, Self
 
-from grms.site.gateway.call_quotas import CallBudget, CallShares, CallWatch
+from grms.site.gateway.open_call_shares import CallBudget, CallShares, CallWatch
 from grms.site.gateway.relay import Caller, ConnectionEnd, Listener, Pause, Relay, RelayedConnection
 
 LOOK_S: Final = 1.0

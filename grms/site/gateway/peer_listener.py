@@ -31,8 +31,8 @@ from grms.daemon.tunnel.dialing import keep_alive
 from grms.daemon.tunnel.hub import TunnelHub
 from grms.security.handshakes import Handshake, handshake_problem
 from grms.security.tls import TUNNEL_PROTOCOL, CertificateTrust, ServerTls, shown_site
-from grms.site.gateway.call_quotas import CallShares, CallWatch
 from grms.site.gateway.gateway import Connection, Gateway
+from grms.site.gateway.open_call_shares import CallShares, CallWatch
 from grms.site.gateway.relay import ConnectionEnd, RelayedConnection
 from grms.util.names import Endpoint
 

@@ -19,8 +19,8 @@ from typing import Final
 
 from grms.daemon.unix_sockets import remove_stale_socket
 from grms.daemon.user_names import user_name
-from grms.site.gateway.call_quotas import CallShares
 from grms.site.gateway.gateway import Connection, Gateway
+from grms.site.gateway.open_call_shares import CallShares
 from grms.site.gateway.relay import RelayedConnection
 
 CREDENTIALS: Final = struct.Struct("3i")

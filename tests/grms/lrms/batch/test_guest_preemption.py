@@ -8,8 +8,8 @@ import pytest
 
 from grms.lrms.base import LrmsJob, LrmsRefusedError
 from grms.lrms.batch.adapter import BatchLrms
-from grms.lrms.batch.evictions import WaitingJob
 from grms.lrms.batch.guest_preemption import RETRY_S
+from grms.lrms.batch.guests_to_end import WaitingJob
 from grms.lrms.batch.launcher import Spool
 from grms.lrms.batch.queue_snapshot import JobRow
 from grms.lrms.preemption import CANNOT, EndedBy, Preemption, preemption_of

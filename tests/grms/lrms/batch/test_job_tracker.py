@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.lrms.backfill_window import QueuePlan
 from grms.lrms.base import (
     Accepted,
     Appeared,
@@ -36,6 +35,7 @@ from grms.lrms.batch.job_tracker import (
 from grms.lrms.batch.queue_snapshot import Ending, Evidence, JobRow, Question, QueueSnapshot
 from grms.lrms.batch.tracked_job import Want
 from grms.lrms.exit_status import FENCED, ScriptEnd
+from grms.lrms.immediate_start import QueuePlan
 from grms.util.outcomes import Outcome
 
 KEY = "A/1/1"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.lrms.backfill_window import QueuePlan, Taken
 from grms.lrms.base import LrmsPhase
+from grms.lrms.immediate_start import QueuePlan, Taken
 from grms.lrms.node_groups import Promised
 from grms.lrms.slurm.slurm_text import (
     PHASES,

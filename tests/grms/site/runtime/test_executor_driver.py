@@ -9,7 +9,6 @@ import structlog
 
 from grms.daemon.clock import VirtualClock
 from grms.lrms import base
-from grms.lrms.backfill_window import QueuePlan, Taken
 from grms.lrms.base import (
     Accepted,
     Away,
@@ -25,6 +24,7 @@ from grms.lrms.base import (
     LrmsUnavailableError,
     Tell,
 )
+from grms.lrms.immediate_start import QueuePlan, Taken
 from grms.lrms.partitions import Partition, Partitions
 from grms.lrms.simulated.machine import SteppedMachine
 from grms.lrms.simulated.simulated import SimulatedLrms

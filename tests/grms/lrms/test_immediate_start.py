@@ -5,7 +5,7 @@ import math
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from grms.lrms.backfill_window import MARGIN_S, QueuePlan, Taken
+from grms.lrms.immediate_start import MARGIN_S, QueuePlan, Taken
 
 SIZE = 8
 MINUTE = 60.0

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.lrms.batch.evictions import PATIENCE_S, RunningGuest, WaitingJob, to_end
+from grms.lrms.batch.guests_to_end import PATIENCE_S, RunningGuest, WaitingJob, to_end
 
 NODES = ("n1", "n2", "n3")
 ALL = frozenset(NODES)

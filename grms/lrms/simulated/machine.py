@@ -2,8 +2,8 @@
 
 The machine lives in the daemon's memory and dies with it. The daemon's journal has its content: the running jobs
 with their starts, and the waiting ones in order. From these an equivalent machine is rebuilt. The same happens on a
-cancel, as the simulation kernel cannot remove a job. A conservative queue then makes its promises afresh; the other
-disciplines have none between two passes.
+cancel, as the simulation kernel cannot remove a job; jobs that are cancelled in a row are removed together. A
+conservative queue then makes its promises afresh; the other disciplines have none between two passes.
 """
 
 import math
@@ -199,7 +199,8 @@ class SteppedMachine:
         self._discipline = discipline
         # A machine that makes a pass per event takes an instant's submissions before its ends.
         self._inclusive = not discipline.per_event
-        self._machine = Machine(processors, discipline)
+        self._present = Machine(processors, discipline)
+        self._stale_since: float | None = None
         self._jobs: dict[str, LocalJob] = {}
         self._by_number: list[str] = []
         self._waiting: dict[str, None] = {}
@@ -364,7 +365,7 @@ class SteppedMachine:
 
     def cancel(self, key: str, now: float) -> bool:
         """Removes a waiting job or kills a running one; returns whether it was there."""
-        self.advance(now)
+        self._advance_if_due(now)
         known = self._jobs.get(key)
         if known is None or known.phase not in {LrmsPhase.WAITING, LrmsPhase.RUNNING}:
             return False
@@ -377,7 +378,10 @@ class SteppedMachine:
         known.end = LrmsEnd(Outcome.CANCELLED, now, now - start)
         self._events.append(Ended(key, known.end))
         self._over(key)
-        self._build_anew(now)
+        # If nobody waits for its processors, all jobs that are cancelled in a row are removed at once.
+        self._stale_since = now
+        if self._waiting:
+            self._settle()
         return True
 
     def withdraw(self, key: str, now: float) -> bool:
@@ -439,7 +443,7 @@ class SteppedMachine:
 
     def poll(self, now: float) -> Sequence[MachineEvent]:
         """Returns events up to and including `now` since the last call, ends of a moment before its starts."""
-        self.advance(now)
+        self._advance_if_due(now)
         events, self._events = self._events, []
         return events
 
@@ -526,9 +530,24 @@ class SteppedMachine:
                     self._follow_to_end(known)
                 self._events.append(Started(key, time))
 
+    @property
+    def _machine(self) -> Machine:
+        self._settle()
+        return self._present
+
+    def _settle(self) -> None:
+        # Cancelled jobs are still in the present machine.
+        if self._stale_since is not None:
+            since, self._stale_since = self._stale_since, None
+            self._build_anew(since)
+
+    def _advance_if_due(self, now: float) -> None:
+        if self._stale_since is None or now >= self._present.next_event_time:
+            self.advance(now)
+
     def _build_anew(self, now: float) -> None:
-        history = self._machine.history
-        self._machine = Machine(self._processors, self._discipline)
+        history = self._present.history
+        self._present = Machine(self._processors, self._discipline)
         self._machine.remember(history)
         self._by_number = []
         running = sorted(self._running, key=self._start_of)

@@ -303,6 +303,30 @@ def test_a_known_job_is_not_submitted_again() -> None:
     assert lrms.load_at(50.0).free == 4
 
 
+@given(
+    drawn=driven(), name=disciplines, at_last=st.lists(st.integers(0, 30), min_size=3, max_size=9)
+)
+def test_cancels_in_a_row_end_as_each_by_itself(
+    drawn: Driven, name: str, at_last: list[int]
+) -> None:
+    """Whether the machine is asked between two of them, which then is rid of the first, makes no difference."""
+    asked, unasked = (lrms_of(drawn.case.processors, name) for _ in range(2))
+    operations = operations_of(drawn)
+    moment, jobs = operations[-1][0] if operations else 0.0, max(1, len(drawn.case.jobs))
+    operations += [(moment + at / 8, 0, f"j{row % jobs}") for at, row in enumerate(at_last)]
+    told: list[list[MachineEvent]] = [[], []]
+    for operation in operations:
+        for lrms, events in zip((asked, unasked), told, strict=True):
+            carry_out(lrms, [operation])
+            if lrms is asked:
+                assert lrms.load_at(operation[0]).free >= 0
+            events.extend(lrms.poll(operation[0]))
+    assert told[0] == told[1]
+    assert asked.next_event_time == unasked.next_event_time
+    assert asked.poll(math.inf) == unasked.poll(math.inf)
+    assert asked.jobs() == unasked.jobs()
+
+
 def test_a_cancelled_job_gives_its_place_to_the_next() -> None:
     """A running job that is killed frees its processors at that moment."""
     lrms = lrms_of(4)

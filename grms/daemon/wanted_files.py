@@ -62,6 +62,9 @@ def check_wanted(declared: Iterable[str]) -> "WantedFiles":
             if name in OWN_NAMES:
                 text = f"{name!r} is a name that the site itself uses in the job's folder"
                 raise ValueError(text)
+            if name.startswith("~") and (name == "~" or "/" in name):
+                text = f"{each!r} begins with ~, which means nothing here; name files as they are in the job's folder"
+                raise ValueError(text)
         if each in found:
             raise ValueError(f"{each!r} comes twice")
         found[each] = None

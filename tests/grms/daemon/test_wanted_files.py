@@ -176,6 +176,9 @@ def test_many_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         (["launch"], "the site itself"),
         (["environ/"], "the site itself"),
         (["*", "*"], "comes twice"),
+        (["~/state"], "begins with ~"),
+        (["~"], "begins with ~"),
+        (["~alice/out/*"], "begins with ~"),
         ([f"{number}*" for number in range(FILES_MAX + 1)], "or a folder"),
     ],
 )

@@ -66,6 +66,8 @@ FORGET = bound("forget", forget=1, crash_1=1)
 HINDER = bound("hinder", hinder=1, crash_1=1, busy=1)
 REFUSE = bound("refuse", refuse=1, busy=1)
 
+GIVEN_UP = bound("an offer is declined or withdrawn", busy=1, cancel=1, loss=1)
+
 FALSE = bound("false returns", lie=1, settings=RETURNS)
 
 SENT_HOME = bound("sent home", preempt=1, down=1, lost=1, crash_0=1, settings=RETURNS)
@@ -156,7 +158,7 @@ class LastKept(Memories):
 
 
 @pytest.mark.parametrize(
-    "within", [BY_NAME["cancelled, loss"], UNHEARD, BY_NAME["rounds of offers"]]
+    "within", [BY_NAME["cancelled, loss"], UNHEARD, BY_NAME["rounds of offers"], GIVEN_UP]
 )
 def test_memories_that_count_as_the_same_do_the_same(
     within: Bound, monkeypatch: pytest.MonkeyPatch

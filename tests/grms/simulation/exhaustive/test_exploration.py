@@ -169,7 +169,7 @@ def test_equal_parts_of_states_are_kept_once() -> None:
     """Each by the field in which it is: elsewhere a truth stays one, though it equals a number."""
     parts = choices._Parts()
     one = parts.shared(Pair(("a", 1), (True,)))
-    other = parts.shared(Pair(tuple(["a", 1]), (True, "b")))
+    other = parts.shared(Pair((*one.left[:1], 1), (True, "b")))
     third = parts.shared(Pair((True,), (1, "c")))
     assert one.left is other.left
     assert third.left[0] is True

@@ -68,218 +68,150 @@ def bound(
     )
 
 
-ROUNDS: Final = {"reoffer": 1.0}
-"""Settings of sites that offer again what waits."""
+Shape = dict[str, Any]
+"""What several bounds have in common, as arguments of `bound`."""
 
-RETURNS: Final = {"requeue": "allow", "preempt_guests": True}
-"""Settings of sites that end partners' jobs for others, and run their own again."""
+ROUNDS: Final[Shape] = {"settings": {"reoffer": 1.0}}
+"""Sites offer again what waits."""
 
-NO_STATE: Final = ("checkpoint", "left", "kept")
-"""Fields that a program does not know from before state came home."""
+RETURNS: Final[Shape] = {"settings": {"requeue": "allow", "preempt_guests": True}}
+"""Sites end partners' jobs for others, and run their own again."""
 
-AGAIN: Final[Any] = {"once": False, "again": True}
+RETURNS_IN_ROUNDS: Final[Shape] = {"settings": {**ROUNDS["settings"], **RETURNS["settings"]}}
+
+WRITES: Final[Shape] = {**RETURNS, "writes": True}
+"""The same, and what jobs have written comes home."""
+
+_STATE: Final = ("checkpoint", "left", "kept")
+
+NO_STATE: Final[Shape] = {**WRITES, "unknown": _STATE}
+"""The same with a partner whose program is from before state came home, and does not know its fields."""
+
+NO_RETURNS: Final[Shape] = {**WRITES, "unknown": ("rerun", *_STATE)}
+"""The same with one from before jobs were sent home."""
+
+AGAIN: Final[Shape] = {"once": False, "again": True}
 """What is not promised where a journal is put back."""
 
-SMALL: Final = (
-    bound("no fault"),
-    bound("home dies", crash_0=1),
-    bound("partner dies, and is full once", crash_1=1, busy=1),
-    bound("loss, duplicate", loss=1, duplicate=1),
-    bound("early time-out, late commit", early=1, late=1),
-    bound("cancelled, loss", cancel=1, loss=1),
-    bound("rounds of offers", busy=1, round=1, settings=ROUNDS),
-    bound("a job is not started, and the partner dies", hinder=1, crash_1=1, busy=1),
-    bound("a partner's job is refused", refuse=1, crash_1=1, busy=1),
-    bound("ended jobs are forgotten, and the partner dies", forget=1, crash_1=1),
-    bound("sent home, and the partner dies", preempt=1, crash_1=1, settings=RETURNS),
-    bound("sent home; loss, duplicate", preempt=1, loss=1, duplicate=1, settings=RETURNS),
-    bound("state comes home, or not", preempt=1, missed=1, settings=RETURNS, writes=True),
-    bound("state comes home, and home dies", preempt=1, crash_0=1, settings=RETURNS, writes=True),
-    bound("an older journal at the partner", put_back_1=2, **AGAIN),
-    bound(
-        "the partner knows of no kept state",
-        preempt=1,
-        loss=1,
-        settings=RETURNS,
-        writes=True,
-        unknown=NO_STATE,
-    ),
-    bound("false returns", lie=2, busy=1, settings=RETURNS, writes=True),
+TWO_JOBS: Final[Shape] = {"jobs": (0, 0)}
+
+THREE_SITES: Final[Shape] = {"count": 3}
+
+PLAIN: Final[Shape] = {}
+
+
+def _table(*rows: tuple[str, Shape, str]) -> tuple[Bound, ...]:
+    # Faults are named as in `FAULTS`, with how often each may come before its name unless that is once.
+    return tuple(bound(name, **(shape | _faults(faults))) for name, shape, faults in rows)
+
+
+def _faults(text: str) -> Shape:
+    return dict(map(_fault, text.split(", "))) if text else {}
+
+
+def _fault(text: str) -> tuple[str, int]:
+    most, _, name = text.partition(" ")
+    return (name, int(most)) if most.isdigit() else (text, 1)
+
+
+SMALL: Final = _table(
+    ("no fault", PLAIN, ""),
+    ("home dies", PLAIN, "crash 0"),
+    ("partner dies, and is full once", PLAIN, "crash 1, busy"),
+    ("loss, duplicate", PLAIN, "loss, duplicate"),
+    ("early time-out, late commit", PLAIN, "early, late"),
+    ("cancelled, loss", PLAIN, "cancel, loss"),
+    ("rounds of offers", ROUNDS, "busy, round"),
+    ("a job is not started, and the partner dies", PLAIN, "hinder, crash 1, busy"),
+    ("a partner's job is refused", PLAIN, "refuse, crash 1, busy"),
+    ("ended jobs are forgotten, and the partner dies", PLAIN, "forget, crash 1"),
+    ("sent home, and the partner dies", RETURNS, "preempt, crash 1"),
+    ("sent home; loss, duplicate", RETURNS, "preempt, loss, duplicate"),
+    ("state comes home, or not", WRITES, "preempt, missed"),
+    ("state comes home, and home dies", WRITES, "preempt, crash 0"),
+    ("an older journal at the partner", AGAIN, "2 put back 1"),
+    ("the partner knows of no kept state", NO_STATE, "preempt, loss"),
+    ("false returns", WRITES, "2 lie, busy"),
 )
 """Those of the tests; some thousand states each."""
 
-LARGE: Final = (
-    bound("both die, loss, duplicate", crash_0=1, crash_1=1, loss=1, duplicate=1),
-    bound("both die, full once, cancelled", crash_0=1, crash_1=1, busy=1, cancel=1),
-    bound("home dies twice, loss", crash_0=2, loss=1),
-    bound("both die, early time-out, late commit", crash_0=1, crash_1=1, early=1, late=1),
-    bound("loss, duplicate, early time-out, cancelled", loss=1, duplicate=1, early=1, cancel=1),
-    bound(
-        "rounds; both die, places expire",
-        crash_0=1,
-        crash_1=1,
-        busy=1,
-        round=1,
-        expire=1,
-        settings=ROUNDS,
-    ),
-    bound("rounds; loss, cancelled", busy=1, round=1, loss=1, cancel=1, settings=ROUNDS),
-    bound("a batch system starts anew, and both die", requeue=1, crash_0=1, crash_1=1),
-    bound("a batch system loses a job, and both die", gone=1, crash_0=1, crash_1=1),
-    bound("ended jobs are forgotten, and both die", forget=1, crash_0=1, crash_1=1),
-    bound("a job is not started; both die, loss", hinder=1, crash_0=1, crash_1=1, busy=1, loss=1),
-    bound(
+LARGE: Final = _table(
+    ("both die, loss, duplicate", PLAIN, "loss, duplicate, crash 0, crash 1"),
+    ("both die, full once, cancelled", PLAIN, "busy, cancel, crash 0, crash 1"),
+    ("home dies twice, loss", PLAIN, "2 crash 0, loss"),
+    ("both die, early time-out, late commit", PLAIN, "early, late, crash 0, crash 1"),
+    ("loss, duplicate, early time-out, cancelled", PLAIN, "loss, duplicate, early, cancel"),
+    ("rounds; both die, places expire", ROUNDS, "busy, round, expire, crash 0, crash 1"),
+    ("rounds; loss, cancelled", ROUNDS, "busy, round, loss, cancel"),
+    ("a batch system starts anew, and both die", PLAIN, "requeue, crash 0, crash 1"),
+    ("a batch system loses a job, and both die", PLAIN, "gone, crash 0, crash 1"),
+    ("ended jobs are forgotten, and both die", PLAIN, "forget, crash 0, crash 1"),
+    ("a job is not started; both die, loss", PLAIN, "hinder, busy, loss, crash 0, crash 1"),
+    (
         "rounds; sent home as often as can be, loss",
-        preempt=3,
-        busy=1,
-        round=3,
-        loss=1,
-        settings={**ROUNDS, **RETURNS},
+        RETURNS_IN_ROUNDS,
+        "3 preempt, busy, 3 round, loss",
     ),
-    bound("sent home; both die, loss", preempt=1, crash_0=1, crash_1=1, loss=1, settings=RETURNS),
-    bound(
-        "sent home, cancelled; both die",
-        preempt=1,
-        cancel=1,
-        crash_0=1,
-        crash_1=1,
-        settings=RETURNS,
-    ),
-    bound(
-        "sent home, forgotten; both die",
-        preempt=1,
-        forget=1,
-        crash_0=1,
-        crash_1=1,
-        settings=RETURNS,
-    ),
-    bound(
-        "rounds; sent home, home dies",
-        preempt=1,
-        busy=1,
-        round=2,
-        crash_0=1,
-        settings={**ROUNDS, **RETURNS},
-    ),
-    bound(
-        "rounds; sent home, the partner dies",
-        preempt=1,
-        busy=1,
-        round=2,
-        crash_1=1,
-        settings={**ROUNDS, **RETURNS},
-    ),
-    bound(
+    ("sent home; both die, loss", RETURNS, "preempt, loss, crash 0, crash 1"),
+    ("sent home, cancelled; both die", RETURNS, "preempt, cancel, crash 0, crash 1"),
+    ("sent home, forgotten; both die", RETURNS, "preempt, forget, crash 0, crash 1"),
+    ("rounds; sent home, home dies", RETURNS_IN_ROUNDS, "preempt, busy, 2 round, crash 0"),
+    ("rounds; sent home, the partner dies", RETURNS_IN_ROUNDS, "preempt, busy, 2 round, crash 1"),
+    (
         "three sites, sent home twice; home and a partner die",
-        count=3,
-        preempt=2,
-        crash_0=1,
-        crash_1=1,
-        settings=RETURNS,
+        {**RETURNS, **THREE_SITES},
+        "2 preempt, crash 0, crash 1",
     ),
-    bound(
-        "state comes home, or not; both die, loss",
-        preempt=1,
-        missed=1,
-        crash_0=1,
-        crash_1=1,
-        loss=1,
-        settings=RETURNS,
-        writes=True,
-    ),
-    bound(
+    ("state comes home, or not; both die, loss", WRITES, "preempt, missed, loss, crash 0, crash 1"),
+    (
         "state comes home, cancelled; home dies, duplicate",
-        preempt=1,
-        cancel=1,
-        crash_0=1,
-        duplicate=1,
-        settings=RETURNS,
-        writes=True,
+        WRITES,
+        "preempt, cancel, crash 0, duplicate",
     ),
-    bound(
+    (
         "three sites, state comes home twice, or not; home dies",
-        count=3,
-        preempt=2,
-        missed=1,
-        crash_0=1,
-        settings=RETURNS,
-        writes=True,
+        {**WRITES, **THREE_SITES},
+        "2 preempt, missed, crash 0",
     ),
-    bound(
-        "rounds; sent home, places expire",
-        preempt=1,
-        busy=1,
-        round=2,
-        expire=1,
-        settings={**ROUNDS, **RETURNS},
-    ),
-    bound(
+    ("rounds; sent home, places expire", RETURNS_IN_ROUNDS, "preempt, busy, 2 round, expire"),
+    (
         "rounds; sent home, a place expires; home dies",
-        preempt=1,
-        busy=1,
-        round=1,
-        expire=1,
-        crash_0=1,
-        settings={**ROUNDS, **RETURNS},
+        RETURNS_IN_ROUNDS,
+        "preempt, busy, round, expire, crash 0",
     ),
-    bound("a partner is lost and comes back; it dies", down=1, lost=1, crash_1=1),
-    bound("taken back; both die", take_back=1, crash_0=1, crash_1=1, once=False),
-    bound("resubmitted; home dies", resubmit=1, crash_0=1, once=False, promised=False),
-    bound("written off; home dies", write_off=1, crash_0=1, promised=False),
-    bound(
+    ("a partner is lost and comes back; it dies", PLAIN, "down, lost, crash 1"),
+    ("taken back; both die", {"once": False}, "take back, crash 0, crash 1"),
+    ("resubmitted; home dies", {"once": False, "promised": False}, "resubmit, crash 0"),
+    ("written off; home dies", {"promised": False}, "write off, crash 0"),
+    (
         "the partner knows of no kept state; both die, loss",
-        preempt=1,
-        crash_0=1,
-        crash_1=1,
-        loss=1,
-        settings=RETURNS,
-        writes=True,
-        unknown=NO_STATE,
+        NO_STATE,
+        "preempt, loss, crash 0, crash 1",
     ),
-    bound(
+    (
         "the partner knows of no returns; both die, loss",
-        preempt=1,
-        crash_0=1,
-        crash_1=1,
-        loss=1,
-        settings=RETURNS,
-        writes=True,
-        unknown=("rerun", *NO_STATE),
+        NO_RETURNS,
+        "preempt, loss, crash 0, crash 1",
     ),
-    bound(
-        "false returns; sent home, both die",
-        lie=2,
-        busy=1,
-        preempt=1,
-        crash_0=1,
-        crash_1=1,
-        settings=RETURNS,
-        writes=True,
-    ),
-    bound(
+    ("false returns; sent home, both die", WRITES, "2 lie, busy, preempt, crash 0, crash 1"),
+    (
         "rounds; false returns, sent home, home dies",
-        lie=1,
-        preempt=1,
-        busy=1,
-        round=1,
-        crash_0=1,
-        settings={**ROUNDS, **RETURNS},
+        RETURNS_IN_ROUNDS,
+        "lie, preempt, busy, round, crash 0",
     ),
-    bound("an older journal at home, and the partner is full once", put_back_0=2, busy=1, **AGAIN),
-    bound("an older journal at home; the partner dies", put_back_0=2, crash_1=1, **AGAIN),
-    bound("an older journal at home; cancelled", put_back_0=2, cancel=1, **AGAIN),
-    bound(
-        "an older journal at the partner; home dies, loss", put_back_1=2, crash_0=1, loss=1, **AGAIN
-    ),
-    bound("older journals at both", put_back_0=2, put_back_1=2, **AGAIN),
-    bound("two jobs, loss", jobs=(0, 0), loss=1),
-    bound("two jobs, home dies", jobs=(0, 0), crash_0=1),
-    bound("two jobs, the partner dies", jobs=(0, 0), crash_1=1),
-    bound("three sites, loss", count=3, loss=1, busy=1),
-    bound("three sites, home dies", count=3, crash_0=1, busy=1),
-    bound("three sites, all die", count=3, crash_0=1, crash_1=1, crash_2=1, busy=1),
-    bound("both die, one twice, loss, duplicate", crash_0=1, crash_1=2, loss=1, duplicate=1),
-    bound("both die, full once, cancelled, loss", crash_0=1, crash_1=1, busy=1, cancel=1, loss=1),
-    bound("two jobs, both die", jobs=(0, 0), crash_0=1, crash_1=1),
+    ("an older journal at home, and the partner is full once", AGAIN, "2 put back 0, busy"),
+    ("an older journal at home; the partner dies", AGAIN, "2 put back 0, crash 1"),
+    ("an older journal at home; cancelled", AGAIN, "2 put back 0, cancel"),
+    ("an older journal at the partner; home dies, loss", AGAIN, "2 put back 1, crash 0, loss"),
+    ("older journals at both", AGAIN, "2 put back 0, 2 put back 1"),
+    ("two jobs, loss", TWO_JOBS, "loss"),
+    ("two jobs, home dies", TWO_JOBS, "crash 0"),
+    ("two jobs, the partner dies", TWO_JOBS, "crash 1"),
+    ("three sites, loss", THREE_SITES, "loss, busy"),
+    ("three sites, home dies", THREE_SITES, "crash 0, busy"),
+    ("three sites, all die", THREE_SITES, "crash 0, crash 1, crash 2, busy"),
+    ("both die, one twice, loss, duplicate", PLAIN, "crash 0, 2 crash 1, loss, duplicate"),
+    ("both die, full once, cancelled, loss", PLAIN, "busy, cancel, loss, crash 0, crash 1"),
+    ("two jobs, both die", TWO_JOBS, "crash 0, crash 1"),
 )
 """Those that are run by hand: `python -m benchmarks.exhaustive`."""

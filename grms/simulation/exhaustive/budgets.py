@@ -24,6 +24,7 @@ class Budgets:
         self._costs: dict[tuple[str, ...], int] = {}
         self.paid: list[tuple[str, ...]] = []
         self.left: list[list[int]] = []
+        self._below: dict[int, int] = {}
         self.cost()
 
     def cost(self, *kinds: str) -> int:
@@ -47,3 +48,15 @@ class Budgets:
             most - paid.count(kind) for kind, most in zip(self._kinds, vector, strict=True)
         )
         return self._numbers.get(left, -1)
+
+    def below(self, budget: int) -> int:
+        """Returns the budgets in which no fault may come more often than in this one, as bits; itself is one."""
+        found = self._below.get(budget)
+        if found is None:
+            most = self._vectors[budget]
+            found = self._below[budget] = sum(
+                1 << number
+                for vector, number in self._numbers.items()
+                if all(one <= other for one, other in zip(vector, most, strict=True))
+            )
+        return found

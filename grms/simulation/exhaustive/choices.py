@@ -6,8 +6,9 @@ explored without a word about its inside. A choice may be a fault, which costs a
 `ViolationError` has done what must not be.
 """
 
+from array import array
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from grms.simulation.exhaustive.budgets import BUDGET_BITS, BUDGET_MASK, Budgets
 from grms.simulation.exhaustive.exploration import (
@@ -96,17 +97,35 @@ class _Move(NamedTuple):
     violation: str
 
 
+class _Parts:
+    """Keeps each part of states once, by the fields in which it is found."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, ...], dict[Any, Any]] = {}
+
+    def shared(self, value: Any, path: tuple[str, ...] = ()) -> Any:
+        """Returns the same value, made of parts that others have as well."""
+        if not isinstance(value, tuple):
+            return value
+        if names := getattr(value, "_fields", ()):
+            parts = zip(names, value, strict=True)
+            value = type(value)(*(self.shared(part, (*path, name)) for name, part in parts))
+        return self._known.setdefault(path, {}).setdefault(value, value)
+
+
 class ChoiceSpace(Generic[S]):
     """The states of a model, each with what may still go wrong, as numbers."""
 
     def __init__(self, model: Model[S]) -> None:
         self.model = model
-        self._budgets = Budgets(dict(model.faults))
+        self.budgets = Budgets(dict(model.faults))
+        self._parts = _Parts()
         self._numbers: dict[S, int] = {}
         self._values: list[S] = []
-        self._wrong: list[str] = []
+        self._wrong: dict[int, str] = {}
         self._ends: dict[int, bool] = {}
-        self._moves: dict[int, list[_Move]] = {}
+        # Of each state costs and the states after it, in turn; of those with a violation among them not.
+        self._moves: dict[int, array[int]] = {}
 
     def value(self, state: int) -> S:
         """Returns a state as the model has it."""
@@ -119,9 +138,11 @@ class ChoiceSpace(Generic[S]):
     def _number(self, value: S) -> int:
         number = self._numbers.get(value)
         if number is None:
+            value = self._parts.shared(value)
             number = self._numbers[value] = len(self._values)
             self._values.append(value)
-            self._wrong.append(self.model.wrong(value))
+            if wrong := self.model.wrong(value):
+                self._wrong[number] = wrong
         return number
 
     def is_end(self, state: int) -> bool:
@@ -133,31 +154,25 @@ class ChoiceSpace(Generic[S]):
         return known
 
     def _moves_of(self, number: int) -> list[_Move]:
-        moves = self._moves.get(number)
-        if moves is None:
-            value = self._values[number]
-            moves = [
-                move for action in self.model.actions(value) for move in self._runs(value, action)
-            ]
-            self._moves[number] = moves
-        return moves
+        value = self._values[number]
+        return [move for action in self.model.actions(value) for move in self._runs(value, action)]
 
     def _runs(self, value: S, action: Action[S]) -> Iterator[_Move]:
-        if self._budgets.cost(action.kind) < 0:
+        if self.budgets.cost(action.kind) < 0:
             return
         todo: list[tuple[int, ...]] = [()]
         while todo:
             given = todo.pop()
-            choices = Choices(given, self._budgets, action.kind)
+            choices = Choices(given, self.budgets, action.kind)
             violation, after = "", value
             try:
                 after = action.happen(choices)
             except ViolationError as error:
                 violation = str(error)
-            cost = self._budgets.cost(*choices.kinds)
+            cost = self.budgets.cost(*choices.kinds)
             label = (*action.label, *choices.words)
             number = -1 if violation else self._number(after)
-            violation = violation or self._wrong[number]
+            violation = violation or self._wrong.get(number, "")
             yield _Move(cost, number, label, violation)
             for at in range(len(given), len(choices.counts)):
                 before = tuple(choices.taken[:at])
@@ -168,7 +183,7 @@ class ChoiceSpace(Generic[S]):
         budget = state & BUDGET_MASK
         found: list[Step] = []
         for cost, number, label, violation in self._moves_of(state >> BUDGET_BITS):
-            left = self._budgets.left[cost][budget]
+            left = self.budgets.left[cost][budget]
             if left < 0:
                 continue
             if violation:
@@ -178,16 +193,34 @@ class ChoiceSpace(Generic[S]):
 
     def successors(self, state: int) -> tuple[list[int], list[int]]:
         """Returns the states that follow one without a fault, and with one."""
+        number, budget = state >> BUDGET_BITS, state & BUDGET_MASK
         free: list[int] = []
         paid: list[int] = []
-        for after, is_free, _ in self.steps(state):
-            (free if is_free else paid).append(after)
+        known = self._moves.get(number)
+        if known is None:
+            moves = self._moves_of(number)
+            known = array("q", (part for move in moves for part in move[:2]))
+            if any(move.violation for move in moves):
+                self.steps(state)
+            else:
+                self._moves[number] = known
+        for cost, after in zip(known[::2], known[1::2], strict=True):
+            left = self.budgets.left[cost][budget]
+            if left >= 0:
+                (paid if cost else free).append(after << BUDGET_BITS | left)
         return free, paid
 
 
-def explore_model(model: Model[S], *, most: int = 100_000_000, liveness: bool = True) -> Found:
-    """Explores a model; at most about `most` states."""
-    found = Explorer(ChoiceSpace(model), Found()).run(most, liveness=liveness)
+def explore_model(
+    model: Model[S],
+    *,
+    most: int = 100_000_000,
+    liveness: bool = True,
+    all_budgets: bool = False,
+) -> Found:
+    """Explores a model; at most about `most` states. `all_budgets` is that of `Explorer`."""
+    explorer = Explorer(ChoiceSpace(model), Found(), all_budgets=all_budgets)
+    found = explorer.run(most, liveness=liveness)
     found.story = [
         f"{step:3d} {'; '.join(map(str, label))}" for step, label in enumerate(found.labels, 1)
     ]

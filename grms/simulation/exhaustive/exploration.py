@@ -2,6 +2,11 @@
 
 The first story that leads to a violation is a shortest one. Without faults more every state has to lead to an end: that
 is looked at when all states are known, from the ends backwards.
+
+What may still go wrong decides nothing but what may go wrong. So a state is not visited where the same was reached, on no
+longer a way, with each fault still to come at least as often: all that can follow it follows that one too, by the same
+steps. What follows without a fault, and what is looked at, is the same of both. Nothing is lost by that: neither a
+violation, nor its shortest story, nor a state that leads to no end.
 """
 
 from array import array
@@ -11,6 +16,8 @@ from itertools import pairwise
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
+
+from grms.simulation.exhaustive.budgets import BUDGET_BITS, BUDGET_MASK, Budgets
 
 Label = tuple[Any, ...]
 """What happens, for a story."""
@@ -29,7 +36,13 @@ class FoundError(Exception):
 
 
 class States(Protocol):
-    """What is explored; a state is a number."""
+    """What is explored; a state is a number, whose last bits are what may still go wrong.
+
+    Attributes:
+        budgets: all that may.
+    """
+
+    budgets: Budgets
 
     def first(self) -> int:
         """Returns the first state."""
@@ -82,14 +95,22 @@ F = TypeVar("F", bound=Found)
 
 
 class Explorer(Generic[F]):
-    """An exploration of `space`, whose results go to `found`."""
+    """An exploration of `space`, whose results go to `found`.
 
-    def __init__(self, space: States, found: F) -> None:
+    With `all_budgets` it also visits states that follow from others with less that may go wrong.
+    """
+
+    def __init__(self, space: States, found: F, *, all_budgets: bool = False) -> None:
         self.space = space
         self.found = found
+        self._shift = 0 if all_budgets else BUDGET_BITS
+        self._mask = 0 if all_budgets else BUDGET_MASK
         self._states: list[int] = []
-        self._parents = array("l")
-        self._from, self._to = array("l"), array("l")
+        self._parents = array("i")
+        # Of each state, but for what may go wrong: where it was first visited, and with what all since then, as bits.
+        self._firsts = array("i")
+        self._covered: list[int] = []
+        self._from, self._to = array("i"), array("i")
 
     def run(
         self,
@@ -114,37 +135,55 @@ class Explorer(Generic[F]):
             self._check_liveness(found)
         return found
 
+    def _noting(self, numbers: dict[int, int]) -> Callable[[int, int], int]:
+        # What notes a state that was found from another, by its place, and returns its number but for what may go wrong.
+        states, parents, shift, mask = self._states, self._parents, self._shift, self._mask
+        firsts, covered, below = self._firsts, self._covered, self.space.budgets.below
+
+        def note(state: int, parent: int) -> int:
+            what, budget = state >> shift, state & mask
+            number = numbers.get(what)
+            if number is None:
+                number = numbers[what] = len(covered)
+                covered.append(below(budget))
+                firsts.append(len(states))
+            elif covered[number] >> budget & 1:
+                return number
+            else:
+                covered[number] |= below(budget)
+            states.append(state)
+            parents.append(parent)
+            return number
+
+        return note
+
     def _visit(self, found: F, most: int, *, liveness: bool) -> None:
-        space, states, parents = self.space, self._states, self._parents
-        first = space.first()
-        index = {first: 0}
-        states.append(first)
-        parents.append(0)
+        space, states, shift, firsts = self.space, self._states, self._shift, self._firsts
+        numbers: dict[int, int] = {}
+        note = self._noting(numbers)
+        note(space.first(), 0)
         successors, add_from, add_to = space.successors, self._from.append, self._to.append
         at = level_end = transitions = 0
         while at < len(states) < most:
             if at > level_end:
                 found.depth += 1
                 level_end = len(states) - 1
+            state = states[at]
             try:
-                free, paid = successors(states[at])
+                free, paid = successors(state)
             except FoundError as error:
                 self._stop_at(found, at, error)
                 return
-            for state in free:
-                number = index.get(state)
-                if number is None:
-                    number = index[state] = len(states)
-                    states.append(state)
-                    parents.append(at)
-                if liveness:
-                    add_from(at)
-                    add_to(number)
-            for state in paid:
-                if state not in index:
-                    index[state] = len(states)
-                    states.append(state)
-                    parents.append(at)
+            number = numbers[state >> shift]
+            if liveness and firsts[number] == at:
+                for after in free:
+                    add_from(number)
+                    add_to(note(after, at))
+            else:
+                for after in free:
+                    note(after, at)
+            for after in paid:
+                note(after, at)
             transitions += len(free) + len(paid)
             at += 1
         found.transitions = transitions
@@ -173,11 +212,12 @@ class Explorer(Generic[F]):
         return labels
 
     def _check_liveness(self, found: F) -> None:
-        count = len(self._states)
-        ends = [at for at, state in enumerate(self._states) if self.space.is_end(state)]
+        count = len(self._covered)
+        is_end = self.space.is_end
+        ends = [number for number, at in enumerate(self._firsts) if is_end(self._states[at])]
         found.ends = len(ends)
-        to = np.frombuffer(self._to, dtype=np.int64)
-        source = np.frombuffer(self._from, dtype=np.int64)
+        to = np.frombuffer(self._to, dtype=np.int32)
+        source = np.frombuffer(self._from, dtype=np.int32)
         order = np.argsort(to, kind="stable")
         before, bounds = source[order], np.searchsorted(to[order], np.arange(count + 1))
         leads = np.zeros(count, dtype=bool)
@@ -193,7 +233,7 @@ class Explorer(Generic[F]):
         found.stuck = int(count - leads.sum())
         if found.stuck:
             found.violation = f"{found.stuck} of {count} states lead to no end, even without faults"
-            found.labels = self._way_to(int(np.argmin(leads)))
+            found.labels = self._way_to(self._firsts[int(np.argmin(leads))])
 
 
 def taken_again(space: States, labels: list[Label]) -> str:

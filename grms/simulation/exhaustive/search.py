@@ -32,15 +32,17 @@ class Found(exploration.Found):
 
 
 class Search:
-    """An exploration; `factory` makes the states of sites."""
+    """An exploration; `factory` makes the states of sites, and `all_budgets` is that of `Explorer`."""
 
-    def __init__(self, bound: Bound, factory: StateFactory = SiteState) -> None:
+    def __init__(
+        self, bound: Bound, factory: StateFactory = SiteState, *, all_budgets: bool = False
+    ) -> None:
         self.space = Space(bound, factory)
+        self.explorer = Explorer(self.space, Found(), all_budgets=all_budgets)
 
     def run(self, most: int = 100_000_000, *, liveness: bool = True) -> Found:
         """Visits all states, or about `most`; stops at the first violation."""
-        explorer = Explorer(self.space, Found())
-        found = explorer.run(most, liveness=liveness, check=self._check_journals)
+        found = self.explorer.run(most, liveness=liveness, check=self._check_journals)
         numbers = self.space.numbers
         found.actors = tuple(map(len, numbers.actors))
         found.memories, found.nets = len(numbers.memories), len(numbers.nets)
@@ -73,9 +75,11 @@ def explore(
     *,
     most: int = 100_000_000,
     liveness: bool = True,
+    all_budgets: bool = False,
 ) -> Found:
     """Explores a bound with sites whose states `factory` makes; at most about `most` states."""
-    return Search(bound, factory).run(most, liveness=liveness)
+    search = Search(bound, factory, all_budgets=all_budgets)
+    return search.run(most, liveness=liveness)
 
 
 def replay(bound: Bound, labels: list[Label], factory: StateFactory = SiteState) -> str:

@@ -45,7 +45,7 @@ class Space:
         self._told: dict[tuple[int, int, int], list[tuple[int, int, int]]] = {}
         self._mail: dict[int, list[tuple[int, int, bool]]] = {}
         self._well: set[int] = set()
-        budgets = self.numbers.budgets
+        budgets = self.budgets = self.numbers.budgets
         self._loss, self._twice = budgets.cost("loss"), budgets.cost("duplicate")
         self._early = budgets.cost("early")
 

@@ -35,3 +35,16 @@ def test_too_many_budgets_are_refused() -> None:
     """Their numbers would not fit into a state."""
     with pytest.raises(ValueError, match="at most"):
         Budgets({"loss": 300, "busy": 300})
+
+
+def test_a_budget_covers_those_with_no_more_of_anything() -> None:
+    """Itself among them, and none that has more of one fault though less of another."""
+    budgets = Budgets({"loss": 2, "busy": 1})
+    loss, busy = budgets.cost("loss"), budgets.cost("busy")
+    without_loss = budgets.left[loss][budgets.left[loss][0]]
+    without_busy = budgets.left[busy][0]
+    nothing = budgets.left[busy][without_loss]
+    assert budgets.below(0) == (1 << 6) - 1
+    assert budgets.below(without_loss) == 1 << without_loss | 1 << nothing
+    assert not budgets.below(without_busy) >> without_loss & 1
+    assert budgets.below(nothing) == 1 << nothing

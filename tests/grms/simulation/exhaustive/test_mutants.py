@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from grms.simulation.exhaustive import numbers, search
+from grms.simulation.exhaustive import encoding, numbers, search
 from grms.simulation.exhaustive.batch import Batch
 from grms.simulation.exhaustive.bounds import bound
 from grms.simulation.exhaustive.budgets import Budgets
@@ -28,9 +28,11 @@ from tests.grms.simulation import test_fault_run as careless
 from tests.grms.simulation.exhaustive.test_search import (
     DEATHS,
     FORGET,
+    GIVEN_UP,
     HINDER,
     REFUSE,
     UNHEARD,
+    LastKept,
     SaysNames,
 )
 
@@ -203,3 +205,14 @@ def test_a_careless_compaction_is_found(monkeypatch: pytest.MonkeyPatch) -> None
     assert not explore(within).violation
     monkeypatch.setattr(search, "compacted", drops_ends)
     assert "a compacted journal recovers to another" in explore(within).violation
+
+
+def test_a_memory_is_not_compared_without_its_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An offer that was declined is another than one that was withdrawn: which of both is kept would decide."""
+    blind = frozenset({*encoding.SUMS_OF_BOOK, "answered"})
+    monkeypatch.setattr(encoding, "SUMS_OF_BOOK", blind)
+    monkeypatch.setattr(encoding, "_FIELDS", {})
+    first = explore(GIVEN_UP)
+    monkeypatch.setattr(numbers, "Memories", LastKept)
+    last = explore(GIVEN_UP)
+    assert (first.states, first.transitions) != (last.states, last.transitions)

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from grms.simulation.exhaustive import numbers
-from grms.simulation.exhaustive.bounds import AGAIN, RETURNS, ROUNDS, SMALL, bound
+from grms.simulation.exhaustive.bounds import AGAIN, RETURNS, ROUNDS, SMALL, WRITES, bound
 from grms.simulation.exhaustive.encoding import Frozen
 from grms.simulation.exhaustive.model import Bound
 from grms.simulation.exhaustive.search import explore, replay
@@ -66,9 +66,11 @@ FORGET = bound("forget", forget=1, crash_1=1)
 HINDER = bound("hinder", hinder=1, crash_1=1, busy=1)
 REFUSE = bound("refuse", refuse=1, busy=1)
 
-FALSE = bound("false returns", lie=1, settings=RETURNS)
+GIVEN_UP = bound("an offer is declined or withdrawn", busy=1, cancel=1, loss=1)
 
-SENT_HOME = bound("sent home", preempt=1, down=1, lost=1, crash_0=1, settings=RETURNS)
+FALSE = bound("false returns", lie=1, **RETURNS)
+
+SENT_HOME = bound("sent home", preempt=1, down=1, lost=1, crash_0=1, **RETURNS)
 
 CARELESS = [
     (careless.WithoutTombstone, UNHEARD, "has run 2 times", 9),
@@ -156,7 +158,7 @@ class LastKept(Memories):
 
 
 @pytest.mark.parametrize(
-    "within", [BY_NAME["cancelled, loss"], UNHEARD, BY_NAME["rounds of offers"]]
+    "within", [BY_NAME["cancelled, loss"], UNHEARD, BY_NAME["rounds of offers"], GIVEN_UP]
 )
 def test_memories_that_count_as_the_same_do_the_same(
     within: Bound, monkeypatch: pytest.MonkeyPatch
@@ -191,9 +193,9 @@ def test_an_older_journal_needs_new_numbers(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_partner_that_knows_no_state_returns_jobs_without_it() -> None:
     """There is nothing that could happen beside what happens to jobs that write none."""
     older = explore(BY_NAME["the partner knows of no kept state"])
-    plain = explore(bound("no state", preempt=1, loss=1, settings=RETURNS))
+    plain = explore(bound("no state", preempt=1, loss=1, **RETURNS))
     assert (older.states, older.transitions) == (plain.states, plain.transitions)
-    written = explore(bound("state", preempt=1, loss=1, settings=RETURNS, writes=True))
+    written = explore(bound("state", preempt=1, loss=1, **WRITES))
     assert written.states > older.states
 
 
@@ -213,7 +215,7 @@ def test_at_most_so_many_states_are_visited() -> None:
 
 def test_rounds_move_jobs() -> None:
     """Within the bound with rounds a job does leave the queue for the partner."""
-    space = Space(bound("rounds", busy=1, round=1, settings=ROUNDS))
+    space = Space(bound("rounds", busy=1, round=1, **ROUNDS))
     states, at, moved = [space.first()], 0, False
     known = set(states)
     while at < len(states):

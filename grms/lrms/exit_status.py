@@ -171,9 +171,17 @@ def is_fenced(
         return False
     if end.exit_code == FENCED:
         return script is None or script.code != FENCED
-    if not once or end.outcome is not Outcome.FAILED or end.signal is not None:
-        return False
     later = begun_at is not None and end.end_time - end.run_time > begun_at + _CLOCKS_S
+    if end.outcome is Outcome.PREEMPTED:
+        # Slurm says so also of a job that it has started anew, and whose node has turned it away as it runs the first
+        # run (JobLaunchFailure in a partition of guests). None that may be preempted runs its script twice.
+        return later and (script is None or script.code not in KILLED)
+    return once and _is_failed_start(end, script, later=later)
+
+
+def _is_failed_start(end: LrmsEnd, script: ScriptEnd | None, *, later: bool) -> bool:
+    if end.outcome is not Outcome.FAILED or end.signal is not None:
+        return False
     if end.exit_code is None:
         return later  # no record says whether the launcher has skipped the script
     if not is_stillborn(end):

@@ -31,7 +31,7 @@ from grms.lrms.batch.guest_preemption import GuestPreemption
 from grms.lrms.batch.job_tracker import GRACE_S, MISSING_LOOKS, Act, JobTracker, Order
 from grms.lrms.batch.launcher import Spool, check_home, check_key, check_program, usable
 from grms.lrms.batch.poller import Poller
-from grms.lrms.batch.queue_snapshot import Evidence, JobRow, Question, QueueSnapshot
+from grms.lrms.batch.queue_snapshot import Ending, Evidence, JobRow, Question, QueueSnapshot
 from grms.lrms.batch.reconciler import Reconciler
 from grms.lrms.batch.system import BatchSystem, PreemptingSystem
 from grms.lrms.batch.tracked_job import TrackedJob, Want
@@ -55,7 +55,7 @@ class BatchLrms:
     `poll_s` is the poll interval; submissions older than `settle_s` survive a crash of the batch system, and only
     then are jobs released; records of a job's end are complete after `records_s`; an unknown job is waited for
     until `grace_s` after its limit (all in seconds). `own_user` is this process's user if local jobs run as their users,
-    and empty if they run as this process. With `repeats`, a job that has begun may run again: if a node
+    and empty if they run as this process. `site` is this site's name: jobs with another one in their keys are guests. With `repeats`, a job that has begun may run again: if a node
     fails, it is preempted, or the batch system has forgotten its run. With `preempting` guests may be ended for other jobs;
     `unpreempted` says why not without it.
     """
@@ -71,6 +71,7 @@ class BatchLrms:
         grace_s: float = GRACE_S,
         repeats: bool = False,
         own_user: str = "",
+        site: str = "",
         watched: Watched | None = None,
         deputies: Deputies | None = None,
         preempting: PreemptingSystem | None = None,
@@ -89,6 +90,7 @@ class BatchLrms:
             forgets=system.forgets,
             fences=not repeats,
             evicts=preempting is not None,
+            site=site,
         )
         self._repeats = repeats
         self._own_user = own_user
@@ -443,8 +445,11 @@ class BatchLrms:
         evidence = await self._disk.do(self._spool.evidence, key)
         end = known.end if ending is None else ending.end
         once = not self._repeats
-        if end is not None and is_fenced(
-            end, evidence.script, begun=evidence.begun, begun_at=evidence.begun_at, once=once
+        if end is not None and (
+            is_fenced(
+                end, evidence.script, begun=evidence.begun, begun_at=evidence.begun_at, once=once
+            )
+            or self._tracker.is_unbegun_copy(key, Ending(known.start_time, end), evidence)
         ):
             self._tracker.gone(key, row.number, self._clock())
             return self._concluded(question, replace(evidence, ending=ending)) or known

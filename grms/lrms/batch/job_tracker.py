@@ -134,6 +134,7 @@ class JobTracker:
         grace_s: how long after its limit an unknown job is waited for, seconds.
         forgets: whether the batch system may forget what it has acknowledged.
         fences: whether a second run of a job skips its script.
+        site: this site's name; jobs whose keys do not begin with it are guests.
         evicts: whether this site ends jobs for others, of which their notes say so.
     """
 
@@ -148,6 +149,7 @@ class JobTracker:
         forgets: bool = True,
         fences: bool = False,
         evicts: bool = False,
+        site: str = "",
     ) -> None:
         self._encode = encode
         self._decode = decode
@@ -157,6 +159,7 @@ class JobTracker:
         self._forgets = forgets
         self._fences = fences
         self._evicts = evicts
+        self._own = f"{site}/"
         self._jobs: dict[str, TrackedJob] = {}
         self._over: OrderedDict[str, TrackedJob] = OrderedDict()
         self._lost: OrderedDict[str, None] = OrderedDict()
@@ -264,6 +267,16 @@ class JobTracker:
         text = f"job {job.number} had begun to run, and the batch system has forgotten it"
         return self._vanished(job, text, at), True
 
+    def is_unbegun_copy(self, key: str, ending: Ending, evidence: Evidence) -> bool:
+        """Returns whether what was cancelled before its start is a guest whose run the batch system has forgotten.
+
+        A run that the batch system itself has requeued has left no end either, and is over: such a job may begin
+        several times, and is left out.
+        """
+        once = self._fences or evidence.preemptible
+        unbegun = ending.start_time is None and is_unstarted(ending.end)
+        return unbegun and once and self._is_guest(key) and _has_no_end(evidence)
+
     def has_run(self, key: str, unordered: int) -> None:
         """Notes how often a job that has ended has run without anybody's order, by its own word."""
         job = self._over.get(key)
@@ -354,7 +367,7 @@ class JobTracker:
             begun=evidence.begun,
             begun_at=evidence.begun_at,
             once=self._fences,
-        ):
+        ) or self.is_unbegun_copy(job.key, ending, evidence):
             return self._concluded_fenced(job, evidence, at)
         job.evicted |= evidence.evicted
         if job.evicted:
@@ -380,6 +393,9 @@ class JobTracker:
             # Without a number it cannot be asked for.
             known_end = unknown or evidence.script is not None or not job.number
             if job.want is Want.GONE and known_end:
+                if self._may_live(job, evidence, at):
+                    text = "it is to end, and the batch system does not know it; it may run until its limit"
+                    return self._doubted(job, text, at)
                 return self._cancelled(job, at, "cancelled, and gone since")
             if evidence.script is not None:
                 return self._ended(job, self._own_ending(job, evidence, at))
@@ -422,7 +438,7 @@ class JobTracker:
         if not job.fenced:
             job.fenced = True
             self._anomaly("run_fenced", job.key)
-        if job.want is Want.GONE:
+        if job.want is Want.GONE and not self._may_live(job, evidence, at):
             return self._cancelled(job, at, "cancelled")
         if evidence.script is not None:
             return self._ended(job, self._own_ending(job, evidence, at))
@@ -431,6 +447,19 @@ class JobTracker:
             return self._vanished(job, text, at)
         text = "it was started twice, and ran once; the end of that run is waited for"
         return self._doubted(job, text, at)
+
+    def _may_live(self, job: TrackedJob, evidence: Evidence, at: float) -> bool:
+        # Whether a guest that is to end may run on, on a node of which the batch system has forgotten it. Its home, told
+        # that it has ended, could run it again at once. An own job that was cancelled is run again by nobody.
+        if not self._forgets or not self._is_guest(job.key):
+            return False
+        ran = job.start_time is not None and evidence.script is None
+        if not (ran or _has_no_end(evidence)):
+            return False
+        return not self._is_over(job, evidence, at)
+
+    def _is_guest(self, key: str) -> bool:
+        return not key.startswith(self._own)
 
     def _is_over(self, job: TrackedJob, evidence: Evidence, at: float) -> bool:
         # Whether a begun run has certainly reached its limit; premature if the clock jumps.
@@ -724,6 +753,10 @@ class JobTracker:
 def record_of(row: JobRow) -> LrmsRecord:
     """Returns a row of the table as the port has it."""
     return LrmsRecord(row.phase, row.start_time, row.end, row.reason)
+
+
+def _has_no_end(evidence: Evidence) -> bool:
+    return evidence.begun is True and evidence.script is None
 
 
 def _is_unbegun(row: JobRow) -> bool:

@@ -588,6 +588,7 @@ class Spool:
             released=marks is not None and marks.released,
             limit_s=0.0 if marks is None else marks.limit_s,
             evicted=marks is not None and marks.evicted,
+            preemptible=marks is not None and marks.preemptible,
             written_at=self._written_at(key),
         )
 

@@ -244,6 +244,7 @@ def _slurm(settings: SlurmTable, site: LrmsSite) -> BatchLrms:
         settle_s=settings.settle_s,
         grace_s=settings.grace_s,
         repeats=settings.requeue,
+        site=site.name,
         own_user="" if settings.own_jobs == "as-daemon" else own_name(),
         watched=settings.watched(site),
         deputies=deputies,

@@ -45,6 +45,7 @@ from grms.lrms.base import (
 from grms.lrms.batch.queue_snapshot import Ending, Evidence, JobRow, Question, QueueSnapshot
 from grms.lrms.batch.tracked_job import TrackedJob, Want
 from grms.lrms.exit_status import (
+    NOT_HERE,
     as_evicted,
     ended_itself,
     is_fenced,
@@ -296,6 +297,14 @@ class JobTracker:
         """Returns whether a job's submission can no longer be forgotten, at a moment."""
         return max(at - job.acknowledged_at, job.shown_s) >= self._settle_s
 
+    def left(self, key: str, at: float) -> list[LrmsEvent]:
+        """Returns the events of a job that has left the queue for elsewhere, and has never begun here; `at` in seconds."""
+        job = self._jobs.get(key)
+        if job is None or job.start_time is not None:
+            return []
+        job.want = Want.GONE
+        return self._cancelled(job, at, "it has left; its place is kept")
+
     def says_all(self, row: JobRow) -> bool:
         """Returns whether nothing but its row is to be looked at for how a job has ended."""
         if self._evicts and row.end is not None and row.end.outcome is Outcome.CANCELLED:
@@ -369,6 +378,15 @@ class JobTracker:
             once=self._fences,
         ) or self.is_unbegun_copy(job.key, ending, evidence):
             return self._concluded_fenced(job, evidence, at)
+        if ending.end.exit_code == NOT_HERE and evidence.begun is False:
+            del self._jobs[job.key]
+            self._give_up(job.key)
+            return [Lost(job.key, "it was started while it was to leave, and has not begun")]
+        return self._concluded_end(job, ending, evidence)
+
+    def _concluded_end(
+        self, job: TrackedJob, ending: Ending, evidence: Evidence
+    ) -> list[LrmsEvent]:
         job.evicted |= evidence.evicted
         if job.evicted:
             # First: ended within a second it looks unstarted, and a script that ends well on SIGTERM looks done.

@@ -107,9 +107,9 @@ def read_rules(text: str) -> SlurmRules | None:
 
 def _keeps_places(found: Mapping[str, str]) -> bool:
     # priority/multifactor without an accounting database gives no age, and its jobs stand by their numbers.
-    if found.get("PriorityType", "priority/basic") == "priority/basic":
-        return True
-    accounting = found.get("AccountingStorageType", "") != "accounting_storage/none"
+    if found.get("PriorityType") != "priority/multifactor":
+        return found.get("PriorityType") == "priority/basic"
+    accounting = found.get("AccountingStorageType") != "accounting_storage/none"
     return not accounting or "ACCRUE_ALWAYS" in found.get("PriorityFlags", "").split(",")
 
 

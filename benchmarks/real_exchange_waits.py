@@ -151,6 +151,9 @@ def judge_waits(
 ) -> Waits:
     """Judges how long own jobs stood before processors that nothing had but guests that may be ended.
 
+    Slurm takes waiting jobs in order: while it ends a guest for an own job, it ends none for own jobs behind that one. So
+    such a one may wait for that time, too, and then for a guest of its own.
+
     Args:
         log: of slurmctld, from its begin.
         completions: of jobcomp/filetxt.
@@ -160,7 +163,7 @@ def judge_waits(
     """
     machine = _Machine(read_jobs(log, completions), protected_spans(log), processors)
     problems: list[str] = []
-    waits, with_guests, counts = [], [], Counter[str]()
+    waits, with_guests, behind, counts = [], [], list[float](), Counter[str]()
     for job in machine.own:
         if job.start == math.inf:
             continue
@@ -174,11 +177,15 @@ def judge_waits(
         ended = [one for one in machine.guests if one.preempted_for == job.number]
         if there or ended:
             with_guests.append(wait)
-        if wait > bound_s and (there or ended):
+        second = machine.behind_others(job, since)
+        if second and there:
+            behind.append(second)
+        if wait > bound_s + second and (there or ended):
             names = ", ".join(f"{one.number} ({one.partition}, {one.processors})" for one in there)
             problems.append(
                 f"own job {job.number} ({job.processors} processors) started {wait:.1f} s after nothing but guests was "
-                f"in its way: {names}; {len(ended)} were ended for it"
+                f"in its way, {second:.1f} s of it behind others for which guests were ended: {names}; {len(ended)} were "
+                "ended for it"
             )
     return Waits(
         problems,
@@ -187,6 +194,7 @@ def judge_waits(
             "wait_s": spread(waits),
             "own_with_guests_there": len(with_guests),
             "wait_with_guests_there_s": spread(with_guests),
+            "of_these_behind_own_jobs_with_guests_in_the_way_s": spread(behind),
             "guests_started": len(machine.guests),
             "guests_waited_s": spread([one.start - one.eligible for one in machine.guests]),
             "guests_never_started": machine.never_started,
@@ -221,6 +229,7 @@ class _Machine:
         self.never_started = sum(
             job.guest and job.start == math.inf and job.eligible < math.inf for job in jobs
         )
+        self._preempting = {one.preempted_for for one in self.guests}
         self._processors = processors
         # What own jobs have to wait for: own jobs that run, and guests that are not to be ended.
         self._kept = [(job.start, job.end, job.processors) for job in self.own]
@@ -229,6 +238,19 @@ class _Machine:
                 for begin, end in protected:
                     span = max(begin, guest.start), min(end, guest.end)
                     self._kept.append((*span, guest.processors))
+
+    def behind_others(self, job: SeenJob, since: float) -> float:
+        """Returns for how long from a moment to its start a job was behind others for which guests were ended, seconds."""
+        before = self.own[: self.own.index(job)]
+        spans = [
+            (one.eligible, one.waited_until) for one in before if one.number in self._preempting
+        ]
+        seconds, reached = 0.0, since
+        for first, last in sorted(spans):
+            begin, end = max(first, reached), min(last, job.start)
+            if begin < end:
+                seconds, reached = seconds + end - begin, end
+        return seconds
 
     def unblocked_since(self, job: SeenJob) -> float:
         """Returns since when there was room for a job and all that waited before it, until its start."""

@@ -32,6 +32,7 @@ OWN_NAMES: Final = frozenset(
         "values",
         "program",
         "begun",
+        "begun.aside",
         "begun.died",
         "begun.once",
         "begun.since",

@@ -193,6 +193,8 @@ class LrmsJob:
         place: since when it waits for a place to run, seconds, if it comes back to its queue, or the queue is made anew; `None`
             for a new one. A simulated machine puts it where it would stand since then; an adapter whose LRMS has no such
             place puts it behind all others.
+        aside: it runs elsewhere, and only its place in the queue is kept: it does not start before it is submitted again
+            without this. For `WithPlaces` alone.
     """
 
     key: str
@@ -210,6 +212,7 @@ class LrmsJob:
     preemptible: bool = False
     at_once: bool = False
     place: float | None = None
+    aside: bool = False
 
     @property
     def once(self) -> bool:
@@ -585,6 +588,48 @@ class Lrms(Protocol):
         Raises:
             LrmsUnavailableError: the LRMS did not answer.
         """
+
+
+class QueuePlace(QuickEnum):
+    """What place a job has in the LRMS's queue that comes back to it.
+
+    AS_SUBMITTED: where it would stand by `LrmsJob.place`.
+    KEPT: where its place was kept while it was elsewhere (`WithPlaces`); behind all others where that was lost.
+    BEHIND: behind all others, or by a priority that counts from now on.
+    """
+
+    AS_SUBMITTED = "where it would stand by its submission"
+    KEPT = "where it stood"
+    BEHIND = "behind all others"
+
+
+@runtime_checkable
+class WithPlaces(Protocol):
+    """An LRMS that can keep the place in its queue of a job that is elsewhere.
+
+    What is kept never starts before the job is submitted again (`submit` without `LrmsJob.aside`), whoever starts it. `cancel`
+    with any of the job's keys gives the place up. `snapshot` shows places as held jobs, by the keys of the jobs' first submissions.
+    """
+
+    @property
+    def queue_place(self) -> QueuePlace:
+        """What place a job has that comes back, by the last poll."""
+
+    async def keep_place(self, job: LrmsJob) -> None:
+        """Keeps a place for a job that is elsewhere, behind all that wait now; where one is kept it changes nothing.
+
+        Raises:
+            LrmsRefusedError: none is kept; that is no harm but to the place.
+            LrmsUnavailableError: whether one is kept is unknown.
+        """
+
+    async def leave(self, key: str) -> bool:
+        """Ends a job as `cancel` with `only_waiting`, `Ended` included, and keeps its place for a later key of the same job."""
+
+
+def queue_place_of(lrms: object) -> QueuePlace:
+    """Returns what place a job has that comes back to an LRMS's queue; of one without the port that it is behind all others."""
+    return lrms.queue_place if isinstance(lrms, WithPlaces) else QueuePlace.BEHIND
 
 
 @runtime_checkable

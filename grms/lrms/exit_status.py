@@ -16,6 +16,8 @@ on another disk; `begun.since` is as old as the run, so that files of the job ca
 If a job may not run twice, a second run ends before its script starts, as `begun` says that one has begun. `ONCE`
 is created atomically (`O_EXCL`, which file servers honour as well), so that of two concurrent runs one continues.
 If the node cannot see the job's folder, another one is not mistaken for it.
+
+A job that is elsewhere and of which only the place in the queue is kept (`kept_places`) does not begin, whoever starts it.
 """
 
 import re
@@ -24,6 +26,10 @@ from typing import Final
 
 from grms.lrms.base import LrmsEnd
 from grms.util.outcomes import Outcome
+
+ASIDE: Final = "begun.aside"
+"""Exists while a job is elsewhere and only its place is kept: then its launcher ends at once (`NOT_HERE`). With content, the
+folder of the job that has come back to this place, which begins there."""
 
 BEGUN: Final = "begun"
 """A line for each begin (the restart count by the batch system, and the time) and each end."""
@@ -36,6 +42,9 @@ FENCED: Final = 113
 
 FORWARD: Final = "forward"
 """Names the signal that is passed on to the script, if there is one; beside it are its process and its exit code."""
+
+NOT_HERE: Final = 114
+"""Exit code of a launcher that has not begun, as its job is elsewhere."""
 
 ONCE: Final = "begun.once"
 """Exists once a run has begun that must be the only one."""
@@ -50,6 +59,21 @@ streams() {
 	: >>"$1/stdout" >>"$1/stderr"
 }
 test "$#" -gt 0 || set -- .
+"""
+
+_ASIDE = f"""\
+while test -e "$1/{ASIDE}"; do
+	test -s "$1/{ASIDE}" || exit {NOT_HERE}
+	set -- "$1" "$(command -p cat "$1/{ASIDE}")"
+	if test "$1" = .; then
+		test ! -e stdout || keep stdout "$2/stdout"
+		test ! -e stderr || keep stderr "$2/stderr"
+		cd "$2" || exit 125
+		set -- .
+	else
+		set -- "$2"
+	fi
+done
 """
 
 _FENCE = f"""\
@@ -101,10 +125,10 @@ echo "ended $code $(command -p date +%s)" >>"$1/begun"
 exit "$code"
 """
 
-LAUNCH: Final = _FIRST + _LAUNCH
+LAUNCH: Final = _FIRST + _ASIDE + _LAUNCH
 """Run by the batch system; independent of the job."""
 
-LAUNCH_ONCE: Final = _FIRST + _FENCE + _LAUNCH
+LAUNCH_ONCE: Final = _FIRST + _ASIDE + _FENCE + _LAUNCH
 """The same for a job that may not run twice."""
 
 _LINE = re.compile(r"(\d+)(?: (\d+))?")
@@ -171,9 +195,17 @@ def is_fenced(
         return False
     if end.exit_code == FENCED:
         return script is None or script.code != FENCED
-    if not once or end.outcome is not Outcome.FAILED or end.signal is not None:
-        return False
     later = begun_at is not None and end.end_time - end.run_time > begun_at + _CLOCKS_S
+    if end.outcome is Outcome.PREEMPTED:
+        # Slurm says so also of a job that it has started anew, and whose node has turned it away as it runs the first
+        # run (JobLaunchFailure in a partition of guests). None that may be preempted runs its script twice.
+        return later and (script is None or script.code not in KILLED)
+    return once and _is_failed_start(end, script, later=later)
+
+
+def _is_failed_start(end: LrmsEnd, script: ScriptEnd | None, *, later: bool) -> bool:
+    if end.outcome is not Outcome.FAILED or end.signal is not None:
+        return False
     if end.exit_code is None:
         return later  # no record says whether the launcher has skipped the script
     if not is_stillborn(end):

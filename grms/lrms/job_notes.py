@@ -7,6 +7,7 @@ run from one that was never there. A job that runs as another account cannot rea
 import errno
 import json
 import secrets
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,9 @@ ACCOUNTS: Final = ".accounts"
 
 MARKS: Final = ".marks"
 """Next to it, and as private: the notes of each job."""
+
+PLACES: Final = ".places"
+"""Next to it, and as private: the places in the queue of jobs that are elsewhere."""
 
 IDENTITY: Final = "identity"
 """Among these: distinguishes the folders of a site's jobs from an empty folder in their place."""
@@ -51,6 +55,25 @@ class Marks:
 
 
 _EVER: Final = frozenset(("run", "released", "number", "begun", "limit_s"))
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPlace:
+    """The place in the queue of a job that is elsewhere.
+
+    Attributes:
+        number: the batch system's id of its marker; empty until a poll has shown it.
+        key: under which the marker was submitted, and in whose folder it begins.
+        released: its submission hold was lifted, or was about to be.
+        left: the marker is the job itself, which has left the queue; else it was submitted as a marker.
+        back: the key under which the job has come back; empty while it is elsewhere.
+    """
+
+    number: str
+    key: str
+    released: bool = False
+    left: bool = False
+    back: str = ""
 
 
 class JobNotes:
@@ -175,6 +198,25 @@ class JobNotes:
             write_durable(self._given(name), given)
         else:
             self._given(name).unlink(missing_ok=True)
+
+    def keep_place(self, name: str, place: KeptPlace) -> None:
+        """Keeps the place of a job; it is on the disk when this returns."""
+        self.check_there()
+        (self._folder / PLACES).mkdir(mode=0o700, exist_ok=True)
+        write_durable(self._folder / PLACES / f"{name}.json", asdict(place))
+
+    def forget_place(self, name: str) -> None:
+        """Deletes the place of a job."""
+        (self._folder / PLACES / f"{name}.json").unlink(missing_ok=True)
+
+    def places(self) -> dict[str, KeptPlace]:
+        """Returns all places by the jobs' names here; one that cannot be read is left out, and its marker is then ended."""
+        found = {}
+        for note in (self._folder / PLACES).glob("*+*+*.json"):
+            with suppress(ValueError, TypeError):
+                found[note.stem] = KeptPlace(**json.loads(note.read_text()))
+        self.check_there()
+        return found
 
     def names(self, before: float) -> list[str]:
         """Returns the jobs whose notes have not changed since a moment, seconds since 1970."""

@@ -138,6 +138,7 @@ def site_settings(config: SiteConfig, epoch: int, shown: str) -> SiteSettings:
         given_user=given_by_user(config),
         requeue=config.requeue,
         preempt_guests=config.guests.preemptible,
+        keeps_places=bool(getattr(config.lrms, "keep_places", False)),
         discipline=shadow_of(config),
         nodes=tuple(
             NodeKind(str(number), one.nodes, one.cores, one.memory_mib, one.gpus)

@@ -22,6 +22,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+FAR = "now+365days"
+"""The one start far ahead that is understood."""
+
 SAVED_AFTER_S = 5.0
 """So old a change is before it is saved."""
 
@@ -262,6 +265,7 @@ class Machine:
         self._broken: set[str] = set()
         self._table: dict[str, Job] = {}
         self._next = 1
+        self._rank = 0
         self._processes: dict[tuple[str, int, int], subprocess.Popen[bytes]] = {}
         self._history: list[tuple[float, int, dict[str, Job]]] = []
         self._lock = threading.Lock()
@@ -360,6 +364,11 @@ class Machine:
     def _jobs(self) -> list[Job]:
         return sorted(self._table.values(), key=lambda job: int(job["id"]))
 
+    def _ranked(self) -> int:
+        # As of priority/basic: behind all that are there.
+        self._rank += 1
+        return self._rank
+
     def _free(self) -> dict[str, int]:
         left = dict(self._nodes)
         for job in self._jobs():
@@ -374,8 +383,8 @@ class Machine:
             if job["state"] == "R":
                 self._watch(job)
         waiting = [job for job in self._jobs() if job["state"] == "PD"]
-        waiting = [job for job in waiting if not (job["hold"] or job["pause"])]
-        for job in sorted(waiting, key=lambda job: job["partition"] != "urgent"):
+        waiting = [job for job in waiting if not (job["hold"] or job["pause"] or job["far"])]
+        for job in sorted(waiting, key=lambda job: (job["partition"] != "urgent", job["rank"])):
             why = [self.partitions[name].keeps(job) for name in job["partition"].split(",")]
             if all(why):
                 job["reason"] = why[-1]
@@ -582,6 +591,8 @@ class Machine:
                 "accrue": None,
                 "attempt": 0,
                 "pause": False,
+                "far": given.begin == FAR,
+                "rank": self._ranked(),
                 "partition": given.partition or "main",
                 "node": given.nodelist,
                 "script": script,
@@ -614,6 +625,7 @@ class Machine:
             self._kill(job)
             self._requeue_or(job, "CA", "BeginTime")
         elif act == "release":
+            job["rank"] = self._ranked()
             job["hold"] = ""
         elif job["state"] == "PD":
             job["hold"] = "user" if act == "uhold" else "admin"
@@ -635,8 +647,17 @@ class Machine:
             self._table[values["JobId"]]["partition"] = values["Partition"]
         elif "EndTime" in values:
             self._table[values["JobId"]]["limit"] = 1
-        elif "StartTime" in values:
-            self._table[values["JobId"]]["pause"] = False
+        elif {"StartTime", "JobName"} & values.keys():
+            self._update_job(self._table.get(values["JobId"]), values)
+
+    def _update_job(self, job: Job | None, values: Mapping[str, str]) -> None:
+        if job is None:
+            raise NotDoneError("Invalid job id specified")
+        if job["state"] in ENDED or ("StartTime" in values and job["state"] != "PD"):
+            raise NotDoneError(f"Job is no longer pending execution for job {job['id']}")
+        if "StartTime" in values:
+            job["pause"], job["far"] = False, values["StartTime"] == FAR
+        job["name"] = values.get("JobName", job["name"])
 
     def scancel(self, arguments: list[str]) -> str:
         """Ends jobs, or nothing where name or user is another; of those that are over it complains, after the others."""
@@ -665,7 +686,7 @@ def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(exit_on_error=False)
     first = ("job-name", "comment", "export", "chdir", "input", "output", "error", "open-mode")
     second = ("partition", "account", "qos", "nice", "array", "nodelist", "nodes", "wrap")
-    for name in (*first, *second):
+    for name in (*first, *second, "begin"):
         parser.add_argument(f"--{name}", default="")
     for name in ("parsable", "hold", "requeue", "no-requeue"):
         parser.add_argument(f"--{name}", action="store_true")
@@ -679,7 +700,8 @@ def _options() -> argparse.ArgumentParser:
 
 _OPTIONS = _options()
 
-_CONFIGURATION = """SchedulerType           = sched/builtin
+_CONFIGURATION = """PriorityType            = priority/basic
+SchedulerType           = sched/builtin
 SelectType              = select/cons_tres
 SelectTypeParameters    = CR_CORE
 """
@@ -706,6 +728,8 @@ def _local(moment: int | None) -> str:
 def _reason(job: Job) -> str:
     if job["state"] == "PD" and job["hold"]:
         return "JobHeldAdmin" if job["hold"] == "admin" else "JobHeldUser"
+    if job["state"] == "PD" and job["far"]:
+        return "BeginTime"
     return str(job["reason"])
 
 

@@ -23,20 +23,23 @@ from grms.lrms.base import (
     LrmsSnapshot,
     NoDeputyError,
     Program,
+    QueuePlace,
     Tell,
     Unseen,
 )
 from grms.lrms.batch.deputies import Deputies
 from grms.lrms.batch.guest_preemption import GuestPreemption
 from grms.lrms.batch.job_tracker import GRACE_S, MISSING_LOOKS, Act, JobTracker, Order
+from grms.lrms.batch.kept_places import KeptPlaces
 from grms.lrms.batch.launcher import Spool, check_home, check_key, check_program, usable
 from grms.lrms.batch.poller import Poller
-from grms.lrms.batch.queue_snapshot import Evidence, JobRow, Question, QueueSnapshot
+from grms.lrms.batch.queue_snapshot import Ending, Evidence, JobRow, Question, QueueSnapshot
 from grms.lrms.batch.reconciler import Reconciler
-from grms.lrms.batch.system import BatchSystem, PreemptingSystem
+from grms.lrms.batch.system import BatchSystem, PlaceKeepingSystem, PreemptingSystem
 from grms.lrms.batch.tracked_job import TrackedJob, Want
 from grms.lrms.exit_status import as_evicted, is_fenced, true_end, with_kept
 from grms.lrms.home_run import HomeRun
+from grms.lrms.job_notes import KeptPlace
 from grms.lrms.native_jobs import VARIABLE, Fate, Watched
 from grms.lrms.preemption import CANNOT, Preemption
 from grms.util.outcomes import Outcome
@@ -55,9 +58,9 @@ class BatchLrms:
     `poll_s` is the poll interval; submissions older than `settle_s` survive a crash of the batch system, and only
     then are jobs released; records of a job's end are complete after `records_s`; an unknown job is waited for
     until `grace_s` after its limit (all in seconds). `own_user` is this process's user if local jobs run as their users,
-    and empty if they run as this process. With `repeats`, a job that has begun may run again: if a node
+    and empty if they run as this process. `site` is this site's name: jobs with another one in their keys are guests. With `repeats`, a job that has begun may run again: if a node
     fails, it is preempted, or the batch system has forgotten its run. With `preempting` guests may be ended for other jobs;
-    `unpreempted` says why not without it.
+    `unpreempted` says why not without it. With `placing` the places of own jobs that are elsewhere can be kept.
     """
 
     def __init__(
@@ -71,10 +74,12 @@ class BatchLrms:
         grace_s: float = GRACE_S,
         repeats: bool = False,
         own_user: str = "",
+        site: str = "",
         watched: Watched | None = None,
         deputies: Deputies | None = None,
         preempting: PreemptingSystem | None = None,
         unpreempted: Preemption = CANNOT,
+        placing: PlaceKeepingSystem | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._system = system
@@ -89,6 +94,7 @@ class BatchLrms:
             forgets=system.forgets,
             fences=not repeats,
             evicts=preempting is not None,
+            site=site,
         )
         self._repeats = repeats
         self._own_user = own_user
@@ -103,6 +109,12 @@ class BatchLrms:
             self._guests = GuestPreemption(
                 preempting, spool, self._poller, self._orders, decode=system.decode, clock=clock
             )
+        self._places: KeptPlaces | None = None
+        if placing is not None:
+            self._places = KeptPlaces(
+                placing, spool, self._poller, settle_s=settle_s, decode=system.decode, clock=clock
+            )
+        self._placing = placing
         self._settle_s = settle_s
         self.watched = watched
         self.deputies = deputies
@@ -160,6 +172,8 @@ class BatchLrms:
     async def _after_poll(self, orders: Iterable[Order]) -> None:
         if self._guests is not None:
             await self._guests.look((await self._poller.last()).table)
+        if self._places is not None:
+            orders = await self._places.look((await self._poller.last()).table, list(orders))
         await self._orders.carry_out(orders)
 
     async def close(self) -> None:
@@ -190,6 +204,8 @@ class BatchLrms:
             _check_taken(job, table)
             job = await self._placed(job)
             self._check_deputy(job.account)  # before anything is written
+            if not held and await self._came_back(job, program):
+                return
             folder = await self._prepared(job, program, run=not held)
             if await self._came(key, want):
                 return
@@ -232,6 +248,93 @@ class BatchLrms:
             return await self._disk.do(self._spool.account, job.key)
         return job.user if self._own_user and job.user != self._own_user else ""
 
+    @property
+    def queue_place(self) -> QueuePlace:
+        """What place a job has in the queue that comes back, by the last poll."""
+        if self._placing is None or not self._placing.keeps_places:
+            return QueuePlace.BEHIND
+        return QueuePlace.KEPT
+
+    async def keep_place(self, job: LrmsJob) -> None:
+        """Keeps a place for a job that is elsewhere."""
+        program = check_program(job.program)
+        check_key(job.key)
+        places, placing = self._places, self._placing
+        if places is None or placing is None or job.partner:
+            return
+        async with places.lock:
+            await self._kept_place(places, placing, job, program)
+
+    async def _kept_place(
+        self, places: KeptPlaces, placing: PlaceKeepingSystem, job: LrmsJob, program: Program
+    ) -> None:
+        key, table = job.key, (await self._poller.new()).table
+        if await places.of(key) is not None or places.marker(key, table) is not None:
+            return
+        if self._tracker.job(key) is not None:
+            return  # it is, or was, here
+        # What it is given comes with it, when it comes back.
+        job = await self._placed(replace(job, program=replace(program, inputs=()), aside=True))
+        _check_taken(job, table)
+        self._check_deputy(job.account)
+        folder = await self._prepared(job, replace(program, inputs=()), run=False)
+        await places.note(key, KeptPlace("", key))
+        try:
+            number = await self._system.submit(placing.place_name(key), job, folder)
+        except LrmsRefusedError:
+            await places.forget(key)
+            await self._disk.do(self._spool.drop, key)
+            raise
+        await places.note(key, KeptPlace(number, key))
+        self._poller.want()
+
+    async def _gave_up_place(self, key: str) -> bool:
+        # Whether there was nothing else of the job here.
+        assert self._places is not None
+        async with self._places.lock:
+            ended = await self._places.end(key)
+        job = self._tracker.job(key)
+        return ended and (job is None or job.end is not None)
+
+    async def _came_back(self, job: LrmsJob, program: Program) -> bool:
+        # Whether a job has its place again that was kept for it.
+        places = self._places
+        if places is None:
+            return False
+        async with places.lock:
+            place = await places.of(job.key)
+            return place is not None and await self._brought_back(places, place, job, program)
+
+    async def _brought_back(
+        self, places: KeptPlaces, place: KeptPlace, job: LrmsJob, program: Program
+    ) -> bool:
+        await self._prepared(replace(job, aside=True), program, run=True)
+        name = self._system.encode(job.key)
+        row = await places.bring_back(job.key, name, place)
+        if row is None:
+            return False
+        self._tracker.intended(job.key, Want.RUN)
+        self._tracker.acknowledged(job.key, row.number, self._clock())
+        self._tracker.releasing(job.key)
+        await self._disk.do(self._spool.released, job.key, row.number)
+        self._tracker.released(job.key, self._clock())
+        await places.start(job.key, row, place)
+        return True
+
+    async def leave(self, key: str) -> bool:
+        """Ends a job that waits, and keeps its place."""
+        if self._places is None:
+            return await self.cancel(key, only_waiting=True)
+        async with self._orders.none_of(check_key(key)):
+            row = await self._living(key, only_waiting=True)
+            if row is not None and (row.phase is LrmsPhase.HELD or await self._has_begun(key)):
+                row = None
+            async with self._places.lock:
+                if await self._places.leave(key, row):
+                    self._poller.want()
+                    return True
+        return await self.cancel(key, only_waiting=True)
+
     async def _prepared(self, job: LrmsJob, program: Program, *, run: bool) -> Path:
         try:
             return await self._disk.do(
@@ -248,6 +351,7 @@ class BatchLrms:
                 signal="" if job.request is None else job.request.signal,
                 modules=() if job.request is None else job.request.modules,
                 preemptible=job.preemptible,
+                aside=job.aside,
             )
         except LrmsDiskError as error:
             raise LrmsDiskError(error.reason, unbegun=True) from error
@@ -272,7 +376,9 @@ class BatchLrms:
             await asyncio.sleep(max(min(left, self._settle_s), self._poller.soon_s))
 
     async def cancel(self, key: str, *, only_waiting: bool = False) -> bool:
-        """Ends a job."""
+        """Ends a job, or gives up the place that is kept for it."""
+        if self._places is not None and await self._gave_up_place(check_key(key)):
+            return False
         if only_waiting:
             return await self._let_go(check_key(key))
         return await self._orders.cancel(check_key(key))
@@ -328,6 +434,16 @@ class BatchLrms:
     async def _looked_up(self, key: str) -> LrmsRecord | None:
         if (staying := self._poller.staying.get(check_key(key))) is not None:
             return LrmsRecord(LrmsPhase.ENDED, None, staying)
+        place = None if self._places is None else await self._places.of(key)
+        if place is not None and place.key == key:
+            if not place.left:
+                return None  # nothing but its place is here
+            if await self.leave(key):
+                end = LrmsEnd(Outcome.CANCELLED, self._clock(), 0.0, reason="it has left")
+                return LrmsRecord(LrmsPhase.ENDED, None, end)
+        return await self._followed(key)
+
+    async def _followed(self, key: str) -> LrmsRecord | None:
         for _ in range(MISSING_LOOKS):
             seen = await self._poller.new()
             job = self._tracker.job(key)
@@ -346,13 +462,11 @@ class BatchLrms:
         """Returns a new poll."""
         table = (await self._poller.new()).table
         load = self._tracker.load(table)
-        return LrmsSnapshot(
-            load.taken_at,
-            load.processors,
-            load.free,
-            load.waiting,
-            self._tracker.records(table.rows),
-        )
+        records = dict(self._tracker.records(table.rows))
+        if self._places is not None:
+            for key in await self._places.away():
+                records.setdefault(key, LrmsRecord(LrmsPhase.HELD))
+        return LrmsSnapshot(load.taken_at, load.processors, load.free, load.waiting, records)
 
     # --- what calls have in common -------------------------------------------------------------
 
@@ -443,8 +557,11 @@ class BatchLrms:
         evidence = await self._disk.do(self._spool.evidence, key)
         end = known.end if ending is None else ending.end
         once = not self._repeats
-        if end is not None and is_fenced(
-            end, evidence.script, begun=evidence.begun, begun_at=evidence.begun_at, once=once
+        if end is not None and (
+            is_fenced(
+                end, evidence.script, begun=evidence.begun, begun_at=evidence.begun_at, once=once
+            )
+            or self._tracker.is_unbegun_copy(key, Ending(known.start_time, end), evidence)
         ):
             self._tracker.gone(key, row.number, self._clock())
             return self._concluded(question, replace(evidence, ending=ending)) or known

@@ -45,6 +45,7 @@ from grms.lrms.base import (
 from grms.lrms.batch.queue_snapshot import Ending, Evidence, JobRow, Question, QueueSnapshot
 from grms.lrms.batch.tracked_job import TrackedJob, Want
 from grms.lrms.exit_status import (
+    NOT_HERE,
     as_evicted,
     ended_itself,
     is_fenced,
@@ -134,6 +135,7 @@ class JobTracker:
         grace_s: how long after its limit an unknown job is waited for, seconds.
         forgets: whether the batch system may forget what it has acknowledged.
         fences: whether a second run of a job skips its script.
+        site: this site's name; jobs whose keys do not begin with it are guests.
         evicts: whether this site ends jobs for others, of which their notes say so.
     """
 
@@ -148,6 +150,7 @@ class JobTracker:
         forgets: bool = True,
         fences: bool = False,
         evicts: bool = False,
+        site: str = "",
     ) -> None:
         self._encode = encode
         self._decode = decode
@@ -157,6 +160,7 @@ class JobTracker:
         self._forgets = forgets
         self._fences = fences
         self._evicts = evicts
+        self._own = f"{site}/"
         self._jobs: dict[str, TrackedJob] = {}
         self._over: OrderedDict[str, TrackedJob] = OrderedDict()
         self._lost: OrderedDict[str, None] = OrderedDict()
@@ -264,6 +268,16 @@ class JobTracker:
         text = f"job {job.number} had begun to run, and the batch system has forgotten it"
         return self._vanished(job, text, at), True
 
+    def is_unbegun_copy(self, key: str, ending: Ending, evidence: Evidence) -> bool:
+        """Returns whether what was cancelled before its start is a guest whose run the batch system has forgotten.
+
+        A run that the batch system itself has requeued has left no end either, and is over: such a job may begin
+        several times, and is left out.
+        """
+        once = self._fences or evidence.preemptible
+        unbegun = ending.start_time is None and is_unstarted(ending.end)
+        return unbegun and once and self._is_guest(key) and _has_no_end(evidence)
+
     def has_run(self, key: str, unordered: int) -> None:
         """Notes how often a job that has ended has run without anybody's order, by its own word."""
         job = self._over.get(key)
@@ -282,6 +296,14 @@ class JobTracker:
     def settled(self, job: TrackedJob, at: float) -> bool:
         """Returns whether a job's submission can no longer be forgotten, at a moment."""
         return max(at - job.acknowledged_at, job.shown_s) >= self._settle_s
+
+    def left(self, key: str, at: float) -> list[LrmsEvent]:
+        """Returns the events of a job that has left the queue for elsewhere, and has never begun here; `at` in seconds."""
+        job = self._jobs.get(key)
+        if job is None or job.start_time is not None:
+            return []
+        job.want = Want.GONE
+        return self._cancelled(job, at, "it has left; its place is kept")
 
     def says_all(self, row: JobRow) -> bool:
         """Returns whether nothing but its row is to be looked at for how a job has ended."""
@@ -354,8 +376,17 @@ class JobTracker:
             begun=evidence.begun,
             begun_at=evidence.begun_at,
             once=self._fences,
-        ):
+        ) or self.is_unbegun_copy(job.key, ending, evidence):
             return self._concluded_fenced(job, evidence, at)
+        if ending.end.exit_code == NOT_HERE and evidence.begun is False:
+            del self._jobs[job.key]
+            self._give_up(job.key)
+            return [Lost(job.key, "it was started while it was to leave, and has not begun")]
+        return self._concluded_end(job, ending, evidence)
+
+    def _concluded_end(
+        self, job: TrackedJob, ending: Ending, evidence: Evidence
+    ) -> list[LrmsEvent]:
         job.evicted |= evidence.evicted
         if job.evicted:
             # First: ended within a second it looks unstarted, and a script that ends well on SIGTERM looks done.
@@ -380,6 +411,9 @@ class JobTracker:
             # Without a number it cannot be asked for.
             known_end = unknown or evidence.script is not None or not job.number
             if job.want is Want.GONE and known_end:
+                if self._may_live(job, evidence, at):
+                    text = "it is to end, and the batch system does not know it; it may run until its limit"
+                    return self._doubted(job, text, at)
                 return self._cancelled(job, at, "cancelled, and gone since")
             if evidence.script is not None:
                 return self._ended(job, self._own_ending(job, evidence, at))
@@ -422,7 +456,7 @@ class JobTracker:
         if not job.fenced:
             job.fenced = True
             self._anomaly("run_fenced", job.key)
-        if job.want is Want.GONE:
+        if job.want is Want.GONE and not self._may_live(job, evidence, at):
             return self._cancelled(job, at, "cancelled")
         if evidence.script is not None:
             return self._ended(job, self._own_ending(job, evidence, at))
@@ -431,6 +465,19 @@ class JobTracker:
             return self._vanished(job, text, at)
         text = "it was started twice, and ran once; the end of that run is waited for"
         return self._doubted(job, text, at)
+
+    def _may_live(self, job: TrackedJob, evidence: Evidence, at: float) -> bool:
+        # Whether a guest that is to end may run on, on a node of which the batch system has forgotten it. Its home, told
+        # that it has ended, could run it again at once. An own job that was cancelled is run again by nobody.
+        if not self._forgets or not self._is_guest(job.key):
+            return False
+        ran = job.start_time is not None and evidence.script is None
+        if not (ran or _has_no_end(evidence)):
+            return False
+        return not self._is_over(job, evidence, at)
+
+    def _is_guest(self, key: str) -> bool:
+        return not key.startswith(self._own)
 
     def _is_over(self, job: TrackedJob, evidence: Evidence, at: float) -> bool:
         # Whether a begun run has certainly reached its limit; premature if the clock jumps.
@@ -724,6 +771,10 @@ class JobTracker:
 def record_of(row: JobRow) -> LrmsRecord:
     """Returns a row of the table as the port has it."""
     return LrmsRecord(row.phase, row.start_time, row.end, row.reason)
+
+
+def _has_no_end(evidence: Evidence) -> bool:
+    return evidence.begun is True and evidence.script is None
 
 
 def _is_unbegun(row: JobRow) -> bool:

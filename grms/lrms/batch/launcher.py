@@ -62,6 +62,7 @@ from grms.lrms.account_mapping import (
 from grms.lrms.base import RESTARTS, JobInput, LrmsDiskError, LrmsRefusedError, Program
 from grms.lrms.batch.queue_snapshot import Evidence
 from grms.lrms.exit_status import (
+    ASIDE,
     BEGUN,
     FORWARD,
     LAUNCH,
@@ -73,7 +74,7 @@ from grms.lrms.exit_status import (
 )
 from grms.lrms.home_run import HomeRun
 from grms.lrms.job_directories import JobFolder, Remains
-from grms.lrms.job_notes import JobNotes, Marks
+from grms.lrms.job_notes import JobNotes, KeptPlace, Marks
 from grms.lrms.told_number import LRMS_ID, told_number
 from grms.util.job_arrays import VARIABLES
 
@@ -125,6 +126,11 @@ def check_key(key: str) -> str:
     if KEY.fullmatch(key) is None:
         raise LrmsRefusedError(f"{key!r} is no key of a job")
     return key
+
+
+def place_key(key: str) -> str:
+    """Returns the key under which a job's place is kept, that of its first submission; the key may be a later one."""
+    return "/".join(check_key(key).split("/")[:3])
 
 
 def check_program(program: Program | None) -> Program:
@@ -422,6 +428,7 @@ class Spool:
         signal: str = "",
         modules: Sequence[str] = (),
         preemptible: bool = False,
+        aside: bool = False,
     ) -> Path:
         """Creates a job's folder anew and returns it.
 
@@ -438,6 +445,7 @@ class Spool:
             repeats: it may run again once it has begun; else `launch` does not run the script twice.
             modules: of software that it needs.
             preemptible: it may be ended for another job.
+            aside: it does not begin before `lift_aside`.
             signal: sent by the batch system, as `USR1`; after `B:` to `launch` alone, which then passes it on.
 
         Raises:
@@ -467,6 +475,8 @@ class Spool:
                 own += [(ENVIRONMENT, variables, 0o400), ("collect", collect_text(program), 0o400)]
             if signal.startswith("B:"):
                 own.append((FORWARD, f"{signal.removeprefix('B:')}\n", 0o400))
+            if aside:
+                own.append((ASIDE, "", 0o444))
             if program.merged and not prints_elsewhere:
                 own.append(("stderr", "", 0o600))  # nothing else makes it
             lend_it = None
@@ -588,6 +598,7 @@ class Spool:
             released=marks is not None and marks.released,
             limit_s=0.0 if marks is None else marks.limit_s,
             evicted=marks is not None and marks.evicted,
+            preemptible=marks is not None and marks.preemptible,
             written_at=self._written_at(key),
         )
 
@@ -630,6 +641,47 @@ class Spool:
             if not marks.evicted:
                 self._keep(key, replace(marks, evicted=True))
             return True
+
+    def set_aside(self, key: str) -> bool:
+        """Has a job's launcher not begin; returns False if that is of an older version, and would."""
+        place = self.place(key)
+        try:
+            if ASIDE not in (place / "launch").read_text():
+                return False
+        except FileNotFoundError:
+            self._notes.check_there()
+            return False
+        descriptor = os.open(
+            place / ASIDE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o444
+        )
+        try:
+            os.fchmod(descriptor, 0o444)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        return True
+
+    def lift_aside(self, at: str, key: str) -> None:
+        """Lets a job begin that waits in the folder of one of its keys, `at`, and has come back under another, or the same."""
+        mark = self.place(at) / ASIDE
+        if at != key:
+            half = mark.with_name(f"{ASIDE}{secrets.token_hex(4)}")
+            _write(half, f"{self.place(key)}\n", 0o444)
+            half.rename(mark)
+        (self.place(key) / ASIDE).unlink(missing_ok=True)
+
+    def keep_place(self, key: str, place: KeptPlace) -> None:
+        """Keeps the place of a job; `key` is that of its first submission. It is on the disk when this returns."""
+        self._notes.runs_as(self.place(key).name, self.account(place.key))
+        self._notes.keep_place(self.place(key).name, place)
+
+    def forget_place(self, key: str) -> None:
+        """Deletes the place of a job."""
+        self._notes.forget_place(self.place(key).name)
+
+    def places(self) -> dict[str, KeptPlace]:
+        """Returns the places of all jobs that are elsewhere, by the keys of their first submissions."""
+        return {name.replace("+", "/"): place for name, place in self._notes.places().items()}
 
     def _keep(self, key: str, marks: Marks) -> None:
         self._notes.keep(self.place(key).name, marks)

@@ -104,6 +104,7 @@ class Evidence:
         released: its hold was lifted, or was about to be.
         limit_s: its requested time; 0 if unknown.
         evicted: the site has ended it for another job, or was about to.
+        preemptible: it may be ended for another job.
         written_at: when it has last written its state, by the clock of the file server, seconds; `None` if it has not.
     """
 
@@ -115,6 +116,7 @@ class Evidence:
     released: bool = False
     limit_s: float = 0.0
     evicted: bool = False
+    preemptible: bool = False
     written_at: float | None = None
 
 

@@ -109,3 +109,41 @@ class PreemptingSystem(Protocol):
 
     def free(self) -> Mapping[str, int]:
         """Returns the processors that no job had at the last poll, by node."""
+
+
+class PlaceKeepingSystem(Protocol):
+    """What a kind of batch system adds that can keep the place of a waiting job which does not start (`kept_places`).
+
+    All but the names raise `LrmsError` as everything that accesses the batch system.
+    """
+
+    @property
+    def keeps_places(self) -> bool:
+        """Whether a job that was set aside stands where it stood, by the last poll; else its waiting time counts anew."""
+
+    def place_name(self, key: str) -> str:
+        """Returns the name of a job's marker, which is no name of a job; `key` is one of the job's."""
+
+    def place_of(self, name: str) -> str | None:
+        """Returns the key of the job's first submission for the name of a marker; `None` for any other name."""
+
+    def shown_as(self, name: str, key: str) -> str:
+        """Returns the name of a job that has come back, with what its user calls it as in the marker's name."""
+
+    def is_aside(self, row: JobRow) -> bool:
+        """Returns whether a waiting job has a start far ahead."""
+
+    async def set_aside(self, row: JobRow, name: str) -> None:
+        """Gives a waiting job another name and a start far ahead; one that has started is refused."""
+
+    async def rename(self, row: JobRow, name: str) -> None:
+        """Gives a job that has not ended another name."""
+
+    async def start_now(self, row: JobRow) -> None:
+        """Lets a job start in its turn, where it stands."""
+
+    async def release(self, row: JobRow) -> None:
+        """Lifts the hold with which it was submitted."""
+
+    async def cancel(self, row: JobRow) -> bool:
+        """Ends a job, as `BatchSystem.cancel`."""

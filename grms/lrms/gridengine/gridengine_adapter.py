@@ -98,6 +98,7 @@ def _gridengine(settings: GridEngineTable, site: LrmsSite) -> BatchLrms:
         records_s=settings.records_s,
         grace_s=settings.grace_s,
         repeats=settings.requeue,
+        site=site.name,
     )
 
 

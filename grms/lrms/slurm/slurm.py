@@ -30,7 +30,7 @@ from grms.lrms.base import (
     UserAwayError,
 )
 from grms.lrms.batch.guests_to_end import WaitingJob
-from grms.lrms.batch.launcher import ENVIRONMENT, KEY
+from grms.lrms.batch.launcher import ENVIRONMENT, KEY, place_key
 from grms.lrms.batch.log_file import FollowedRecords
 from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question, QueueSnapshot
 from grms.lrms.batch.subprocesses import ERROR_CHARACTERS_MAX, Answer, Programs, SilentError
@@ -150,6 +150,12 @@ _UNAVAILABLE = (
     "Unable to process configuration file",  # on a file system that is away
 )
 """Messages of Slurm's programs without an answer of the controller; everything else is an answer."""
+
+FAR: Final = "now+365days"
+"""The start of a job that is set aside; should the daemon be away for so long, its launcher ends it."""
+
+_AWAY: Final = ":away"
+"""Ends the tag of a marker, which is no job's tag."""
 
 _RETRIES = "sleeping and retrying"
 """Message of sbatch when the controller has its maximum of jobs."""
@@ -476,6 +482,8 @@ class Slurm:
         shown = shown_name(job.name, name, MARK)
         arguments = ["--parsable", "--hold", f"--job-name={shown}", "--comment=hanse"]
         arguments.append("--input=/dev/null")
+        if job.aside:
+            arguments.append(f"--begin={FAR}")
         begin, launch = str(folder), [f"{folder}/launch"]
         streams = _streams(job, folder)
         if job.home is None:
@@ -576,6 +584,44 @@ class Slurm:
     async def hold(self, row: JobRow) -> None:
         """Holds a job again."""
         await self._ask("scontrol", "hold", row.number, account=self._other(row.name))
+
+    @property
+    def keeps_places(self) -> bool:
+        """Whether Slurm's priorities let a job that was set aside stand where it stood; False before the first poll."""
+        return self._rules is not None and self._rules.keeps_places
+
+    def place_name(self, key: str) -> str:
+        """Returns the tag of a job's marker."""
+        return f"{self.encode(place_key(key))}{_AWAY}"
+
+    def place_of(self, name: str) -> str | None:
+        """Returns the key in the name of a marker."""
+        tag = self._tag(name)
+        return self.decode(tag.removesuffix(_AWAY)) if tag.endswith(_AWAY) else None
+
+    def shown_as(self, name: str, key: str) -> str:
+        """Returns a job's name with the same word before another tag."""
+        return _renamed(name, self.encode(key))
+
+    def is_aside(self, row: JobRow) -> bool:
+        """Returns whether a job waits for a moment."""
+        return row.phase is LrmsPhase.WAITING and row.reason == "BeginTime"
+
+    async def set_aside(self, row: JobRow, name: str) -> None:
+        """Gives a waiting job a start far ahead, with which it keeps its place; a hold would lose it."""
+        await self._changed(row, f"JobName={_renamed(row.name, name)}", f"StartTime={FAR}")
+
+    async def rename(self, row: JobRow, name: str) -> None:
+        """Gives a job another name, or tag."""
+        await self._changed(row, f"JobName={_renamed(row.name, name)}")
+
+    async def start_now(self, row: JobRow) -> None:
+        """Lets a job start in its turn."""
+        await self._changed(row, "StartTime=now")
+
+    async def _changed(self, row: JobRow, *words: str) -> None:
+        job = f"JobId={row.number}"
+        await self._ask("scontrol", "update", job, *words, account=self._other(row.name))
 
     async def cancel(self, row: JobRow) -> bool:
         """Ends a job; returns whether Slurm still had it."""
@@ -701,7 +747,7 @@ class Slurm:
 
     def _other(self, name: str) -> str:
         # The account of a job, if not this process's own.
-        key = self.decode(name)
+        key = self.decode(name) or self.place_of(name)
         return "" if key is None else self._account_of(key)
 
     def _is_own(self, name: str) -> bool:
@@ -757,6 +803,14 @@ def failure(program: str, answer: Answer) -> LrmsRefusedError | LrmsUnavailableE
         kind = UserAwayError if answer.theirs else LrmsUnavailableError
         return kind(f"{program}: {text}")
     return LrmsRefusedError(f"{program}: {text}", passing=passing)
+
+
+def _renamed(name: str, tag: str) -> str:
+    # A job's name with another tag; the word before it is for people.
+    if MARK in tag:
+        return tag
+    word, mark, _ = name.partition(MARK)
+    return f"{word}{MARK}{tag}" if mark else tag
 
 
 def _only(row: JobRow) -> tuple[str, ...]:

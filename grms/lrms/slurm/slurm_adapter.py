@@ -120,6 +120,7 @@ class SlurmTable(BatchSettings):
         sacct: use `sacct` for the ends of jobs that the controller has forgotten.
         watch: jobs that users submit to Slurm itself; default: they are never touched.
         preemption: guests that may be ended for other jobs; default: none is.
+        keep_places: own jobs that partners may send home wait in the queue meanwhile, with a start far ahead.
     """
 
     kind: Literal["slurm"]
@@ -139,6 +140,7 @@ class SlurmTable(BatchSettings):
     sacct: bool = False
     watch: WatchTable | None = None
     preemption: PreemptionTable | None = None
+    keep_places: bool = True
 
     @property
     def slurm_programs(self) -> Programs:
@@ -244,11 +246,13 @@ def _slurm(settings: SlurmTable, site: LrmsSite) -> BatchLrms:
         settle_s=settings.settle_s,
         grace_s=settings.grace_s,
         repeats=settings.requeue,
+        site=site.name,
         own_user="" if settings.own_jobs == "as-daemon" else own_name(),
         watched=settings.watched(site),
         deputies=deputies,
         preempting=None if settings.preemption is None else system,
         unpreempted=Preemption(why="the site's file has no table lrms.preemption"),
+        placing=system if settings.keep_places else None,
     )
 
 

@@ -63,6 +63,7 @@ class SlurmRules:
         enforced: whether a job is refused that a partition does not take: `any` of its partitions has to, or `all`; else
             it waits.
         preemption: how jobs are ended for others.
+        keeps_places: a job whose start was put off, and then is now, stands where it stood.
     """
 
     scheduler: str = ""
@@ -76,6 +77,7 @@ class SlurmRules:
     requeue: bool = True
     enforced: Literal["", "any", "all"] = ""
     preemption: PreemptionRules = field(default_factory=PreemptionRules)
+    keeps_places: bool = False
 
 
 def read_rules(text: str) -> SlurmRules | None:
@@ -99,7 +101,16 @@ def read_rules(text: str) -> SlurmRules | None:
         requeue=found.get("JobRequeue", "1") != "0",
         enforced=_ENFORCED.get(found.get("EnforcePartLimits", "NO"), ""),
         preemption=read_preemption_rules(found),
+        keeps_places=_keeps_places(found),
     )
+
+
+def _keeps_places(found: Mapping[str, str]) -> bool:
+    # priority/multifactor without an accounting database gives no age, and its jobs stand by their numbers.
+    if found.get("PriorityType") != "priority/multifactor":
+        return found.get("PriorityType") == "priority/basic"
+    accounting = found.get("AccountingStorageType") != "accounting_storage/none"
+    return not accounting or "ACCRUE_ALWAYS" in found.get("PriorityFlags", "").split(",")
 
 
 # --- nodes ---------------------------------------------------------------------------------------

@@ -244,6 +244,8 @@ class LrmsSubmit(Command):
             refuses it where it cannot; others have a queue of their own.
         place: of a local user's job, when it began to wait for a place to run, seconds, if it comes back to its queue: it
             stands where it would stand since then. `None` for a new one.
+        aside: of a local user's job that is at a partner: its place is kept, and it does not start before it is submitted
+            again without this. Nothing is told of it.
     """
 
     lrms_key: str
@@ -258,18 +260,21 @@ class LrmsSubmit(Command):
     protected: bool = False
     at_once: bool = False
     place: float | None = None
+    aside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class LrmsCancel(Command):
-    """Ends a job in the batch system, if it is there; leads to `Ended`, unless it has ended.
+    """Ends a job in the batch system, if it is there; leads to `Ended`, unless it has ended. A place kept for it is given up.
 
     `only_waiting`: a job that has started is left alone. What the batch system answers then is told: `LrmsLetGo`, or
     `LrmsStays`.
+    `keep_place`: with `only_waiting`, of a local user's job: its place is kept, where the batch system can do that.
     """
 
     lrms_key: str
     only_waiting: bool = False
+    keep_place: bool = False
 
 
 @dataclass(frozen=True, slots=True)

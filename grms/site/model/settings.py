@@ -138,6 +138,7 @@ class SiteSettings:
             must not run again.
         preempt_guests: whether the batch system may end partners' jobs that may be run again for other jobs.
         empty_returns: a job that partners have sent home so often in all is not offered any more; with an account its rules say it.
+        keeps_places: whether the batch system keeps the place in its queue of a local user's job that its partner may send home.
         discipline: of the machine, for the account that the site keeps of itself.
 
     Raises:
@@ -176,6 +177,7 @@ class SiteSettings:
     requeue: Requeue = "never"
     preempt_guests: bool = False
     empty_returns: int = 2
+    keeps_places: bool = False
     discipline: Discipline = field(default_factory=Easy)
 
     @property

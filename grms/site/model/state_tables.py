@@ -311,6 +311,19 @@ class StateTables:
             return False
         return job.cancel_requested or bool(job.partner) or job.lrms_key != key
 
+    def keeps_place(self, key: str) -> bool:
+        """Returns whether what the batch system has under a key may be the place of a job that may come back to it.
+
+        `key` is one of the job's.
+        """
+        home, *numbers = key.split("/")
+        if not self.settings.keeps_places or home != self.settings.name or len(numbers) < 2:
+            return False
+        job = self.jobs.get(int(numbers[1])) if numbers[1].isdigit() else None
+        if job is None or not _of_one_job(job.lrms_key, key) or job.state is JobState.ENDED:
+            return False
+        return job.lrms_key not in self.at_lrms
+
     def confirm(self, job: HomeJob | GuestJob) -> None:
         """Notes that the batch system has a job; call it before the job's state changes."""
         if job.state is JobState.SUBMITTING:

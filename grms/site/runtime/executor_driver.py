@@ -36,6 +36,7 @@ from grms.lrms.base import (
     LrmsUnavailableError,
     NodeView,
     UserAwayError,
+    WithPlaces,
     WithProblem,
 )
 from grms.lrms.batch.deputies import WithDeputies
@@ -270,10 +271,13 @@ class LrmsDriver:
         return news
 
     def _do_now(self, lrms: ImmediateLrms, command: LrmsSubmit | LrmsCancel) -> list[LrmsNews]:
-        # Nothing is ever under way, so that nothing has to wait for its turn.
+        # Nothing is ever under way, so that nothing has to wait for its turn. A place needs not be kept: a job that comes
+        # back stands where it stood.
         if isinstance(command, LrmsCancel):
             done = lrms.cancel_now(command.lrms_key, only_waiting=command.only_waiting)
             return cancelled(command, done=done)
+        if command.aside:
+            return []
         if command.lookup:
             known, now = lrms.look_up_now(command.lrms_key), self._clock.now()
             news = self._queue.looked_up(command, known, command.since, now)
@@ -452,9 +456,15 @@ class LrmsDriver:
         if call.step is LrmsStep.LOOK_UP:
             return await self.lrms.look_up(call.key)
         if isinstance(command, LrmsCancel):
+            if command.keep_place and isinstance(self.lrms, WithPlaces):
+                return await self.lrms.leave(call.key)
             return await self.lrms.cancel(call.key, only_waiting=command.only_waiting)
         place = supplies.place
         job = _job(command, None if place is None else partial(place, command))
+        if command.aside:
+            if isinstance(self.lrms, WithPlaces):
+                await self.lrms.keep_place(job)
+            return None
         if command.partner:
             job = replace(job, account=supplies.account(command.partner, command.lrms_key))
         await self.lrms.submit(job)

@@ -197,6 +197,8 @@ class LrmsQueue:
         The batch system may have had the job since `since`, seconds.
         """
         key = command.lrms_key
+        if command.aside:
+            return None if answer is None else []  # the job itself is here
         if answer is not None:
             return self._found(key, answer, started=command.started)
         if command.started or now - since > self._remembers:
@@ -243,7 +245,8 @@ class LrmsQueue:
         `undelivered`: the job's program has not arrived in time; `first`: no earlier attempt went unanswered.
         """
         if isinstance(command, LrmsSubmit):
-            return [LrmsRefused(command.lrms_key, reason, undelivered)]
+            # A job that is elsewhere has no place then, and is not refused.
+            return [] if command.aside else [LrmsRefused(command.lrms_key, reason, undelivered)]
         if command.only_waiting:
             return [LrmsStays(command.lrms_key, certain=first)]
         return []
@@ -254,8 +257,11 @@ class LrmsQueue:
         A refused look-up says nothing of the job, which may run: it is repeated for ever. So is the submission of a
         local user's job that is refused for a passing reason. A partner's job can go home.
         """
+        command = call.command
+        if isinstance(command, LrmsSubmit) and command.aside:
+            return False  # then it has no place, and nothing else waits for that
         if call.step is LrmsStep.SUBMIT and passing:
-            return isinstance(call.command, LrmsSubmit) and not call.command.partner
+            return isinstance(command, LrmsSubmit) and not command.partner
         return call.step is LrmsStep.LOOK_UP
 
     def put_off(self, call: Call, reason: str) -> tuple[float, list[LrmsNews]]:

@@ -263,7 +263,7 @@ class LocalJobHandler:
 
     def _appeared(self, news: LrmsAppeared, transaction: Transaction) -> None:
         job = self.memory.at_lrms.get(news.key)
-        if job is not None and not job.cancel_requested:
+        if (job is not None and not job.cancel_requested) or self.memory.keeps_place(news.key):
             return
         # Nobody waits for it: it was or is to be ended, or the journal that knew of it is gone. What runs is ended
         # only where somebody has wanted that: that this site takes it for over may have been a mistake.

@@ -458,10 +458,19 @@ class OfferHandler:
         if held_to(self.memory.settings.transfer.get(job.partner)) is not None:
             transaction.note(JobPromised(transaction.now, job.job))
         job.remaining = None
+        if not job.to_end:
+            transaction.keep_place(job)
         if not job.cancel_told:
             # A question from before could be answered by "never heard of", which was true then.
             job.question = 0
         transaction.publish(job)
+
+    def take_up(self, job: HomeJob, transaction: Transaction) -> None:
+        """Resumes, after a restart, a job that is at a partner."""
+        if job.to_end:
+            self.ask(job, transaction)
+        else:
+            transaction.keep_place(job)  # this site may have died before it was
 
     def _declined(self, job: HomeJob, load: Load | None, transaction: Transaction) -> None:
         transaction.note(JobDeclined(transaction.now, job.job))

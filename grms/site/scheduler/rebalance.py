@@ -204,7 +204,7 @@ class RebalanceHandler:
             # Where another cancel may still be carried out, an answer does not say which of them it is to.
             job.told_once = not job.leaving
             transaction.note(JobLeaving(transaction.now, job.job))
-            transaction.do(LrmsCancel(transaction.cause, job.lrms_key, only_waiting=True))
+            transaction.leave(job)
 
     def offer_failed(self, event: OfferFailed, transaction: Transaction) -> None:
         """Withdraws the offer, so that a partner that does not answer delays no other."""
@@ -263,7 +263,7 @@ class RebalanceHandler:
         if job.cancel_requested:
             transaction.do(LrmsCancel(transaction.cause, job.lrms_key))
         elif job.state is JobState.LEAVING:
-            transaction.do(LrmsCancel(transaction.cause, job.lrms_key, only_waiting=True))
+            transaction.leave(job)
 
 
 def _may_leave(job: HomeJob) -> bool:

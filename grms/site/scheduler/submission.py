@@ -410,8 +410,8 @@ class SubmissionHandler(Owner[HomeJob]):
                 self.offers.ask(job, transaction)
             elif job.state in PROVISIONAL:
                 self.reoffers.take_up(job, transaction)
-            elif job.state is JobState.DELEGATED and job.to_end:
-                self.offers.ask(job, transaction)
+            elif job.state is JobState.DELEGATED:
+                self.offers.take_up(job, transaction)
         for book in self.memory.books.values():
             for number in book.abandoned:
                 self.offers.withdraw_abandoned(book, number, 0.0, transaction)

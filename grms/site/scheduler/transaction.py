@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
-from grms.site.model.commands import Append, Command, LrmsSubmit, Publish
+from grms.site.model.commands import Append, Command, LrmsCancel, LrmsSubmit, Publish
 from grms.site.model.jobs import GuestJob, HomeJob
 from grms.site.model.lifecycle import Outcome
 from grms.site.model.records import JobEnded, Record
@@ -48,23 +49,36 @@ class Transaction:
 
         `lookup`: the batch system may have it; `started`: it is known to have started.
         """
+        self._commands.append(self._submission(job, lookup=lookup, started=started))
+
+    def keep_place(self, job: HomeJob) -> None:
+        """Has the batch system keep the place of a job that is at a partner, which may send it home."""
+        if self.memory.settings.keeps_places and job.rerun:
+            submission = self._submission(job, lookup=False, started=False)
+            self._commands.append(replace(submission, aside=True))
+
+    def leave(self, job: HomeJob) -> None:
+        """Has the batch system release a job if it waits, and keep its place if its partner may send it home."""
+        kept = self.memory.settings.keeps_places and job.rerun
+        key = job.lrms_key
+        self._commands.append(LrmsCancel(self.cause, key, only_waiting=True, keep_place=kept))
+
+    def _submission(self, job: HomeJob | GuestJob, *, lookup: bool, started: bool) -> LrmsSubmit:
         user, partner = job.owner
-        self._commands.append(
-            LrmsSubmit(
-                self.cause,
-                job.lrms_key,
-                job.asked_here,
-                job.program,
-                lookup=lookup,
-                started=started,
-                user=user,
-                partner=partner,
-                since=job.kept_time,
-                preemptible=job.preemptible,
-                protected=job.protected,
-                at_once=job.preemptible and self.memory.settings.sends_guests_home,
-                place=job.place,
-            )
+        return LrmsSubmit(
+            self.cause,
+            job.lrms_key,
+            job.asked_here,
+            job.program,
+            lookup=lookup,
+            started=started,
+            user=user,
+            partner=partner,
+            since=job.kept_time,
+            preemptible=job.preemptible,
+            protected=job.protected,
+            at_once=job.preemptible and self.memory.settings.sends_guests_home,
+            place=job.place,
         )
 
     def commands(self) -> list[Command]:
@@ -87,6 +101,9 @@ class Transaction:
         # that is noted begins before it could, nor ends before it began.
         begun = job.submit_time if math.isnan(job.start_time) else job.start_time
         end_time = max(end_time, begun)
+        elsewhere = (job.asked or job.sent_home) and job.lrms_key not in self.memory.at_lrms
         self.note(JobEnded(self.now, job.job, outcome, end_time, run_time, reason))
+        if elsewhere and self.memory.settings.keeps_places:
+            self.do(LrmsCancel(self.cause, job.lrms_key))  # what is kept there is its place
         job.remaining = None
         self.publish(job)

@@ -315,6 +315,22 @@ def test_a_failure_without_a_code_is_not_the_end_of_an_earlier_run(
     assert not fenced(40.0, once=False)
 
 
+@pytest.mark.parametrize("once", [False, True])
+def test_a_preempted_start_after_the_run_is_not_the_runs_end(*, once: bool) -> None:
+    """Unless the run has ended by a signal itself: then it is what the batch system says of it."""
+    end = LrmsEnd(Outcome.PREEMPTED, 50.0, 0.0)
+
+    def fenced(script: ScriptEnd | None, begun_at: float | None = 40.0) -> bool:
+        return is_fenced(end, script, begun=True, begun_at=begun_at, once=once)
+
+    assert fenced(None)
+    assert fenced(ScriptEnd(0, 2.0))
+    assert not fenced(ScriptEnd(143, 2.0))
+    assert not fenced(None, 49.0)  # that run
+    assert not fenced(None, None)
+    assert not is_fenced(end, None, begun=False, begun_at=40.0, once=once)
+
+
 def test_the_last_begin_is_read() -> None:
     """Where it has one; an older one may have said no time."""
     assert read_begun_at("0 100\nended 1 120\n1 130\n") == 130.0

@@ -190,7 +190,8 @@ def scene(partition: str, *lines: tuple[float, str], start: float = 19.0) -> tup
 def test_an_own_job_may_wait_for_no_guest() -> None:
     """But for as long as Slurm takes to end it; and for protected ones."""
     late = judge_waits(*scene("guest"), processors=8, bound_s=7.0)
-    assert "started 9.0 s after nothing but guests was in its way: 1 (guest, 8)" in late.problems[0]
+    assert "started 9.0 s after nothing but guests was in its way" in late.problems[0]
+    assert "1 (guest, 8); 1 were ended for it" in late.problems[0]
     assert late.figures["own_with_guests_there"] == 1
     assert late.figures["guests_ended_for_own_jobs"] == 1
     assert judge_waits(*scene("guest", start=16.0), processors=8, bound_s=7.0).problems == []
@@ -199,6 +200,33 @@ def test_an_own_job_may_wait_for_no_guest() -> None:
     assert (spared.problems, spared.figures["wait_s"]["max"]) == ([], 5.0)
     away = judge_waits(*scene("guest"), processors=8, bound_s=7.0, away=[(0.0, 3e9)])
     assert (away.problems, away.figures["own_started"]) == ([], 0)
+
+
+@pytest.mark.parametrize("second", [21.0, 24.5])
+def test_slurm_ends_guests_for_one_own_job_after_the_other(second: float) -> None:
+    """Who comes second has a wait of its own, after that of the first."""
+    lines = [
+        *GUEST,
+        (3.5, SUBMIT.format(2, 9)),
+        (3.6, START.format(2)),
+        (10.0, SUBMIT.format(3, 7)),
+        (10.5, ENDED.format(1, 3)),
+        (11.0, SUBMIT.format(4, 6)),
+        (16.5, START.format(3)),
+        (16.6, ENDED.format(2, 4)),
+        (second, START.format(4)),
+    ]
+    ended = [
+        (1, "guest", 4, 1, 16),
+        (2, "guest", 4, 3, 23),
+        (3, "main", 4, 10, 40),
+        (4, "main", 4, 11, 40),
+    ]
+    text = "".join(completed(*words) for words in ended)
+    found = judge_waits(log(*lines), text, processors=8, bound_s=7.0)
+    assert [problem[:9] for problem in found.problems] == ["own job 4"] * (second > 23.5)
+    assert found.figures["of_these_behind_own_jobs_with_guests_in_the_way_s"]["max"] == 5.5
+    assert found.figures["wait_with_guests_there_s"]["max"] == second - 11.0
 
 
 def test_own_jobs_wait_for_own_jobs() -> None:

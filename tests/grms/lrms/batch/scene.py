@@ -67,12 +67,14 @@ class Scene(Generic[Cluster]):
             | self.settings
         )
         spool = Spool(self.folder / "jobs")
+        system = table.system("S", spool.account)
         lrms = BatchLrms(
-            table.system("S", spool.account),
+            system,
             spool,
             poll_s=0.05,
             settle_s=0.0,
             repeats=self.requeue,
+            placing=system,
         )
         lrms.listen(self._hear)
         return lrms

@@ -239,6 +239,29 @@ async def test_what_is_asked_after_a_restart_is_the_truth_too(tmp_path: Path) ->
             assert record.end.outcome is (Outcome.FAILED if code else Outcome.TIMEOUT)
 
 
+@pytest.mark.parametrize(
+    ("outcome", "start_time"), [(Outcome.PREEMPTED, 990.0), (Outcome.CANCELLED, None)]
+)
+async def test_after_a_restart_a_second_start_is_not_the_end_of_a_guest_either(
+    tmp_path: Path, outcome: Outcome, start_time: float | None
+) -> None:
+    """Its home could run it again while the first run, which the batch system has forgotten, lives."""
+    end = LrmsEnd(outcome, 1000.0, 0.0 if start_time is None else 10.0)
+    system = Forgetful()
+    await waiting(system, tmp_path)
+    spool = Spool(tmp_path)
+    spool.released(KEY, "7")
+    system.rows = (replace(HELD, phase=LrmsPhase.ENDED, start_time=start_time, end=end),)
+    for said, phase in (("0 40\n", LrmsPhase.UNKNOWN), ("0 40\nended 0 60\n", LrmsPhase.ENDED)):
+        (spool.place(KEY) / "begun").write_text(said)
+        lrms = BatchLrms(system, spool, poll_s=0.01, settle_s=0.0, clock=lambda: 2000.0)
+        record = await lrms.look_up(KEY)
+        assert record is not None
+        assert record.phase is phase
+        if record.end is not None:
+            assert (record.end.outcome, record.end.run_time) == (Outcome.COMPLETED, 20.0)
+
+
 async def test_an_end_that_the_controller_has_forgotten_is_told(tmp_path: Path) -> None:
     """It ends the job at its limit; the user is told what the script has returned, and the anomaly is counted."""
     cluster = FakeSlurm(tmp_path / "cluster", nodes=1, cpus=1)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -66,7 +67,12 @@ class Looks:
     """
 
     def __init__(
-        self, *, records_s: float = 0.0, forgets: bool = True, fences: bool = False
+        self,
+        *,
+        records_s: float = 0.0,
+        forgets: bool = True,
+        fences: bool = False,
+        site: str = "S",
     ) -> None:
         self.now = 100.0
         self.tracker = JobTracker(
@@ -76,6 +82,7 @@ class Looks:
             records_s=records_s,
             forgets=forgets,
             fences=fences,
+            site=site,
         )
         self.orders: list[tuple[Act, str]] = []
         self.ending: Ending | None = None
@@ -131,8 +138,9 @@ class Looks:
         self.tracker.released(KEY, self.now)
 
 
-def running() -> Looks:
-    looks = Looks()
+def running(**more: Any) -> Looks:
+    """Returns looks at a job that runs, a guest unless `site` is its home."""
+    looks = Looks(**more)
     looks.submit()
     looks.look(row(HELD), after=SETTLE_S)
     looks.release()
@@ -455,8 +463,8 @@ def test_a_cancel_is_repeated_until_it_holds() -> None:
 
 
 def test_what_was_cancelled_and_is_gone_has_ended() -> None:
-    """Even if no record says so, once the batch system itself does not know it."""
-    looks = running()
+    """Even if no record says so, once the batch system itself does not know it: nobody runs an own job again."""
+    looks = running(site="A")
     looks.known = False
     job = looks.tracker.job(KEY)
     assert job is not None
@@ -466,6 +474,75 @@ def test_what_was_cancelled_and_is_gone_has_ended() -> None:
     assert isinstance(ended, Ended)
     assert ended.end.outcome is Outcome.CANCELLED
     assert ended.end.run_time == looks.now - 40.0
+
+
+@pytest.mark.parametrize("evicted", [False, True])
+@pytest.mark.parametrize("over", ["its script's end", "its limit"])
+def test_a_guest_that_is_to_end_and_was_forgotten_may_run_on(over: str, *, evicted: bool) -> None:
+    """Its home runs again what was preempted, or taken back and cancelled: not while the first run lives on its node."""
+    looks = running()
+    looks.known, looks.begun, looks.begun_at = False, True, 40.0
+    job = looks.tracker.job(KEY)
+    assert job is not None
+    job.want, job.evicted = Want.GONE, evicted
+    assert [type(event) for event in looks.many(30)] == [Unseen]
+    if over == "its limit":
+        events = looks.many(int((LIMIT_S + 2 * GRACE_S) / STEP_S) + PAUSE_LOOKS, after=STEP_S)
+    else:
+        looks.script = ScriptEnd(143, 30.0)
+        events = looks.many(2 * PAUSE_LOOKS)
+    (ended,) = events
+    assert isinstance(ended, Ended)
+    assert ended.end.outcome is (Outcome.PREEMPTED if evicted else Outcome.CANCELLED)
+
+
+def test_a_batch_system_that_forgets_nothing_has_ended_what_it_does_not_have() -> None:
+    """Also a guest."""
+    looks = running(forgets=False)
+    looks.known, looks.begun = False, True
+    job = looks.tracker.job(KEY)
+    assert job is not None
+    job.want = Want.GONE
+    assert [type(event) for event in looks.many(MISSING_LOOKS)] == [Ended]
+
+
+@pytest.mark.parametrize("fences", [False, True])
+def test_a_guest_that_is_turned_away_by_its_own_first_run_is_not_preempted(*, fences: bool) -> None:
+    """A controller that has forgotten its start begins it anew; of the failed start it says what it says of one preempted."""
+    looks = running(fences=fences)
+    looks.begun, looks.begun_at = True, 41.0
+    end = LrmsEnd(Outcome.PREEMPTED, 80.0, 0.0)
+    looks.look(row(RUNNING, start_time=80.0))
+    assert [type(event) for event in looks.look(row(ENDED, start_time=80.0, end=end))] == [Unseen]
+    assert looks.many(5, row(ENDED, start_time=80.0, end=end)) == []
+    looks.script = ScriptEnd(0, 30.0)
+    (ended,) = looks.look(row(ENDED, start_time=80.0, end=end))
+    assert isinstance(ended, Ended)
+    assert (ended.end.outcome, ended.end.run_time) == (Outcome.COMPLETED, 30.0)
+
+
+def test_a_guest_that_was_ended_by_the_same_controller_was_preempted() -> None:
+    """Its script says so itself."""
+    looks = running(fences=True)
+    looks.begun, looks.begun_at, looks.script = True, 41.0, ScriptEnd(143, 20.0)
+    end = LrmsEnd(Outcome.PREEMPTED, 80.0, 0.0)
+    assert looks.look(row(ENDED, start_time=80.0, end=end))[-1] == Ended(KEY, end)
+
+
+def test_a_copy_of_a_guest_that_runs_is_cancelled_and_the_guest_is_not() -> None:
+    """The controller has forgotten its start: what it cancels before its start is not the run on the node."""
+    looks = Looks(fences=True)
+    looks.submit()
+    looks.look(row(HELD), after=SETTLE_S)
+    looks.release()
+    looks.begun, looks.begun_at = True, 41.0
+    end = LrmsEnd(Outcome.CANCELLED, 50.0, 0.0)
+    ended = row(ENDED, start_time=None, end=end)
+    assert [type(event) for event in looks.look(ended)] == [Unseen]
+    looks.script = ScriptEnd(0, 30.0)
+    (event,) = looks.look(ended)
+    assert isinstance(event, Ended)
+    assert (event.end.outcome, event.end.run_time) == (Outcome.COMPLETED, 30.0)
 
 
 def test_what_was_there_before_appears() -> None:

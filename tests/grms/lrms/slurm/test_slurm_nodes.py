@@ -78,6 +78,18 @@ def test_rules_are_read() -> None:
     assert RULES.accounting
     unknown = read_rules(CONFIGURATION + "AccountingStorageType   = accounting_storage/none\n")
     assert unknown == replace(RULES, accounting=False)
+    for said, keeps in (
+        ("PriorityType = priority/basic", True),
+        ("PriorityType = priority/multifactor", False),
+        ("PriorityType = priority/multifactor\nPriorityFlags = MAX_TRES,ACCRUE_ALWAYS", True),
+        (
+            "PriorityType = priority/multifactor\nAccountingStorageType = accounting_storage/none",
+            True,
+        ),
+    ):
+        found = read_rules(f"SelectType = select/linear\n{said}\n")
+        assert found is not None
+        assert found.keeps_places is keeps, said
     empty = "PriorityFlags = \nSelectType = select/linear\nJobRequeue =\n"
     assert read_rules(empty) == SlurmRules(whole_nodes=True, memory=False)
 

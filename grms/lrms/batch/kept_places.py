@@ -1,0 +1,262 @@
+"""Keeps the places of own jobs that are elsewhere, in the queue of a batch system that can keep them.
+
+Such a job stays in the queue as a *marker*: the job itself, under another name and with a start far ahead. It comes back by a
+start now, with which Slurm leaves it where it was submitted (`priority/basic`); a hold and its release would put it behind all
+others.
+
+A marker must never run while its job is elsewhere, whoever starts it: a controller that has forgotten the far start in a crash,
+an operator, or time. So a file in the job's folder (`ASIDE`) has its launcher end before the script, until the host has said
+that the job has ended and its home has submitted it again. Only then is the file taken away, and after it the far start.
+
+What was asked is noted on the disk, and compared with each poll: what a crash has undone is done again. A marker that has ended,
+or that was started, has lost its place; the job is submitted anew when it comes back, behind all others.
+"""
+
+import asyncio
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import structlog
+
+from grms.lrms.base import LrmsError, LrmsPhase, LrmsRefusedError
+from grms.lrms.batch.job_tracker import MISSING_LOOKS, JobTracker, Order
+from grms.lrms.batch.launcher import Spool, place_key
+from grms.lrms.batch.poller import Poller
+from grms.lrms.batch.queue_snapshot import JobRow, QueueSnapshot
+from grms.lrms.batch.system import PlaceKeepingSystem
+from grms.lrms.disk import Disk
+from grms.lrms.job_notes import KeptPlace
+
+_NOT_STARTED: Final = frozenset((LrmsPhase.WAITING, LrmsPhase.HELD))
+
+_log = structlog.get_logger()
+
+
+class KeptPlaces:
+    """The markers of one batch system; keys are those of a job's first submission (`place_key`).
+
+    Attributes:
+        lock: held by whoever changes a place.
+
+    `settle_s` is the age in seconds from which a change survives a crash of the batch system; `clock` is in seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        system: PlaceKeepingSystem,
+        spool: Spool,
+        poller: Poller,
+        *,
+        settle_s: float,
+        decode: Callable[[str], str | None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._system = system
+        self._spool = spool
+        self._poller = poller
+        self._disk: Disk = poller.disk
+        self._tracker: JobTracker = poller.tracker
+        self._settle_s = settle_s
+        self._decode = decode
+        self._clock = clock
+        self._kept: dict[str, KeptPlace] | None = None
+        self.lock = asyncio.Lock()
+        self._missing: dict[str, int] = {}
+        self._since: dict[str, float] = {}
+
+    # --- what the adapter asks ---------------------------------------------------------------------
+
+    async def of(self, key: str) -> KeptPlace | None:
+        """Returns what is kept for a job that is elsewhere; `None` if nothing is, or it has come back."""
+        found = (await self._all()).get(place_key(key))
+        return None if found is None or found.back else found
+
+    async def away(self) -> Mapping[str, KeptPlace]:
+        """Returns the places of all jobs that are elsewhere."""
+        return {key: one for key, one in (await self._all()).items() if not one.back}
+
+    async def note(self, key: str, place: KeptPlace) -> None:
+        """Notes a place durably, before what is asked of the batch system."""
+        kept = await self._all()
+        await self._disk.do(self._spool.keep_place, place_key(key), place)
+        kept[place_key(key)] = place
+        self._missing.pop(place_key(key), None)
+        self._since[place_key(key)] = self._clock()
+
+    async def forget(self, key: str) -> None:
+        """Forgets a place."""
+        await self._disk.do(self._spool.forget_place, place_key(key))
+        for known in (await self._all(), self._missing, self._since):
+            known.pop(place_key(key), None)
+
+    async def _all(self) -> dict[str, KeptPlace]:
+        if self._kept is None:
+            self._kept = await self._disk.do(self._spool.places)
+        return self._kept
+
+    def marker(self, key: str, table: QueueSnapshot) -> JobRow | None:
+        """Returns the row of a marker; of several the first submitted."""
+        rows = [row for row in table.rows if self._system.place_of(row.name) == place_key(key)]
+        return min(rows, key=lambda row: (not row.live, len(row.number), row.number), default=None)
+
+    async def end(self, key: str) -> bool:
+        """Ends the marker of a job that does not come back; returns whether there was one."""
+        if await self.of(key) is None:
+            return False
+        row = self.marker(key, (await self._poller.new()).table)
+        if row is not None and row.live:
+            await self._system.cancel(row)
+        await self.forget(key)
+        return True
+
+    async def bring_back(self, key: str, name: str, place: KeptPlace) -> JobRow | None:
+        """Gives a marker the name of the job that comes back; it does not start yet.
+
+        Its folder has been laid out before, with the file that keeps it from starting. Returns its row; `None` if its
+        place is lost.
+
+        Raises:
+            LrmsUnavailableError: whether it was done is unknown; a later call does it again.
+        """
+        row = self.marker(key, (await self._poller.new()).table)
+        if row is None or row.phase is not LrmsPhase.WAITING:
+            if row is not None and row.live:
+                await self._system.cancel(row)
+            await self._lost(key, "it had ended, had been started or was held")
+            return None
+        try:
+            await self._system.rename(row, name)
+        except LrmsRefusedError as error:
+            await self._lost(key, error.reason)
+            return None
+        await self.note(key, replace(place, number=row.number, back=key))
+        return replace(row, name=name)
+
+    async def start(self, key: str, row: JobRow, place: KeptPlace) -> None:
+        """Lets a job that has come back start in its turn."""
+        await self._disk.do(self._spool.lift_aside, place.key, key)
+        await self._system.start_now(row)
+        self._poller.want()
+
+    async def _lost(self, key: str, reason: str) -> None:
+        _log.warning("lrms.place_lost", job=place_key(key), reason=reason)
+        await self.forget(key)
+
+    # --- a poll ------------------------------------------------------------------------------------
+
+    async def look(self, table: QueueSnapshot, orders: Sequence[Order]) -> list[Order]:
+        """Does again what a poll shows to be undone; returns the orders that are left for others.
+
+        What fails is left to the next poll.
+        """
+        async with self.lock:
+            return await self._look(table, orders)
+
+    async def _look(self, table: QueueSnapshot, orders: Sequence[Order]) -> list[Order]:
+        try:
+            kept = dict(await self._all())
+            for key, place in kept.items():
+                if table.began_at <= self._since.get(key, -math.inf):
+                    continue  # this poll does not know of it yet
+                try:
+                    await (self._look_back if place.back else self._look_away)(key, place, table)
+                except LrmsRefusedError as error:
+                    _log.warning("lrms.place_not_kept", job=key, reason=error.reason)
+            for row in table.rows:
+                key = self._system.place_of(row.name) or ""
+                if key and key not in kept and row.live and row.phase in _NOT_STARTED:
+                    await self._system.cancel(row)  # nobody waits for it
+        except LrmsError as error:
+            _log.warning("lrms.places_not_kept", reason=error.reason)
+        away = {place.number for place in (self._kept or {}).values() if not place.back}
+        return [order for order in orders if order.row.number not in away]
+
+    async def _look_away(self, key: str, place: KeptPlace, table: QueueSnapshot) -> None:
+        row = self.marker(key, table) or self._with_old_name(place, table)
+        if row is None:
+            self._missing[key] = self._missing.get(key, 0) + 1
+            if self._missing[key] >= MISSING_LOOKS and self._is_settled(key, table):
+                await self._lost(key, "the batch system does not have it any more")
+            return
+        self._missing.pop(key, None)
+        if place.number != row.number:
+            place = replace(place, number=row.number)
+            await self.note(key, place)
+        if row.phase not in _NOT_STARTED:
+            if row.live:
+                await self._system.cancel(row)
+            await self._lost(key, "it was ended, or started; it has not run")
+        elif row.phase is LrmsPhase.HELD:
+            if not place.released and self._is_settled(key, table):
+                await self.note(key, replace(place, released=True))
+                await self._system.release(row)
+        elif self._system.place_of(row.name) is None or not self._system.is_aside(row):
+            await self._system.set_aside(row, self._system.place_name(key))
+
+    def _with_old_name(self, place: KeptPlace, table: QueueSnapshot) -> JobRow | None:
+        # One whose leaving a crash has undone has its old name, and would start. One that has started was faster, and stays,
+        # or its launcher ends it.
+        rows = (row for row in table.rows if place.number and row.number == place.number)
+        row = next((row for row in rows if self._decode(row.name) == place.key), None)
+        return row if row is not None and row.phase in _NOT_STARTED else None
+
+    async def _look_back(self, key: str, place: KeptPlace, table: QueueSnapshot) -> None:
+        row = self.marker(key, table)
+        if row is not None and row.phase is LrmsPhase.WAITING:
+            name = self._system.shown_as(row.name, place.back)
+            await self._system.rename(row, name)
+            await self.start(place.back, replace(row, name=name), place)
+            return
+        rows = (one for one in table.rows if one.number == place.number)
+        row = next((one for one in rows if self._decode(one.name) == place.back), None)
+        if row is not None and row.phase is LrmsPhase.WAITING and self._system.is_aside(row):
+            await self.start(place.back, row, place)
+        elif self._is_settled(key, table):
+            await self.forget(key)
+
+    def _is_settled(self, key: str, table: QueueSnapshot) -> bool:
+        since = self._since.setdefault(key, table.taken_at)
+        return table.taken_at - since >= self._settle_s
+
+    # --- leaving the queue -------------------------------------------------------------------------
+
+    async def leave(self, key: str, row: JobRow | None) -> bool:
+        """Sets a waiting job aside; returns whether it waits aside now, and has never begun.
+
+        Its orders must not be carried out meanwhile. `row` is of the last poll; `None` if that does not show that it waits.
+
+        Raises:
+            LrmsError: it was refused or unanswered; in the latter case a later call says what came of it.
+        """
+        place = await self.of(key)
+        if place is None or place.key != key:
+            if row is None or not await self._disk.do(self._spool.set_aside, key):
+                return False
+            place = KeptPlace(row.number, key, released=True, left=True)
+            await self.note(key, place)
+        try:
+            if row is not None:
+                await self._system.set_aside(row, self._system.place_name(key))
+        except LrmsRefusedError:
+            await self._stays(key)
+            return False
+        return await self.has_left(key, place)
+
+    async def has_left(self, key: str, place: KeptPlace) -> bool:
+        """Returns whether a job that was to be set aside is; one that has started meanwhile stays."""
+        table = (await self._poller.new()).table
+        row = self.marker(key, table)
+        begun = bool(await self._disk.do(self._spool.runs, key))
+        if row is not None and row.phase is LrmsPhase.WAITING and not begun:
+            self._poller.tell(self._tracker.left(key, self._clock()))
+            return True
+        if row is not None and row.live:
+            await self._system.rename(row, self._system.shown_as(row.name, place.key))
+        await self._stays(key)
+        return False
+
+    async def _stays(self, key: str) -> None:
+        await self._disk.do(self._spool.lift_aside, key, key)
+        await self.forget(key)

@@ -1,0 +1,257 @@
+"""Own jobs that are elsewhere, and their places in the queue at home."""
+
+import asyncio
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from grms.lrms.base import (
+    Accepted,
+    Ended,
+    LrmsJob,
+    LrmsPhase,
+    Program,
+    QueuePlace,
+    Started,
+    WithPlaces,
+    queue_place_of,
+)
+from grms.lrms.batch.launcher import Spool
+from grms.lrms.exit_status import ASIDE, FENCED, NOT_HERE
+from grms.util.outcomes import Outcome
+from tests.clusters.fake_slurm import FakeSlurm
+from tests.grms.lrms.batch.scene import Scene, until
+from tests.waiting import TIME_OUT_S
+
+WAITS = "#!/bin/sh\necho ran >>runs\nwhile ! test -e go; do sleep 0.05; done\n"
+QUICK = '#!/bin/sh\necho ran >>runs\necho "$1" >>../../order\n'
+
+
+def job(number: int, script: str = QUICK, *, times: int = 1) -> LrmsJob:
+    """Returns a job of the site's own, after so many submissions."""
+    key = f"S/1/{number}" + (f"/{times}" if times > 1 else "")
+    return LrmsJob(key, 1, 600.0, program=Program(script, (key,)))
+
+
+def markers(scene: Scene[FakeSlurm]) -> list[list[str]]:
+    """Returns the rows of markers."""
+    return [row for row in scene.rows() if row[-1].endswith(":away")]
+
+
+async def waiting(scene: Scene[FakeSlurm], number: int) -> str:
+    """Submits a job, and returns its key when it waits."""
+    one = job(number)
+    await scene.lrms.submit(one)
+    await until(lambda: scene.has(one.key, Accepted))
+    await until(lambda: _phase(scene, one.key) == "PD")
+    return one.key
+
+
+def _phase(scene: Scene[FakeSlurm], key: str) -> str:
+    found = [row for row in scene.rows() if row[-1].endswith(f":{key}")]
+    return found[0][0] if found and found[0][1] != "JobHeldUser" else ""
+
+
+def scene_of(folder: Path) -> Scene[FakeSlurm]:
+    """Returns a machine of one processor."""
+    return Scene(FakeSlurm(folder / "cluster", nodes=1, cpus=1), folder)
+
+
+async def let_all_run(scene: Scene[FakeSlurm], first: str, keys: list[str]) -> None:
+    """Lets the job that has the machine end, and all others run."""
+    (scene.lrms.folders.place(first) / "go").touch()
+    await until(lambda: all(scene.has(key, Ended) for key in keys))
+
+
+async def aside(scene: Scene[FakeSlurm], one: LrmsJob) -> None:
+    """Has the place of a job kept, and returns when it stands."""
+    before = len(markers(scene))
+    await scene.lrms.keep_place(one)
+    await until(lambda: [row[1] for row in markers(scene)] == ["BeginTime"] * (before + 1))
+
+
+async def test_who_comes_back_stands_where_it_stood(tmp_path: Path) -> None:
+    """A job that was given away on its arrival, and one that had waited here; also after a restart of the site."""
+    scene = scene_of(tmp_path)
+    scene.cluster.up()
+    try:
+        async with asyncio.timeout(TIME_OUT_S):
+            async with scene.life():
+                first = job(1, WAITS)
+                await scene.lrms.submit(first)
+                await until(lambda: scene.has(first.key, Started))
+                await aside(scene, job(2))
+                await waiting(scene, 3)
+                assert await scene.lrms.leave("S/1/3")
+                (end,) = [each.end for each in scene.events if isinstance(each, Ended)]
+                assert (end.outcome, end.run_time) == (Outcome.CANCELLED, 0.0)
+                assert await scene.lrms.look_up("S/1/2") is None
+                last = await waiting(scene, 4)
+                assert len(markers(scene)) == 2
+            async with scene.life():
+                known = (await scene.lrms.snapshot()).jobs
+                assert {known[key].phase for key in ("S/1/2", "S/1/3")} == {LrmsPhase.HELD}
+                await scene.lrms.submit(job(3, times=2))
+                for _ in range(2):
+                    await scene.lrms.submit(job(2))
+                back = ["S/1/2", "S/1/3/2"]
+                await until(lambda: all(scene.has(key, Accepted) for key in back))
+                await let_all_run(scene, first.key, [*back, last])
+            order = (tmp_path / "order").read_text().split()
+            assert order == [*back, last]
+            assert {key: scene.runs(key) for key in order} == dict.fromkeys(order, 1)
+    finally:
+        scene.cluster.down()
+
+
+def altered(scene: Scene[FakeSlurm], number: str, **values: object) -> None:
+    """Has the controller take a job for what it was, as after a crash."""
+    scene.cluster.machine._table[number].update(values)  # there is no other way
+
+
+async def with_first(scene: Scene[FakeSlurm]) -> LrmsJob:
+    """Submits a job that has the machine."""
+    first = job(1, WAITS)
+    await scene.lrms.submit(first)
+    await until(lambda: scene.has(first.key, Started))
+    return first
+
+
+async def test_a_start_that_a_crash_has_undone_is_done_again(tmp_path: Path) -> None:
+    """The controller has forgotten the job's name and its start."""
+    scene = scene_of(tmp_path)
+    async with scene.up():
+        first = await with_first(scene)
+        await aside(scene, job(2))
+        name = markers(scene)[0][-1]
+        last = await waiting(scene, 3)
+        await scene.lrms.submit(job(2))
+        altered(scene, "2", name=name, far=True)
+        await until(lambda: not markers(scene) and _phase(scene, "S/1/2") == "PD")
+        await let_all_run(scene, first.key, ["S/1/2", last])
+        assert (tmp_path / "order").read_text().split() == ["S/1/2", last]
+
+
+async def test_a_leaving_that_a_crash_has_undone_is_done_again(tmp_path: Path) -> None:
+    """The job waits as before, and would start; its row is not taken for one whose cancel was undone."""
+    scene = scene_of(tmp_path)
+    async with scene.up():
+        await with_first(scene)
+        key = await waiting(scene, 2)
+        (name,) = [row[-1] for row in scene.rows() if row[-1].endswith(key)]
+        assert await scene.lrms.leave(key)
+        altered(scene, "2", name=name, far=False)
+        await until(lambda: [row[1] for row in markers(scene)] == ["BeginTime"])
+        assert scene.states() == ["PD", "R"]
+
+
+@pytest.mark.parametrize("left", [False, True])
+async def test_a_marker_never_runs(tmp_path: Path, *, left: bool) -> None:
+    """Whoever starts it: its launcher ends before the script. Its place is lost; the job comes back behind all others."""
+    scene = scene_of(tmp_path)
+    async with scene.up():
+        first = await with_first(scene)
+        if left:
+            key = await waiting(scene, 2)
+            assert await scene.lrms.leave(key)
+        else:
+            await aside(scene, job(2))
+        last = await waiting(scene, 3)
+        folder = scene.lrms.folders.place("S/1/2")
+        (folder.parent.parent / "order").touch()
+        altered(scene, "2", far=False)
+        (scene.lrms.folders.place(first.key) / "go").touch()
+        await until(lambda: scene.has(last, Ended))
+        await until(lambda: not scene.lrms.folders.places())
+        assert not (folder / "runs").exists()
+        assert (tmp_path / "order").read_text().split() == [last]
+        back = job(2, times=2 if left else 1)
+        await scene.lrms.submit(back)
+        await until(lambda: scene.has(back.key, Ended))
+        assert scene.runs(back.key) == 1
+        assert (tmp_path / "order").read_text().split() == [last, back.key]
+
+
+async def test_a_marker_that_somebody_ends_has_lost_its_place(tmp_path: Path) -> None:
+    """The job itself has not ended: it is elsewhere."""
+    scene = scene_of(tmp_path)
+    async with scene.up():
+        await with_first(scene)
+        await aside(scene, job(2))
+        scene.cluster.ask("scancel", "2")
+        await until(lambda: not scene.lrms.folders.places())
+        assert not [event for event in scene.events if isinstance(event, Ended)]
+        await scene.lrms.submit(job(2))
+        await until(lambda: _phase(scene, "S/1/2") == "PD")
+
+
+async def test_a_place_is_given_up(tmp_path: Path) -> None:
+    """By any key of the job, which has ended elsewhere; and by nobody's note."""
+    scene = scene_of(tmp_path)
+    async with scene.up():
+        await with_first(scene)
+        for number in (2, 3):
+            await aside(scene, job(number))
+        assert not await scene.lrms.cancel("S/1/2/2")
+        assert [row[0] for row in markers(scene)].count("CA") == 1
+        await scene.lrms.keep_place(job(3))
+        assert len(markers(scene)) == 2
+        (note,) = (scene.lrms.folders.place("S/1/3").parent / ".places").iterdir()
+        note.write_text("{")
+        async with asyncio.timeout(TIME_OUT_S):
+            scene.lrms = scene._made()  # beside the other, which knows no better
+            follows = asyncio.create_task(scene.lrms.run())
+            await until(lambda: [row[0] for row in markers(scene)].count("CA") == 2)
+            follows.cancel()
+            await asyncio.wait([follows])
+
+
+async def test_what_has_begun_or_would_begin_anyway_keeps_no_place(tmp_path: Path) -> None:
+    """A job that runs stays; one with a launcher of an older version leaves without its place."""
+    scene = scene_of(tmp_path)
+    async with scene.up():
+        first = await with_first(scene)
+        assert not await scene.lrms.leave(first.key)
+        await scene.looks(2)
+        assert not scene.lrms.folders.places()
+        key = await waiting(scene, 2)
+        launch = scene.lrms.folders.place(key) / "launch"
+        launch.chmod(0o700)
+        launch.write_text(launch.read_text().replace(ASIDE, "begun.before"))
+        assert await scene.lrms.leave(key)
+        assert not markers(scene)
+        await until(lambda: scene.has(key, Ended))
+
+
+def test_what_place_who_comes_back_has_is_told(tmp_path: Path) -> None:
+    """Behind all others where nothing is known of the batch system."""
+    scene = scene_of(tmp_path)
+    assert isinstance(scene.lrms, WithPlaces)
+    assert queue_place_of(scene.lrms) is QueuePlace.BEHIND
+    assert queue_place_of(object()) is QueuePlace.BEHIND
+
+
+def test_a_job_that_has_come_back_begins_in_its_own_folder(tmp_path: Path) -> None:
+    """With the output that the batch system has begun where its place was kept."""
+    spool = Spool(tmp_path)
+    spool.open()
+    for key in ("S/1/2", "S/1/2/2"):
+        spool.prepare(key, Program(QUICK, (key,)), run=True, aside=True)
+    first, second = spool.place("S/1/2"), spool.place("S/1/2/2")
+    assert run(first).returncode == NOT_HERE
+    spool.lift_aside("S/1/2", "S/1/2/2")
+    (first / "stdout").write_text("")
+    assert run(first).returncode == 0
+    assert (second / "runs").read_text() == "ran\n"
+    assert (second / "stdout").samefile(first / "stdout")
+    assert not (first / "begun").exists()
+    assert spool.runs("S/1/2/2") == ["0"]
+    assert run(second).returncode == FENCED
+
+
+def run(folder: Path) -> "subprocess.CompletedProcess[bytes]":
+    """Runs a launcher as a batch system does."""
+    (folder.parent.parent / "order").touch()
+    launch = [str(folder / "launch")]
+    return subprocess.run(launch, cwd=folder, check=False, timeout=TIME_OUT_S)  # noqa: S603  # the job

@@ -33,6 +33,7 @@ OWN_NAMES: Final = frozenset(
         "program",
         "begun",
         "begun.died",
+        "begun.evicted",
         "begun.once",
         "begun.since",
         "collect",

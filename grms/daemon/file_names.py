@@ -34,6 +34,7 @@ OWN_NAMES: Final = frozenset(
         "begun",
         "begun.aside",
         "begun.died",
+        "begun.evicted",
         "begun.once",
         "begun.since",
         "collect",

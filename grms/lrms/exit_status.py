@@ -37,6 +37,9 @@ BEGUN: Final = "begun"
 DIED: Final = "begun.died"
 """The shell's message on the script's end."""
 
+EVICTED: Final = "begun.evicted"
+"""Exists once a batch system has begun to end the job for another one, where its own records do not say so."""
+
 FENCED: Final = 113
 """Exit code of a run that skipped the script, as one had begun before."""
 
@@ -137,6 +140,9 @@ KEPT_LEAST_S: Final = 0.001
 
 KILLED: Final = frozenset((128 + 9, 128 + 15))
 """Exit codes of a shell whose last command was ended by SIGKILL or SIGTERM."""
+
+_KILLS: Final = frozenset((9, 15))
+"""SIGKILL, SIGTERM."""
 
 _KILLING_S: Final = 60.0
 """How long a batch system may take to end a job, seconds: it terminates, and kills after a while."""
@@ -283,10 +289,16 @@ def true_end(
 
 
 def as_evicted(end: LrmsEnd) -> LrmsEnd:
-    """Returns the end of a job that its site has cancelled for another one."""
-    if end.outcome is not Outcome.CANCELLED:
+    """Returns the end of a job that its site has ended for another one.
+
+    Not every batch system distinguishes a cancelled job from one that died of a signal.
+    """
+    killed = end.outcome is Outcome.FAILED and end.signal in _KILLS
+    if end.outcome is not Outcome.CANCELLED and not killed:
         return end
-    return replace(end, outcome=Outcome.PREEMPTED, reason="this site has ended it for another job")
+    return replace(
+        end, outcome=Outcome.PREEMPTED, signal=None, reason="this site has ended it for another job"
+    )
 
 
 def with_kept(end: LrmsEnd, start_time: float | None, written_at: float | None) -> LrmsEnd:

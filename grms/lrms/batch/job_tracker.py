@@ -365,6 +365,7 @@ class JobTracker:
             # Here, as there may have been no time for the question.
             job.ask_in, job.pause = job.pause - 1, min(2 * job.pause, PAUSE_LOOKS)
             job.asked = self._polls
+        job.evicted |= evidence.evicted
         ending = evidence.ending
         if ending is None and question.row is not None:
             ending = _of_row(question.row)
@@ -387,7 +388,6 @@ class JobTracker:
     def _concluded_end(
         self, job: TrackedJob, ending: Ending, evidence: Evidence
     ) -> list[LrmsEvent]:
-        job.evicted |= evidence.evicted
         if job.evicted:
             # First: ended within a second it looks unstarted, and a script that ends well on SIGTERM looks done.
             ending = replace(ending, end=as_evicted(ending.end))
@@ -436,6 +436,9 @@ class JobTracker:
     ) -> list[LrmsEvent] | None:
         # The batch system does not know it. `None` if it may run all the same.
         ran = evidence.begun or job.start_time is not None
+        if not self._forgets and evidence.evicted:
+            # It has ended it, and forgets nothing: no record has to say so.
+            return self._evicted(job, evidence)
         if not self._forgets and not ran:
             return self._cancelled(
                 job, at, "deleted"
@@ -512,6 +515,13 @@ class JobTracker:
         del self._jobs[job.key]
         self._remember(job)
         return [Vanished(job.key, at, reason)]
+
+    def _evicted(self, job: TrackedJob, evidence: Evidence) -> list[LrmsEvent]:
+        began = evidence.begun_at if job.start_time is None else job.start_time
+        at = job.missing_since
+        end = LrmsEnd(Outcome.CANCELLED, at, 0.0 if began is None else max(0.0, at - began))
+        end = with_kept(as_evicted(end), began, evidence.written_at)
+        return self._ended(job, Ending(began, end))
 
     def _cancelled(self, job: TrackedJob, at: float, reason: str) -> list[LrmsEvent]:
         ran = 0.0 if job.start_time is None else max(0.0, at - job.start_time)
@@ -724,6 +734,7 @@ class JobTracker:
         same room.
         """
         free, waiting, plan = table.free, table.waiting_others, table.plan
+        idle = table.idle
         before: list[Request] = []
         for row in table.rows:
             key = self._decode(row.name)
@@ -735,13 +746,15 @@ class JobTracker:
                 plan = plan.less(row.processors)  # the batch system has not planned it
             if not row.can_start:
                 before.append(row.request or Request.of_processors(row.processors))
+            if idle is not None:
+                idle = max(0, idle - row.processors)
             if row.processors <= free:
                 free -= row.processors
             else:
                 waiting += row.processors
         nodes = None if table.nodes is None else table.nodes.behind(before)
         return LrmsLoad(
-            table.taken_at, table.processors, free, waiting, plan, table.partitions, nodes
+            table.taken_at, table.processors, free, waiting, plan, table.partitions, nodes, idle
         )
 
     def row(self, key: str, rows: Iterable[JobRow]) -> JobRow | None:

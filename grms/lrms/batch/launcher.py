@@ -64,6 +64,7 @@ from grms.lrms.batch.queue_snapshot import Evidence
 from grms.lrms.exit_status import (
     ASIDE,
     BEGUN,
+    EVICTED,
     FORWARD,
     LAUNCH,
     LAUNCH_ONCE,
@@ -597,10 +598,16 @@ class Spool:
             begun_at=read_begun_at(last),
             released=marks is not None and marks.released,
             limit_s=0.0 if marks is None else marks.limit_s,
-            evicted=marks is not None and marks.evicted,
+            evicted=self._is_evicted(key, marks),
             preemptible=marks is not None and marks.preemptible,
             written_at=self._written_at(key),
         )
+
+    def _is_evicted(self, key: str, marks: Marks | None) -> bool:
+        # By this process, or by the batch system's own word in the folder.
+        if marks is None or not marks.preemptible:
+            return False
+        return marks.evicted or (self.place(key) / EVICTED).exists()
 
     def _written_at(self, key: str) -> float | None:
         # When a job has last written its state, by the clock of the file server; None if it has not.

@@ -69,6 +69,7 @@ class QueueSnapshot:
         plan: whether one more job would start; `None` if unknown.
         partitions: which jobs are accepted, and start when there is room.
         nodes: the same for what a job asks for besides processors; `None` if unknown.
+        idle: for guests that may be ended, where `free` has those, too, whose jobs lose them to own ones; `None`: the same.
     """
 
     began_at: float
@@ -81,6 +82,7 @@ class QueueSnapshot:
     plan: QueuePlan | None = field(default=None, compare=False)
     partitions: Partitions = field(default=NO_PARTITIONS, compare=False)
     nodes: NodeTable | None = field(default=None, compare=False)
+    idle: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ class Evidence:
         begun_at: when, by its node's clock, seconds; `None` if unknown.
         released: its hold was lifted, or was about to be.
         limit_s: its requested time; 0 if unknown.
-        evicted: the site has ended it for another job, or was about to.
+        evicted: the site or its batch system has ended it for another job, or was about to.
         preemptible: it may be ended for another job.
         written_at: when it has last written its state, by the clock of the file server, seconds; `None` if it has not.
     """

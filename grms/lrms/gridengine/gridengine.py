@@ -9,18 +9,33 @@ import asyncio
 import contextlib
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from grms.lrms.base import LrmsJob, LrmsPhase, LrmsRefusedError, LrmsUnavailableError
+from grms.lrms.batch.guests_to_end import WaitingJob
+from grms.lrms.batch.guests_without_room import GuestsWithoutRoom
 from grms.lrms.batch.launcher import KEY
 from grms.lrms.batch.log_file import FollowedRecords
 from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question, QueueSnapshot
 from grms.lrms.batch.subprocesses import Answer, Programs
-from grms.lrms.gridengine.gridengine_nodes import read_grid_table, shown_resources
+from grms.lrms.gridengine.gridengine_nodes import (
+    GridTable,
+    read_grid_table,
+    read_instances,
+    shown_resources,
+)
+from grms.lrms.gridengine.gridengine_preemption import (
+    GridPreemption,
+    Instances,
+    find_preemption,
+    read_configurations,
+    waiting_jobs,
+)
 from grms.lrms.gridengine.gridengine_request import (
+    ONE_HOST,
     Cell,
     read_resources,
     read_rule,
@@ -29,13 +44,16 @@ from grms.lrms.gridengine.gridengine_request import (
 from grms.lrms.gridengine.gridengine_text import (
     MARK,
     Accounted,
+    WaitingRow,
     read_accounts,
     read_jobs,
     read_parts,
     read_queues,
+    read_waiting,
 )
 from grms.lrms.job_names import shown_name, tag_of
-from grms.lrms.partitions import Partitions
+from grms.lrms.partitions import Partition, Partitions
+from grms.lrms.preemption import EndedBy, Preemption
 from lrms_sim.workload.requests import Request, RequestError
 
 RECORDS_S: Final = 30.0
@@ -81,7 +99,9 @@ _DELETED = (
 class GridEngineSettings:
     """Grid Engine as a site configures it.
 
-    `account` submits, and owns the site's jobs; the other values are those of the table `[lrms]`.
+    `account` submits, and owns the site's jobs; the other values are those of the table `[lrms]`. `guests` is the queue of
+    `[lrms.preemption]`, empty if it names none, `None` without that table, and `guest_wait_s` its `wait_s`, seconds; 0:
+    guests wait in this queue without end.
     """
 
     site: str
@@ -96,6 +116,8 @@ class GridEngineSettings:
     memory: str = ""
     gpus: str = ""
     gpu_type: str = ""
+    guests: str | None = None
+    guest_wait_s: float = 0.0
 
 
 class GridEngine:
@@ -116,6 +138,12 @@ class GridEngine:
         self._wanted: OrderedDict[str, Request] = OrderedDict()
         self._cell, self._cell_asked_at = Cell({}), -CELL_AGE_S
         self._most: dict[tuple[str, str], float] = {}
+        self._preemption = GridPreemption(Preemption())
+        self._instances: Instances = {}
+        self._waiting: list[WaitingRow] = []
+        self._nodes: GridTable | None = None
+        names = (settings.guests,) if settings.guests else ()
+        self._no_room = GuestsWithoutRoom(names, settings.guest_wait_s, self._is_own)
 
     @property
     def forgets(self) -> bool:
@@ -142,11 +170,12 @@ class GridEngine:
         jobs, queues, limits, hosts = await asyncio.gather(
             self._ask("qstat", "-u", "*", "-xml", "-r"),
             self._ask("qstat", "-g", "c", "-xml"),
-            self._ask("qconf", "-sq", *(settings.queues or ("*",))),
+            self._ask("qconf", "-sq", *self._shown_queues),
             self._ask("qstat", "-f", "-F", ",".join(shown_resources(cell)), "-xml"),
         )
         try:
             parts = read_parts(_text(queues.output), _text(limits.output), settings.queues)
+            beside = self._guest_parts(_text(queues.output), _text(limits.output))
             working, everything, free = read_queues(_text(queues.output), settings.queues)
             table = await asyncio.to_thread(
                 read_jobs,
@@ -158,9 +187,22 @@ class GridEngine:
             waiting = table.waiting_others > 0 or any(
                 row.phase is LrmsPhase.WAITING for row in table.rows
             )
+            guests = self._guest_queue
             nodes = await asyncio.to_thread(
-                read_grid_table, _text(hosts.output), parts.each, cell, self._most, waiting=waiting
+                read_grid_table,
+                _text(hosts.output),
+                (*parts.each, *beside),
+                cell,
+                self._most,
+                waiting=waiting,
+                own=settings.queues,
+                guests=guests,
+                guests_wait=any(
+                    row.phase is LrmsPhase.WAITING and row.partition == guests for row in table.rows
+                ),
             )
+            if settings.guests is not None:
+                self._see(_text(jobs.output), _text(limits.output), _text(hosts.output), nodes)
         except (ValueError, KeyError) as error:
             raise LrmsUnavailableError(f"qstat's answer cannot be read: {error}") from error
         return QueueSnapshot(
@@ -170,10 +212,33 @@ class GridEngine:
             everything,
             free,
             table.waiting_others,
-            tuple(self._with_request(row, parts) for row in table.rows),
+            self._no_room.told([self._with_request(row, parts) for row in table.rows]),
             partitions=parts,
             nodes=nodes,
+            idle=self._idle(nodes, free),
         )
+
+    @property
+    def _guest_queue(self) -> str:
+        return self._settings.guests or ""
+
+    @property
+    def _shown_queues(self) -> Sequence[str]:
+        # Where guests may be ended, all: any may share hosts with theirs.
+        return ("*",) if self._settings.guests is not None else self._settings.queues or ("*",)
+
+    def _guest_parts(self, queues: str, limits: str) -> tuple[Partition, ...]:
+        if not self._guest_queue:
+            return ()
+        return read_parts(queues, limits, (self._guest_queue,)).each
+
+    def _idle(self, nodes: GridTable, free: int) -> int | None:
+        # The slots of own queues are free whatever guests run: own jobs start on them.
+        if self._settings.guests is None or self.preemption.ended_by is not EndedBy.BATCH_SYSTEM:
+            return None
+        queue = self._guest_queue
+        groups = (group for group in nodes.groups if queue in group.partitions and not group.away)
+        return min(free, sum(group.free_cores * len(group.names) for group in groups))
 
     async def _known_cell(self) -> Cell:
         # What operators seldom change.
@@ -202,12 +267,65 @@ class GridEngine:
     def _with_request(self, row: JobRow, parts: Partitions) -> JobRow:
         request = self._wanted.get(self._tag(row.name))
         row = row if request is None else replace(row, request=request)
-        if row.phase is not LrmsPhase.WAITING:
+        if self._cell.rule != ONE_HOST and row.processors > 1:
+            row = replace(row, nodes=())  # only one of its hosts is shown
+        if row.phase is not LrmsPhase.WAITING or row.partition == self._settings.guests:
             return row
         why = parts.still
         if request is not None:
             why = parts.stays(request.processors, request.wall_time or 0.0)
         return replace(row, hindered=why) if why else row
+
+    # --- guests that may be ended ------------------------------------------------------------------
+
+    def _see(self, jobs: str, queues: str, hosts: str, nodes: GridTable) -> None:
+        self._nodes = nodes
+        self._instances = read_instances(hosts)
+        self._preemption = find_preemption(
+            read_configurations(queues),
+            self._instances,
+            self._settings.queues,
+            self._guest_queue,
+        )
+        self._waiting = [row for row in read_waiting(jobs) if not self._is_guest(row.name)]
+
+    @property
+    def preemption(self) -> Preemption:
+        """What happens to preemptible guests, by the last poll."""
+        return self._preemption.preemption
+
+    def placed(self, job: LrmsJob) -> LrmsJob:
+        """Returns a preemptible guest with the queue of guests, if Grid Engine ends those in it."""
+        if self.preemption.ended_by is not EndedBy.BATCH_SYSTEM:
+            return job
+        request = job.request or Request.of_processors(job.processors, job.requested_time)
+        return replace(job, request=replace(request, partition=self._guest_queue))
+
+    def is_spared(self, row: JobRow) -> bool:
+        """Returns false: no guest can be protected, as a running job does not change its queue."""
+        del row
+        return False
+
+    async def keep_protection(self, *, on: bool) -> bool:
+        """Does nothing."""
+        del on
+        return False
+
+    async def waiting(self) -> list[WaitingJob]:
+        """Returns the jobs that wait for slots of the site's queues, but for guests."""
+        return waiting_jobs(self._waiting, self._instances, self._settings.queues)
+
+    def free(self) -> Mapping[str, int]:
+        """Returns the slots that no job had at the last poll, by queue and host."""
+        groups = () if self._nodes is None else self._nodes.groups
+        return {name: each.free_cores for each in groups if not each.away for name in each.names}
+
+    def _is_own(self, name: str) -> bool:
+        key = self.decode(name)
+        return key is not None and key.startswith(f"{self._settings.site}/")
+
+    def _is_guest(self, name: str) -> bool:
+        return self.decode(name) is not None and not self._is_own(name)
 
     async def submit(self, name: str, job: LrmsJob, folder: Path) -> str:
         """Submits a job held."""
@@ -222,7 +340,7 @@ class GridEngine:
         arguments += ["-j", "y"] if merged else ["-e", f"{folder}/stderr"]
         arguments += ["-l", f"h_rt={max(1, -int(-job.requested_time // 1))}"]
         request = job.request or Request.of_processors(job.processors, job.requested_time)
-        again = settings.requeue and not job.once
+        again = settings.requeue and not job.once and not job.preemptible
         arguments += ["-r", "y" if again else "n", "-ac", f"HANSE={job.key}"]
         arguments += await self._resources(request)
         queues = request.partition or ",".join(settings.queues)

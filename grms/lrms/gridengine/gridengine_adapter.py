@@ -5,10 +5,11 @@ Nothing imports this module: it is found by its entry point in the group `hanse.
 
 import os
 import pwd
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from grms.daemon.config_base import Model, wrong
 from grms.lrms.account_mapping import own_name
 from grms.lrms.adapter import Adapter, LrmsSite
 from grms.lrms.batch.adapter import BatchLrms
@@ -18,8 +19,23 @@ from grms.lrms.batch.subprocesses import Programs
 from grms.lrms.checks import Finding, FindingLevel
 from grms.lrms.gridengine.gridengine import RECORDS_S, GridEngine, GridEngineSettings
 from grms.lrms.gridengine.gridengine_check import GridEngineCheck
+from grms.lrms.gridengine.gridengine_preemption_lines import preemption_lines
+from grms.lrms.preemption import FileLines, Preemption
 
 _TRUST: Final = "above Grid Engine it is always so: let in users alone who trust each other"
+
+
+class GridPreemptionTable(Model):
+    """Guests that may be ended for other jobs.
+
+    Attributes:
+        queue: in which they run, subordinate to the queues of own jobs; default: those of all jobs, and the daemon alone
+            ends them.
+        wait_s: a guest that has waited so long for room in this queue goes home, seconds; 0: it waits on.
+    """
+
+    queue: Word | None = None
+    wait_s: float = Field(default=60.0, ge=0.0, allow_inf_nan=False)
 
 
 class GridEngineTable(BatchSettings):
@@ -41,6 +57,7 @@ class GridEngineTable(BatchSettings):
         gpus: likewise for GPUs.
         gpu_type: likewise for the type of GPUs.
         records_s: delay in seconds until the accounting file has the end of a job.
+        preemption: guests that may be ended for other jobs; default: none is.
     """
 
     kind: Literal["gridengine"]
@@ -57,6 +74,21 @@ class GridEngineTable(BatchSettings):
     gpus: Word | None = None
     gpu_type: Word | None = None
     records_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = RECORDS_S
+    preemption: GridPreemptionTable | None = None
+
+    @model_validator(mode="after")
+    def _check_preemption(self) -> Self:
+        # A job that names no queue may come into any, and own jobs are not to come into that of guests.
+        if self.preemption is not None and not self.queues:
+            raise wrong("lrms.preemption needs lrms.queues, the queues of own jobs")
+        if self.preemption is not None and self.preemption.queue in self.queues:
+            raise wrong("lrms.preemption.queue cannot be one of lrms.queues, those of own jobs")
+        return self
+
+    @property
+    def ends_no_guests(self) -> str:
+        """Why guests are never ended: nobody has set it up; empty if they may be."""
+        return "" if self.preemption else "there is no [lrms.preemption]"
 
     @property
     def accounting(self) -> str:
@@ -80,6 +112,8 @@ class GridEngineTable(BatchSettings):
             memory=self.memory or "",
             gpus=self.gpus or "",
             gpu_type=self.gpu_type or "",
+            guests=None if self.preemption is None else self.preemption.queue or "",
+            guest_wait_s=0.0 if self.preemption is None else self.preemption.wait_s,
         )
         place |= {"SGE_ROOT": self.root, "SGE_CELL": self.cell}
         return self.runner(place), settings
@@ -90,14 +124,17 @@ class GridEngineTable(BatchSettings):
 
 
 def _gridengine(settings: GridEngineTable, site: LrmsSite) -> BatchLrms:
+    system = settings.system(site.name)
     return BatchLrms(
-        settings.system(site.name),
+        system,
         settings.spool_of(site),
         poll_s=settings.poll_s,
         settle_s=0.0,
         records_s=settings.records_s,
         grace_s=settings.grace_s,
         repeats=settings.requeue,
+        preempting=None if settings.preemption is None else system,
+        unpreempted=Preemption(why="the site's file has no table lrms.preemption"),
         site=site.name,
     )
 
@@ -120,4 +157,8 @@ async def _check_gridengine(
     return await common_findings(settings, site, run_s, found, _gridengine)
 
 
-ADAPTER = Adapter(GridEngineTable, _gridengine, _check_gridengine)
+async def _preemption_lines(settings: GridEngineTable, site: LrmsSite) -> list[FileLines]:
+    return await preemption_lines(*settings.asked(site.name))
+
+
+ADAPTER = Adapter(GridEngineTable, _gridengine, _check_gridengine, _preemption_lines)

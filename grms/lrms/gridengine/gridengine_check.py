@@ -12,6 +12,13 @@ from grms.lrms.base import LrmsUnavailableError
 from grms.lrms.batch.subprocesses import Answer, Programs
 from grms.lrms.checks import Finding, doubt, good, missing, named_partitions
 from grms.lrms.gridengine.gridengine import UTC, GridEngineSettings
+from grms.lrms.gridengine.gridengine_nodes import read_instances
+from grms.lrms.gridengine.gridengine_preemption import (
+    GridPreemption,
+    find_preemption,
+    read_configurations,
+)
+from grms.lrms.preemption import EndedBy
 
 PROGRAMS: Final = ("qstat", "qsub", "qrls", "qhold", "qdel", "qconf")
 """Programs that a site runs; `qconf` only here."""
@@ -21,6 +28,9 @@ TESTED: Final = "8.1."
 
 FLUSH_S: Final = 15.0
 """Default interval at which the accounting file is written."""
+
+PRINTS: Final = "grms lrms preemption"
+"""Prints what to do for preemption."""
 
 _INFINITY = "INFINITY"
 
@@ -69,7 +79,7 @@ class GridEngineCheck:
         hosts = await self._asked("qconf", "-ss")
         found.append(submit_host(_text(hosts) if hosts.code == 0 else "", _said(hosts)))
         names = _text(queues).split()
-        for name in settings.queues or names:
+        for name in (*(settings.queues or names), *filter(None, [settings.guests])):
             shown = await self._asked("qconf", "-sq", name)
             known = read_fields(_text(shown)) if shown.code == 0 and name in names else None
             found.append(queue(name, known, names, settings.parallel_environment))
@@ -78,6 +88,7 @@ class GridEngineCheck:
         shown = await self._asked("qconf", "-sp", name)
         found.append(parallel(name, read_fields(_text(shown)) if shown.code == 0 else None))
         found += await self._options()
+        found += await self._preemption()
         cell = await self._asked("qconf", "-sconf")
         found.append(flush(read_fields(_text(cell)), self._records_s))
         return found
@@ -87,16 +98,17 @@ class GridEngineCheck:
         settings, script, found = self._settings, self._folder / "check.sh", []
         script.write_text("#!/bin/sh\n", encoding="utf-8")
         try:
-            for what, project, priority in (
-                ("own jobs", settings.project, 0),
-                (
-                    "partners' jobs",
-                    settings.guest_project or settings.project,
-                    settings.guest_priority,
-                ),
-            ):
+            partners = settings.guest_project or settings.project
+            cases = [
+                ("own jobs", settings.queues, settings.project, 0),
+                ("partners' jobs", settings.queues, partners, settings.guest_priority),
+            ]
+            if settings.guests:
+                what = f"guests in {settings.guests}"
+                cases.append((what, (settings.guests,), partners, settings.guest_priority))
+            for what, queues, project, priority in cases:
                 words = ["-l", "h_rt=60"]
-                words += ["-q", ",".join(settings.queues)] if settings.queues else []
+                words += ["-q", ",".join(queues)] if queues else []
                 words += ["-P", project] if project else []
                 words += ["-p", str(priority)] if priority else []
                 answer = await self._asked("qsub", "-w", "v", *words, str(script))
@@ -104,6 +116,27 @@ class GridEngineCheck:
         finally:
             script.unlink()
         return found
+
+    async def _preemption(self) -> list[Finding]:
+        settings = self._settings
+        if settings.guests is None:
+            text = f"guests run to their ends, as lrms.preemption is not set ({PRINTS} has what to add)"
+            return [good("preemption", text)]
+        queues, hosts = (
+            await self._asked("qconf", "-sq", "*"),
+            await self._asked("qstat", "-f", "-xml"),
+        )
+        if queues.code != 0 or hosts.code != 0:
+            why = _said(queues if queues.code != 0 else hosts)
+            return [doubt("preemption", why, "look at qconf -sq '*' and qstat -f")]
+        found = find_preemption(
+            read_configurations(_text(queues)),
+            read_instances(_text(hosts)),
+            settings.queues,
+            settings.guests,
+        )
+        shares = [name for name in (settings.memory, settings.gpus) if name]
+        return ended_guests(found, settings.guests, shares)
 
     async def _asked(self, *words: str) -> Answer:
         try:
@@ -185,6 +218,38 @@ def options_taken(what: str, options: Sequence[str], answer: Answer) -> Finding:
         return good(what, f"would be taken with {words}")
     cure = "as a manager of the cell: qconf -as HOST where it is about the host; else see [lrms]"
     return missing(what, f"{_said(answer)}; with {words}", cure)
+
+
+def ended_guests(found: GridPreemption, guest: str, shares: Sequence[str]) -> list[Finding]:
+    """Returns who ends guests for other jobs, and for which jobs nobody does.
+
+    Args:
+        found: what happens to guests.
+        guest: their queue; empty if the site's file names none.
+        shares: resources that hosts give to jobs of all their queues.
+    """
+    what = "preemption"
+    if found.preemption.ended_by is not EndedBy.BATCH_SYSTEM:
+        text = (
+            f"Grid Engine ends no guests for own jobs: {found.preemption.why}; they run in the queues of own jobs, and the "
+            "daemon deletes some when an own job waits for slots, as long as it lives"
+        )
+        return [doubt(what, text, f"{PRINTS} has the commands")]
+    text = f"Grid Engine ends all guests in {guest} on a host when own jobs start there, and these do not wait for it"
+    findings = [good(what, text)]
+    if found.unserved:
+        text = f"jobs in {', '.join(found.unserved)} end no guests on the hosts that they share with {guest}"
+        cure = f"as a manager of the cell: qconf -aattr queue subordinate_list {guest}=1 {found.unserved[0]}"
+        findings.append(doubt(what, text, cure))
+    if found.open:
+        text = f"{guest} takes jobs of all users: one that names no queue may come into it, and be ended"
+        cure = f"as a manager of the cell: qconf -aattr queue user_lists LIST {guest}, with this account alone in LIST"
+        findings.append(doubt(what, text, cure))
+    if shares:
+        text = f"own jobs may wait for {' and '.join(shares)} of guests, whom Grid Engine ends for slots alone"
+        cure = "let guests ask for none, or accept it: they are ended once an own job starts on their host"
+        findings.append(doubt(what, text, cure))
+    return findings
 
 
 def flush(fields: dict[str, str], records_s: float) -> Finding:

@@ -100,11 +100,15 @@ def read_grid_table(
     most: MutableMapping[tuple[str, str], float],
     *,
     waiting: bool,
+    own: Sequence[str] = (),
+    guests: str = "",
+    guests_wait: bool = False,
 ) -> GridTable:
     """Returns the nodes of what `qstat -f -F -xml` has printed, with `shown_resources`.
 
     `parts` are the cluster queues in use, with their limits; `most` has the greatest amounts seen of each host's
-    resources, and is added to; with `waiting` somebody waits who could start.
+    resources, and is added to; with `waiting` somebody waits who could start. `guests` is a queue of guests beside the
+    queues `own`, on whose hosts they have what own jobs leave; with `guests_wait` some of them wait.
 
     Raises:
         ValueError: it is something else.
@@ -123,18 +127,49 @@ def read_grid_table(
     for fields, _ in queues:
         host = fields["name"].partition("@")[2]
         used[host] = used.get(host, 0) + int(fields["slots_used"])
-    nodes = [_node(fields, there, cell, most, used) for fields, there in queues]
-    names = tuple(part.name for part in parts)
+    left = _left_to_guests([fields for fields, _ in queues], own, used) if guests else {}
+    nodes = []
+    for fields, there in queues:
+        queue, _, host = fields["name"].partition("@")
+        node = _node(fields, there, cell, most, used)
+        if guests and queue == guests:
+            node = replace(node, free_cores=min(node.free_cores, left.get(host, 0)))
+        nodes.append(node)
+    parts = tuple(parts)
+    names = tuple(part.name for part in parts if part.name != guests)
+    unplanned = {*(names if waiting else ()), *([guests] if guests_wait else ())}
     groups = grouped(nodes)
     return GridTable(
         groups,
-        tuple(parts),
+        parts,
         names,
-        unplanned=frozenset(names if waiting else ()),
+        unplanned=frozenset(unplanned),
         licences=licences,
         indexed=NodeIndex.of(groups),
         cell=cell,
     )
+
+
+def _left_to_guests(
+    queues: Iterable[Mapping[str, str]], own: Sequence[str], used: Mapping[str, int]
+) -> dict[str, int]:
+    # The slots of each host that nobody uses, by the widest of the site's own queues there.
+    slots: dict[str, int] = {}
+    for fields in queues:
+        queue, _, host = fields["name"].partition("@")
+        if queue in own:
+            slots[host] = max(slots.get(host, 0), int(fields["slots_total"]))
+    return {host: max(0, count - used[host]) for host, count in slots.items()}
+
+
+def read_instances(text: str) -> dict[str, dict[str, int]]:
+    """Returns the slots of each queue by host, as `qstat -f -xml` has printed."""
+    found: dict[str, dict[str, int]] = {}
+    for each in _QUEUE.finditer(text):
+        fields = dict(_FIELD.findall(each[1]))
+        queue, _, host = fields["name"].partition("@")
+        found.setdefault(queue, {})[host] = int(fields["slots_total"])
+    return found
 
 
 def _node(

@@ -21,6 +21,8 @@ from grms.util.outcomes import Outcome
 
 _JOB = re.compile(r'<job_list state="\w+">(.*?)</job_list>', re.DOTALL)
 _FIELD = re.compile(r"<(\w+)>([^\n]*)</\1>\n")
+_LIMIT = re.compile(r'^\s*<hard_request name="h_rt"[^>\n]*>(\d+)</hard_request>$', re.MULTILINE)
+_HARD_QUEUE = re.compile(r"^\s*<hard_req_queue>([^<\n]*)</hard_req_queue>$", re.MULTILINE)
 _QUEUE = re.compile(r"<cluster_queue_summary>(.*?)</cluster_queue_summary>", re.DOTALL)
 
 MARK: Final = "+"
@@ -32,6 +34,17 @@ NOT_OVER = frozenset((24, 25, 99))
 """Codes of `failed` in the accounting file: the job was ended at a limit or by a signal, or it runs again:
 migrated, rescheduled, or by its own request (accounting(5), "failed").
 """
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingRow:
+    """A job that waits: its limit in seconds, `None` if it has none, and the queues that it asks for."""
+
+    name: str
+    number: str
+    slots: int
+    limit_s: float | None
+    queues: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +79,28 @@ def read_jobs(text: str, *, account: str, prefix: str, processors: int) -> GridT
     return GridTable(tuple(rows), waiting)
 
 
+def read_waiting(text: str) -> list[WaitingRow]:
+    """Returns the jobs that wait and could start, those of the highest priority first.
+
+    `text` is what `qstat -u '*' -xml -r` has printed.
+    """
+    found = []
+    for job in _JOB.finditer(text):
+        fields = dict(_FIELD.findall(job.group(1)))
+        if phase_of(fields["state"]) is not LrmsPhase.WAITING:
+            continue
+        limit = _LIMIT.search(job.group(1))
+        row = WaitingRow(
+            fields["JB_name"],
+            fields["JB_job_number"],
+            int(fields["slots"]),
+            None if limit is None else float(limit[1]),
+            tuple(name.partition("@")[0] for name in _HARD_QUEUE.findall(job.group(1))),
+        )
+        found.append((-float(fields.get("JAT_prio", "0")), int(row.number), row))
+    return [row for _, _, row in sorted(found, key=lambda each: each[:2])]
+
+
 def _row(fields: dict[str, str], phase: LrmsPhase, slots: int) -> JobRow:
     started = fields.get("JAT_start_time")
     submitted = fields.get("JB_submission_time")
@@ -78,6 +113,8 @@ def _row(fields: dict[str, str], phase: LrmsPhase, slots: int) -> JobRow:
         None if started is None else _moment(started),
         reason="it is in error" if "E" in fields["state"] else "",
         can_start=phase is LrmsPhase.WAITING,
+        partition=fields.get("queue_name", fields.get("hard_req_queue", "")).partition("@")[0],
+        nodes=tuple(filter(None, [fields.get("queue_name", "")])),
     )
 
 

@@ -30,6 +30,7 @@ from grms.lrms.base import (
     UserAwayError,
 )
 from grms.lrms.batch.guests_to_end import WaitingJob
+from grms.lrms.batch.guests_without_room import GuestsWithoutRoom
 from grms.lrms.batch.launcher import ENVIRONMENT, KEY, place_key
 from grms.lrms.batch.log_file import FollowedRecords
 from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question, QueueSnapshot
@@ -99,9 +100,6 @@ PREEMPTION_AGE_S: Final = 60.0
 
 SHAPE: Final = ("--ntasks={processors}",)
 """Default options that request processors."""
-
-NO_ROOM: Final = "there has been no room for it beside own jobs since it was accepted"
-"""What a preemptible guest waits for that has waited too long."""
 
 HELD_BY_PLUGIN: Final = ":held"
 """Suffix of the comment of a job at the site's disposal if the job submit plugin has held it at once."""
@@ -244,7 +242,9 @@ class Slurm:
         self._preemption = SlurmPreemption(Preemption())
         self._groups: tuple[NodeGroup, ...] = ()
         self._guest_numbers: set[str] = set()
-        self._guests_waiting: dict[str, float] = {}
+        self._no_room = GuestsWithoutRoom(
+            self._guest_partitions, settings.guest_wait_s, self._is_own
+        )
         self._log: FollowedRecords[Logged] | None = None
         if settings.completion_log:
             self._log = FollowedRecords(settings.completion_log, self._logged, most=LOGGED_MAX)
@@ -297,7 +297,7 @@ class Slurm:
             everything,
             free,
             queue.waiting_others,
-            self._without_room([self._with_request(row, machine) for row in queue.rows]),
+            self._no_room.told([self._with_request(row, machine) for row in queue.rows]),
             plan,
             machine.partitions,
             None if rules is None else nodes,
@@ -415,30 +415,6 @@ class Slurm:
         partition = guests.protected if job.protected else guests.partition
         request = job.request or Request.of_processors(job.processors, job.requested_time)
         return replace(job, request=replace(request, partition=partition))
-
-    def _without_room(self, rows: Sequence[JobRow]) -> tuple[JobRow, ...]:
-        # A preemptible guest is accepted where it starts at once. If it does not, all jobs of higher tiers go before it,
-        # those that come later too: another site may have room. A job of this site's user in such a partition, whose own
-        # choice that is, waits on. A wall clock that is set anew makes no wait longer or shorter.
-        names, most = self._guest_partitions, self._settings.guest_wait_s
-        if not (names and most):
-            return tuple(rows)
-        now = time.monotonic()
-        waiting = [
-            row.number
-            for row in rows
-            if row.phase is LrmsPhase.WAITING
-            and row.partition in names
-            and not self._is_own(row.name)
-        ]
-        since = {number: self._guests_waiting.get(number, now) for number in waiting}
-        self._guests_waiting = since
-        return tuple(
-            replace(row, hindered=row.hindered or NO_ROOM)
-            if now - since.get(row.number, now) >= most
-            else row
-            for row in rows
-        )
 
     def is_spared(self, row: JobRow) -> bool:
         """Returns whether a job is in the partition of protected guests."""

@@ -202,7 +202,15 @@ class LrmsDriver:
         if seen.plan is not None:
             asked = partial(seen.plan.starts_now, now=seen.taken_at + age)
         refuses = seen.partitions.why_not if seen.partitions.each else None
-        return Load(seen.processors, seen.free, seen.waiting, asked, refuses=refuses, nodes=nodes)
+        return Load(
+            seen.processors,
+            seen.free,
+            seen.waiting,
+            asked,
+            refuses=refuses,
+            nodes=nodes,
+            processors_idle=seen.idle,
+        )
 
     @property
     def load_age(self) -> float | None:

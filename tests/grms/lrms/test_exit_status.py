@@ -356,3 +356,10 @@ def test_an_end_that_its_site_has_brought_about() -> None:
     assert (as_evicted(end).end_time, as_evicted(end).run_time) == (50.0, 10.0)
     done = LrmsEnd(Outcome.COMPLETED, 50.0, 10.0, 0)
     assert as_evicted(done) is done
+    for outcome, signal, expected in (
+        (Outcome.FAILED, 9, Outcome.PREEMPTED),  # as Grid Engine tells of what was deleted
+        (Outcome.FAILED, 15, Outcome.PREEMPTED),
+        (Outcome.FAILED, 11, Outcome.FAILED),
+        (Outcome.TIMEOUT, 9, Outcome.TIMEOUT),
+    ):
+        assert as_evicted(LrmsEnd(outcome, 50.0, 10.0, None, signal)).outcome is expected

@@ -293,6 +293,25 @@ def test_a_guest_that_was_ended_in_its_first_second_is_not_done(*, noted: bool) 
     assert looks.tracker.anomalies.end_forgotten == 0
 
 
+def test_a_guest_that_was_ended_and_of_which_no_record_tells() -> None:
+    """A batch system that forgets nothing and does not have it has ended it, as the folder says; one that forgets may run it."""
+    for forgets in (False, True):
+        looks = running(forgets=forgets)
+        began = looks.tracker.job(KEY)
+        assert began is not None
+        assert began.start_time is not None
+        looks.evicted, looks.written_at = True, began.start_time + 5.0
+        events = looks.many(5)  # it is not said whether it is there
+        assert [type(event) for event in events] == [Unseen]
+        looks.known = False
+        events = looks.many(5)
+        ends = [event.end for event in events if isinstance(event, Ended)]
+        assert [(end.outcome, end.kept) for end in ends] == [(Outcome.PREEMPTED, 5.0)] * (
+            not forgets
+        )
+        assert looks.many(5) == []  # once
+
+
 @pytest.mark.parametrize("exact", [True, False])
 def test_a_guest_that_is_ended_for_another_job_has_kept_what_it_has_written(exact: bool) -> None:
     """Its folder is asked, also where the batch system says all else."""

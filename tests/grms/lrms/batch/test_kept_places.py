@@ -21,8 +21,8 @@ from grms.lrms.batch.launcher import Spool
 from grms.lrms.exit_status import ASIDE, FENCED, NOT_HERE
 from grms.util.outcomes import Outcome
 from tests.clusters.fake_slurm import FakeSlurm
-from tests.grms.lrms.batch.scene import Scene, until
-from tests.waiting import TIME_OUT_S
+from tests.grms.lrms.batch.scene import Scene
+from tests.waiting import TIME_OUT_S, until
 
 WAITS = "#!/bin/sh\necho ran >>runs\nwhile ! test -e go; do sleep 0.05; done\n"
 QUICK = '#!/bin/sh\necho ran >>runs\necho "$1" >>../../order\n'

@@ -15,12 +15,13 @@ import pytest
 from grms.lrms.account_mapping import own_name
 from grms.lrms.base import Ended, Hindered, LoadSeen, LrmsEvent, LrmsJob, Program, Started
 from grms.lrms.batch.adapter import BatchLrms
+from grms.lrms.batch.guests_without_room import NO_ROOM
 from grms.lrms.batch.launcher import Spool
 from grms.lrms.batch.reconciler import Reconciler
 from grms.lrms.batch.subprocesses import Programs
 from grms.lrms.checks import Finding, FindingLevel
 from grms.lrms.preemption import EndedBy, Preemption, WithPreemption, preemption_of
-from grms.lrms.slurm.slurm import NO_ROOM, Slurm, SlurmSettings
+from grms.lrms.slurm.slurm import Slurm, SlurmSettings
 from grms.lrms.slurm.slurm_check import SlurmCheck
 from grms.lrms.slurm.slurm_preemption import GuestPartitions
 from grms.lrms.slurm.slurm_preemption_lines import preemption_lines

@@ -15,10 +15,11 @@ from grms.lrms.base import (
     LrmsUnavailableError,
     Program,
 )
+from grms.lrms.batch.guests_without_room import NO_ROOM
 from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question
 from grms.lrms.batch.subprocesses import ERROR_CHARACTERS_MAX, Answer, Programs
 from grms.lrms.home_run import HomeRun
-from grms.lrms.slurm.slurm import NO_ROOM, Slurm, SlurmSettings, failure
+from grms.lrms.slurm.slurm import Slurm, SlurmSettings, failure
 from grms.lrms.slurm.slurm_preemption import GuestPartitions
 from lrms_sim.workload.requests import Gpus, Memory, Request
 from tests.clusters.fake_slurm import Machine, Part

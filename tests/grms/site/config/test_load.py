@@ -371,7 +371,7 @@ def test_what_no_account_can_be_kept_by_is_said(said: str, why: str) -> None:
     ("top", "lrms", "why"),
     [
         ('"strict-exchange"', '[lrms]\nkind = "slurm"', r"there is no \[lrms.preemption\]"),
-        ('"strict-exchange"', '[lrms]\nkind = "gridengine"', "ends no guests for own jobs"),
+        ('"strict-exchange"', '[lrms]\nkind = "gridengine"', r"there is no \[lrms.preemption\]"),
         ('"strict-exchange"', '[lrms]\ndiscipline = "conservative"', "'conservative' cannot"),
         (
             '{rules = "strict-exchange", guests = "run"}',

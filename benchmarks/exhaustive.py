@@ -85,6 +85,7 @@ def figures(bound: AnyBound, found: Found, seconds: float) -> dict[str, Any]:
     return {
         **told,
         "faults": faults,
+        "all_budgets": False,
         "sites": sites,
         "jobs": jobs,
         "violations": int(bool(found.violation)),

@@ -38,5 +38,6 @@ LARGE_QUEUES: Final = (
     queue_bound("batch system: the controller forgets, a node ends what it ran", undo=1, orphan=1),
     queue_bound("batch system: two jobs", jobs=2),
     queue_bound("batch system: two jobs, an answer is lost", jobs=2, answer=1),
+    queue_bound("batch system: two jobs, the controller forgets", jobs=2, undo=1),
 )
 """Those that are run by hand: `python -m benchmarks.exhaustive`."""

@@ -1,9 +1,9 @@
 import pytest
-from broker.planner._crossovers import OPERATORS, apply_operator
 from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.planner._chromosome import checked
+from broker.planner._crossovers import OPERATORS, apply_operator
 
 Parts = tuple[list[int], list[int], int]
 CROSSOVERS = ("one point", "n point", "exchange", "order 3", "order n")

@@ -210,6 +210,7 @@ class PlanningCycle:
         if event.number != self.running:
             return
         self._end(transaction)
+        self.files.planned_transfers = event.plan.transfers
         self.files.planned_bytes = math.fsum(each.size for each in event.plan.transfers)
         kept = []
         for task in self._memory.tasks():

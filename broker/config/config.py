@@ -45,7 +45,8 @@ class CycleConfig(Model):
         margin_s: by which a reservation is longer than its run: room for latency to the site and
             for predecessors that end late.
         extension: share of its time by which a run that takes longer gets more each time.
-        extension_max: share of its time that it gets in all; then it is cut off.
+        extension_max: share of its time that it gets in all, or a program until its limit if that is later; then
+            it is cut off. With 0 no run gets more time.
         early: a task that can begin does so where units are free; else each waits for its time in
             the plan.
         grouped_s: programs that are thought to run no longer are launched in groups where pilots are, if

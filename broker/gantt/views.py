@@ -3,6 +3,7 @@
 import math
 from typing import Any, Final
 
+from broker.gantt.wording import size
 from broker.scheduler.lifecycle import TaskState
 from broker.scheduler.state import BrokerState
 from broker.scheduler.state_tables import LiveTask, LiveWorkflow, StateTables
@@ -32,6 +33,7 @@ def plan_document(state: BrokerState, now: float) -> Document:
         "tasks_open": memory.tasks_open,
         "bars": bars[:BARS_MAX],
         "bars_all": len(bars),
+        "transfers": _transfers(state, now)[:BARS_MAX],
         "workflows": [_workflow(each) for each in _listed(memory)],
     }
 
@@ -67,6 +69,22 @@ def _bars(memory: StateTables) -> list[Document]:
         for demand in placement.demands
     ]
     return sorted(found, key=lambda bar: (bar["begin_s"], bar["resource"], bar["task"]))
+
+
+def _transfers(state: BrokerState, now: float) -> list[Document]:
+    found = [
+        {
+            "link": f"{each.source} → {each.target}",
+            "workflow": each.workflow,
+            "task": each.task,
+            "state": "planned" if not begun else "running" if each.end > now else "completed",
+            "size": size(each.size),
+            "begin_s": each.begin,
+            "end_s": each.end,
+        }
+        for each, begun in state.cycle.files.transfers(now)
+    ]
+    return sorted(found, key=lambda bar: (bar["begin_s"], bar["link"], bar["task"]))
 
 
 _NOWHERE: Final = frozenset({TaskState.CANCELLED, TaskState.FAILED})

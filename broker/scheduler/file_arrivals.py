@@ -9,12 +9,16 @@ waits for them here.
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from broker.model.network import HOME, Copy, DataFile, Network
+from broker.model.plan import Transfer
 from broker.model.program import Input, Output
 from broker.model.workflow import Workflow
-from broker.scheduler.lifecycle import AT_SITE, DONE
+from broker.scheduler.lifecycle import AT_SITE, DONE, HELD, TaskState
 from broker.scheduler.state_tables import LiveTask, LiveWorkflow, StateTables
+
+WAITING_FOR_FILES: Final = HELD | {TaskState.WAITING}
 
 FileAt = tuple[str, str, str]
 """Workflow (its id), file and site."""
@@ -26,6 +30,8 @@ class FileArrivals:
     Attributes:
         sent_bytes: since the broker began to work.
         planned_bytes: that the present plan sends.
+        planned_transfers: of the present plan; unknown after a restart until the next one.
+        sent: transfers that have begun, by the ids of their workflows that have not ended.
     """
 
     def __init__(self, memory: StateTables, network: Network | None) -> None:
@@ -35,6 +41,8 @@ class FileArrivals:
         self._reads: dict[str, Mapping[str, tuple[DataFile, ...]]] = {}
         self.sent_bytes = 0.0
         self.planned_bytes = 0.0
+        self.planned_transfers: tuple[Transfer, ...] = ()
+        self.sent: dict[str, list[Transfer]] = {}
 
     def site(self, resource: str) -> str:
         """Returns the site of a resource: what the network says, else the one that has it, else itself."""
@@ -82,6 +90,7 @@ class FileArrivals:
         names = {each.workflow_id: each.workflow.name for each in self._memory.live.values()}
         self._at = {key: since for key, since in self._at.items() if key[0] in names}
         self._reads = {key: reads for key, reads in self._reads.items() if key in names}
+        self.sent = {key: some for key, some in self.sent.items() if key in names}
         return tuple(
             Copy(names[workflow], file, site, since)
             for (workflow, file, site), since in self._at.items()
@@ -160,10 +169,32 @@ class FileArrivals:
                     coming.setdefault((file.maker, origin), []).append(file)
         for (_, origin), mine in coming.items():
             size = math.fsum(file.size for file in mine)
-            arrival = now + self._network.link(origin, site).seconds(size)
+            link = self._network.link(origin, site)
+            arrival = now + link.seconds(size)
             self.sent_bytes += size
+            names = tuple(file.name for file in mine)
+            key = task.owner.workflow.name, task.task.name
+            sent = Transfer(*key, names, origin, site, now, arrival, size, size * link.price)
+            self.sent.setdefault(task.owner.workflow_id, []).append(sent)
             for file in mine:
                 self._at[task.owner.workflow_id, file.name, site] = arrival
+
+    def transfers(self, now: float) -> list[tuple[Transfer, bool]]:
+        """Returns what is sent or has been, of workflows that have not ended, and what the plan still has to send.
+
+        With each comes whether it has begun. What the plan has for tasks that were sent something meanwhile, or that should be over
+        by now, in seconds, is left out.
+        """
+        live = {workflow.workflow_id for workflow in self._memory.live.values()}
+        found = [(each, True) for key, some in self.sent.items() if key in live for each in some]
+        begun = {(each.workflow, each.task, each.target) for each, _ in found}
+        for each in self.planned_transfers:
+            workflow = self._memory.live.get(each.workflow)
+            task = None if workflow is None else workflow.tasks.get(each.task)
+            waits = task is not None and task.state in WAITING_FOR_FILES
+            if waits and each.end > now and (each.workflow, each.task, each.target) not in begun:
+                found.append((each, False))
+        return found
 
     def take_up(self) -> None:
         """Notes, when the broker begins, that what tasks have had is where they run or ran."""

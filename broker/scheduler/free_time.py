@@ -49,6 +49,12 @@ class View:
 
 EVERYTHING: Final = View()
 
+ALL_PLANNED: Final = View(planned_but=lambda _task: False)
+"""What is planned for any task counts, too."""
+
+FIRST_LOOK: Final = 16.0
+"""So far ahead free time is looked at first, seconds; each next look goes four times as far."""
+
 
 @dataclass(frozen=True, slots=True)
 class Need:
@@ -63,6 +69,25 @@ class _Planned:
     # What is planned at a place and not booked, in order of its beginning.
     starts: list[float]
     tasks: list[tuple[LiveTask, float, float, int]]
+    passed: int = 0  # what is before has begun, or is over
+
+    def there(self, until: float) -> Iterable[tuple[LiveTask, float, float, int]]:
+        for at in range(self.passed, bisect.bisect_left(self.starts, until)):
+            task, start, end, units = self.tasks[at]
+            if task.state is TaskState.WAITING:
+                where = task.placement
+                if where is not None and where.start == start:
+                    yield task, start, end, units
+
+    def go_on(self, now: float) -> None:
+        # What has left its place does not come back to it before the next plan.
+        while self.passed < len(self.tasks):
+            task, start, end, _ = self.tasks[self.passed]
+            where = task.placement
+            still = task.state is TaskState.WAITING and where is not None and where.start == start
+            if still and end > now:
+                return
+            self.passed += 1
 
 
 class FreeTime:
@@ -75,9 +100,11 @@ class FreeTime:
         self.now = -math.inf
         self._planned: dict[Place, _Planned] = {}
         self._open: dict[str, tuple[Resource, list[tuple[float, float]]]] = {}
-        self._known_at = (-1, -math.inf)
+        self._known_at = (-1, -1, -math.inf)
         self._holdings: dict[Place, list[tuple[str, float, float, int]]] = {}
         self._busy: dict[Place, int] = {}
+        self._shortages: dict[tuple[str, int, bool], float] = {}
+        self._longest: dict[tuple[str, int, float], float] = {}
 
     def needs(self, demands: Iterable[Demand], down: Collection[str]) -> list[Need] | None:
         """Returns demands with their resources; `None` if one of these cannot be used now."""
@@ -106,6 +133,7 @@ class FreeTime:
                     entry = (task, place.start, place.end, demand.units)
                     found.setdefault(supply.place, []).append(entry)
         self._planned = {}
+        self._known_at = (-1, -1, -math.inf)
         for key, entries in found.items():
             entries.sort(key=lambda entry: entry[1])
             self._planned[key] = _Planned([entry[1] for entry in entries], entries)
@@ -116,12 +144,18 @@ class FreeTime:
         planned = self._planned.get(place)
         if planned is None:
             return
-        for at in range(bisect.bisect_left(planned.starts, end)):
-            task, start, until, units = planned.tasks[at]
-            if until > begin and task.state is TaskState.WAITING and not but(task):
-                where = task.placement
-                if where is not None and where.start == start:
-                    yield start, until, units
+        planned.go_on(self.now)
+        for task, start, until, units in planned.there(end):
+            if until > begin and not but(task):
+                yield start, until, units
+
+    def planned_at(self, place: Place, moment: float) -> list[LiveTask]:
+        """Returns the tasks that wait and that the plan has at a place at a moment, in seconds."""
+        planned = self._planned.get(place)
+        if planned is None or moment == math.inf:
+            return []
+        there = planned.there(moment + 2 * TOLERANCE)
+        return [task for task, _, until, _ in there if until >= moment - 2 * TOLERANCE]
 
     # --- what is free --------------------------------------------------------------------------
 
@@ -161,6 +195,51 @@ class FreeTime:
                 break
             start = max(start, end)
         return start if start <= since + HORIZON else math.inf
+
+    def short_from(self, need: Need, *, planned: bool = True) -> float:
+        """Returns the next moment from now on at which units are not free, in seconds; infinity for never.
+
+        With `planned` what is planned counts as taken, too.
+        """
+        key = need.supply.name, need.units, planned
+        found = self._shortages.get(key) if self._is_known() else None
+        if found is None:
+            view = ALL_PLANNED if planned else EVERYTHING
+            length, found = FIRST_LOOK, math.inf
+            while found == math.inf and length < HORIZON:
+                length *= 4
+                spans = self._taken(need, self.now, self.now + length, view)
+                past = self.now + TOLERANCE
+                found = min((since for since, until in spans if until > past), default=math.inf)
+            self._shortages[key] = found
+        return found
+
+    def longest(self, need: Need, latest: float) -> float:
+        """Returns the longest time for which units are free from a moment on that is now or later, all in seconds.
+
+        It begins no later than `latest`, and what is planned counts as taken. It is infinite from two weeks on.
+        """
+        key = need.supply.name, need.units, latest
+        found = self._longest.get(key) if self._is_known() else None
+        if found is None:
+            length = latest - self.now + FIRST_LOOK
+            while found is None:
+                length *= 4
+                found = self._longest_within(need, latest, self.now + length)
+                if length > HORIZON and found is None:
+                    found = math.inf
+            self._longest[key] = found
+        return found
+
+    def _longest_within(self, need: Need, latest: float, horizon: float) -> float | None:
+        # `None` where the last one goes beyond the horizon.
+        start, longest = self.now, 0.0
+        for since, until in sorted(self._taken(need, self.now, horizon, ALL_PLANNED)):
+            longest = max(longest, since - start + TOLERANCE)
+            start = max(start, until)
+            if start > latest:
+                return longest
+        return None
 
     def _taken(
         self, need: Need, begin: float, end: float, view: View
@@ -205,11 +284,7 @@ class FreeTime:
 
     def _holding(self, place: Place) -> list[tuple[str, float, float, int]]:
         # Who holds units of it, from when until when, and how many; worked out once for each change.
-        known_at = self._memory.changes, self.now
-        if known_at != self._known_at:
-            self._known_at = known_at
-            self._holdings.clear()
-            self._busy.clear()
+        self._is_known()
         found = self._holdings.get(place)
         if found is None:
             found = self._holdings[place] = [
@@ -224,6 +299,16 @@ class FreeTime:
             ]
             found += self._of_groups(place)
         return found
+
+    def _is_known(self) -> bool:
+        # Whether what was worked out still holds; forgets it if not.
+        known_at = self._memory.changes, self._cycle.taken_changes, self.now
+        if known_at == self._known_at:
+            return True
+        self._known_at = known_at
+        for known in (self._holdings, self._busy, self._shortages, self._longest):
+            known.clear()
+        return False
 
     def _of_groups(self, place: Place) -> Iterable[tuple[str, float, float, int]]:
         # The same for attempts that share units: each group once.

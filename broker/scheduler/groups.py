@@ -107,6 +107,13 @@ class Groups:
         """Returns whether a task can be launched in a group."""
         return any(self.grouped(task, each) for each in task.task.alternatives)
 
+    def those_of(self, task: LiveTask) -> tuple[int, ...]:
+        """Returns the numbers of the alternatives with which a task is launched in a group."""
+        if not any(supply.groups for supply in self._memory.supplies.values()):
+            return ()
+        each = enumerate(task.task.alternatives)
+        return tuple(number for number, one in each if self.grouped(task, one))
+
     def take_outgrown(self) -> list[LiveTask]:
         """Returns the tasks that `gather` has taken out as they are thought to take longer by now, each once."""
         found, self._outgrown = self._outgrown, []

@@ -92,17 +92,26 @@ class Moves:
     def _more(self, booking: Booking) -> float:
         # By how much it is extended next; 0 for nothing any more.
         settings = self._settings
-        step = max(settings.extension * booking.run_time, LEAST_MARGINS * settings.margin)
+        time = booking.run_time
+        if booking.extended >= settings.extension_max * time:
+            time += (
+                booking.extended
+            )  # far beyond its estimate, few moves go on to the limit of a program
+        step = max(settings.extension * time, LEAST_MARGINS * settings.margin)
         return min(step, self._most_extended(booking) - booking.extended)
 
     def _most_extended(self, booking: Booking) -> float:
-        # In all, seconds; a run that was thought to be short has no less time than its user's estimate gives it.
+        # In all, seconds; a run that was thought to be short has no less time than its user's estimate gives it, and
+        # a program goes on until the limit at which its site kills it, which is apart from any estimate.
         task = self._memory.booked.get(booking.booking)
         supply = self._memory.supplies.get(booking.placement.resources[0])
         time = booking.run_time
         if task is not None and supply is not None:
             time = self._run_times.most(task, supply.resource, time)
-        return self._settings.extension_max * time + (time - booking.run_time)
+        most = self._settings.extension_max * time + (time - booking.run_time)
+        if self._settings.extension_max > 0 and task is not None and task.program is not None:
+            most = max(most, task.program.limit - booking.run_time)
+        return most
 
     def over(self, booking: str) -> None:
         """Forgets an attempt that is over."""

@@ -33,6 +33,7 @@ class PlanningCycle:
     Attributes:
         running: the number of the plan being searched, or 0.
         files: what has been sent where.
+        taken_changes: so often what others hold has changed.
     """
 
     def __init__(self, memory: StateTables, settings: BrokerSettings) -> None:
@@ -52,6 +53,7 @@ class PlanningCycle:
         self._taken: list[Taken] = []
         self._others: dict[str, tuple[Taken, ...]] = {}
         self._spans: dict[str, list[tuple[float, float]]] | None = None
+        self.taken_changes = 0
         self._replaced = False
         self._number = memory.plan.number if memory.plan else 0
         self.running = 0
@@ -118,12 +120,16 @@ class PlanningCycle:
     def avoid(self, taken: Taken) -> None:
         """Keeps plans away from time that others hold."""
         self._taken = [*self._taken[-TAKEN_MAX + 1 :], taken]
-        self._spans = None
+        self._others_changed()
 
     def avoid_others(self, site: str, taken: tuple[Taken, ...]) -> None:
         """Keeps plans away from time that others have at a site, as it says; until it says more."""
         self._others[site] = taken
+        self._others_changed()
+
+    def _others_changed(self) -> None:
         self._spans = None
+        self.taken_changes += 1
 
     def taken_of(self, resource: str) -> list[tuple[float, float]]:
         """Returns time of a resource that others hold: begin and end of spans, in seconds."""
@@ -145,7 +151,7 @@ class PlanningCycle:
         self._begun = transaction.now
         self._until = transaction.now + self._settings.slot
         self._taken = [each for each in self._taken if each.end > transaction.now]
-        self._spans = None
+        self._others_changed()
         planning_input = self._planning_input(transaction.now, down)
         self._come = 0
         transaction.do(StartPlanning(self._number, planning_input, self.reason))
@@ -204,6 +210,7 @@ class PlanningCycle:
         if event.number != self.running:
             return
         self._end(transaction)
+        self.files.planned_transfers = event.plan.transfers
         self.files.planned_bytes = math.fsum(each.size for each in event.plan.transfers)
         kept = []
         for task in self._memory.tasks():

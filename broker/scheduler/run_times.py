@@ -75,6 +75,10 @@ class RunTimes:
             return resource.duration(task.task.work)
         return resource.duration(self.work(task)) * self._factor(task, resource.name)
 
+    def rate(self, task: LiveTask, resource: Resource) -> float:
+        """Returns seconds that each second of its work should take on a resource."""
+        return resource.duration(1.0) * self._factor(task, resource.name)
+
     def most(self, task: LiveTask, resource: Resource, run_time: float) -> float:
         """Returns the time of a run by which it is judged whether it takes too long, seconds.
 

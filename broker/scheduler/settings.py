@@ -23,7 +23,8 @@ class BrokerSettings:
         margin: by which a reservation is longer than its run.
         extension: share of its time by which the reservation of a run that takes longer is extended
             each time, at least 0.
-        extension_max: share of its time by which it is extended in all; 0 for never.
+        extension_max: share of its time by which it is extended in all, or until the limit of its program if that
+            is later; 0 for never.
         runs_max: failures of one task before it has failed for good.
         tasks_max: tasks of workflows that have not ended; beyond, submissions are refused.
         ended_max: workflows that have ended and can still be asked for.

@@ -424,6 +424,7 @@ class StateTables:
         estimates: how long programs take, as their runs have shown.
         latest: time of the last record, seconds.
         changes: records so far; while it stays the same so does all else.
+        supply_changes: those of resources among them.
 
     Args:
         records: of the journal, oldest first.
@@ -443,7 +444,7 @@ class StateTables:
         self.workflows_count = 0
         self.bookings_count = 0
         self.latest = -math.inf
-        self.changes = 0
+        self.changes = self.supply_changes = 0
         for record in records:
             self.apply(record)
 
@@ -493,8 +494,10 @@ class StateTables:
                 self.workflows_count = max(self.workflows_count, record.workflows)
                 self.bookings_count = max(self.bookings_count, record.bookings)
             case ResourceSet():
+                self.supply_changes += 1
                 self.supplies[record.supply.name] = record.supply
             case ResourceRemoved():
+                self.supply_changes += 1
                 del self.supplies[record.name]
             case PlanAdopted():
                 self._adopted(record)

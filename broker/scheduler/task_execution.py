@@ -42,6 +42,7 @@ from broker.scheduler.lifecycle import AT_SITE, DONE, HELD, TaskState
 from broker.scheduler.moves import Moves
 from broker.scheduler.planning_cycle import PlanningCycle
 from broker.scheduler.planning_input import Taken
+from broker.scheduler.ready_tasks import READY, ReadyTasks
 from broker.scheduler.records import (
     BookingReleased,
     Group,
@@ -123,9 +124,8 @@ class TaskExecution:
         self._dispatch = Dispatch(memory, settings, self._free_time, cycle.files, self._groups)
         self.moves = Moves(memory, settings, cycle, self._free_time, self.free)
         self._all = True
-        self._ready: dict[tuple[str, str], LiveTask] = {}
+        self._ready = ReadyTasks(memory, settings, self._free_time, cycle.files, self._groups)
         self._short: dict[tuple[str, str], LiveTask] = {}  # of those, what is launched in groups
-        self._fresh: set[tuple[str, str]] = set()
         self._fresh_short = False
         self._short_in_order = True
         self._freed: set[Place] = set()
@@ -201,8 +201,7 @@ class TaskExecution:
             self._fresh_short, self._short_in_order = True, False
             if self._groups.takes(task):
                 return
-        self._ready[key] = task
-        self._fresh.add(key)
+        self._ready.add(key, task)
 
     def _advance_held(self, task: LiveTask, booking: Booking, transaction: Transaction) -> None:
         start, late = booking.placement.start, booking.latest_start - self._settings.margin / 2
@@ -227,30 +226,25 @@ class TaskExecution:
 
     def _begin(self, transaction: Transaction) -> None:
         # Lets what can begin now begin, where time has become free or for what has come to be ready.
-        fresh, freed = self._fresh, self._freed
-        self._fresh, self._freed = set(), set()
+        freed, self._freed = self._freed, set()
         self._begin_groups(transaction, freed)
-        if not (self._ready and (fresh or freed)):
+        if not (self._ready and (self._ready.fresh or freed)):
             return
         # A booked task gains nothing by time that has become free where all of it is taken again.
         room, known_at = self._free_time.any_room(freed), self._memory.changes
-        order = sorted(
-            self._ready.items(),
-            key=lambda one: one[1].placement.start if one[1].placement else transaction.now,
-        )
-        for key, task in order:
-            if task.owner.closing or task.state not in {TaskState.WAITING, TaskState.BOOKED}:
-                del self._ready[key]
+        for key, task, fresh in self._ready.take(transaction.now, freed, self.down):
+            places = None if fresh else freed
+            if task.owner.closing or task.state not in READY:
+                self._ready.discard(key)
             elif task.state is TaskState.WAITING:
-                places = None if key in fresh else freed
                 where = self._dispatch.choose(task, transaction.now, self.down, places)
                 if where is not None:
                     self._fix_at(task, where, transaction)
-                    del self._ready[key]
+                    self._ready.discard(key)
                 elif self._is_short_by_now(key, task):
                     transaction.touched.append(task)
-            elif (key in fresh or room) and self.moves.can_move(task):
-                self._earlier(task, transaction, None if key in fresh else freed)
+            elif (fresh or room) and self.moves.can_move(task):
+                self._earlier(task, transaction, places)
             if known_at != self._memory.changes:
                 room, known_at = self._free_time.any_room(freed), self._memory.changes
 
@@ -302,7 +296,9 @@ class TaskExecution:
             transaction.changed(task.owner)
             assert task.booking is not None
             launches.append(self._launching(task, task.booking))
-            del self._short[task.owner.workflow_id, task.task.name]
+            key = task.owner.workflow_id, task.task.name
+            del self._short[key]
+            self._ready.left(key)
         transaction.do(LaunchGroup(group, tuple(launches)))
 
     def _earlier(
@@ -408,10 +404,12 @@ class TaskExecution:
         self._files.send(task, transaction.now)
         transaction.do(Book(task.booking))
         transaction.changed(task.owner)
+        self._ready.left((task.owner.workflow_id, task.task.name))
         self._advance_held(task, task.booking, transaction)
 
     def _launch(self, task: LiveTask, booking: Booking, transaction: Transaction) -> None:
         transaction.note(TaskLaunched(transaction.now, booking.booking))
+        self._ready.left((task.owner.workflow_id, task.task.name))
         transaction.do(self._launching(task, booking))
         transaction.changed(task.owner)
         self._wake(task, self.moves.advance(booking, transaction))
@@ -437,6 +435,7 @@ class TaskExecution:
         assert task.booking is not None
         booking = task.booking
         self.moves.over(booking.booking)
+        self._ready.left((task.owner.workflow_id, task.task.name))
         transaction.note(TaskFreed(transaction.now, booking.booking, reason))
         transaction.do(Release(booking))
         transaction.changed(task.owner)
@@ -464,6 +463,7 @@ class TaskExecution:
     ) -> None:
         """Gives up a workflow's bookings, and its runs if requested."""
         for task in workflow.tasks.values():
+            self._ready.left((workflow.workflow_id, task.task.name))
             if task.state in HELD:
                 self.free(task, transaction, reason)
             elif running and task.state in AT_SITE:
@@ -617,6 +617,8 @@ class TaskExecution:
             resource = booking.placement.resources[0]
             self._groups.learn(resource, booking.run_time, event.end_time - start)
         self._run_times.measure(task, booking, event, start, transaction)
+        if task.program is not None:
+            self._ready.relearned(task.program.called)
         reason = event.reason or self._why(task, booking, event)
         transaction.note(
             TaskEnded(

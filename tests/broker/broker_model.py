@@ -235,6 +235,10 @@ _LEFT_OUT: Final = frozenset(
         # What is there for people, and what counts or caches what is there besides.
         *("journal", "_settings", "_handlers", "_entries", "changes", "latest", "revision"),
         *("workflows_count", "plan", "number", "_number", "_known_at", "_holdings", "_busy"),
+        # By which tasks that can begin are found.
+        *("indexed", "grouped", "_alike", "_places", "_booked_at", "_supplies_at", "_numbers"),
+        *("_regrouped", "_relearned", "_left", "supply_changes", "taken_changes"),
+        *("_shortages", "_longest", "passed"),
         *("_open", "now", "units", "reason", "_wanted", "_urgent", "_spans", "_epoch", "settings"),
         # By these nothing is decided where users are believed.
         "estimates",

@@ -40,7 +40,7 @@ function show() {
   notice.textContent = notice.hidden ? "" : `These sites do not answer: ${now.sites_down.join(", ")}.`;
   const hidden = now.bars_all - now.bars.length;
   page("about").textContent = now.bars.length
-    ? `A row for each resource; the line is now. Bars that are outlined are planned, full ones are reserved, run or have run.${hidden ? ` ${number(hidden)} later ones are not shown.` : ""}`
+    ? `A row for each resource; the line is now. Bars that are outlined are planned, full ones are reserved, run or have run.${now.transfers.length ? " Rows with an arrow are files on their way from one site to another." : ""}${hidden ? ` ${number(hidden)} later ones are not shown.` : ""}`
     : "Nothing is planned.";
   showChart();
   showWorkflows();
@@ -53,26 +53,33 @@ function showChart() {
     return;
   }
   const resources = [...new Set(now.bars.map((bar) => bar.resource))].sort();
+  const links = [...new Set(now.transfers.map((bar) => bar.link))].sort();
+  const names = [...resources, ...links];
   const workflows = [...new Set(now.bars.map((bar) => bar.workflow))].sort();
-  const from = Math.min(now.now_s, ...now.bars.map((bar) => bar.begin_s));
-  const to = Math.max(now.now_s, ...now.bars.map((bar) => bar.end_s));
-  const lanes = resources.map((resource) => stacked(now.bars.filter((bar) => bar.resource === resource)));
+  const all = [...now.bars, ...now.transfers];
+  const from = Math.min(now.now_s, ...all.map((bar) => bar.begin_s));
+  const to = Math.max(now.now_s, ...all.map((bar) => bar.end_s));
+  const lanes = [
+    ...resources.map((resource) => stacked(now.bars.filter((bar) => bar.resource === resource))),
+    ...links.map((link) => stacked(now.transfers.filter((bar) => bar.link === link))),
+  ];
   const width = Math.max(320, Math.round(page("plan").clientWidth));
   const left = Math.min(160, width * 0.28);
   const lane = 18;
   const gap = 8;
   const height = lanes.reduce((sum, each) => sum + each.count * lane + gap, 0) + 26;
   const x = (time) => left + ((time - from) / Math.max(1e-9, to - from)) * (width - left - 10);
-  const chart = svg("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${number(now.bars_all)} tasks on ${number(resources.length)} resources` });
+  const chart = svg("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${number(now.bars_all)} tasks on ${number(resources.length)} resources${links.length ? `, and ${number(now.transfers.length)} transfers` : ""}` });
   let top = 0;
-  resources.forEach((resource, index) => {
+  names.forEach((name, index) => {
     const { count, rows } = lanes[index];
     chart.append(
       svg("path", { class: "grid", d: `M0 ${top + count * lane + gap / 2}H${width}` }),
-      svg("text", { class: "name", x: 0, y: top + 14 }, resource.length > 20 ? `${resource.slice(0, 19)}…` : resource),
+      svg("text", { class: "name", x: 0, y: top + 14 }, name.length > 20 ? `${name.slice(0, 19)}…` : name),
     );
     for (const [bar, row] of rows) {
-      const words = `${bar.workflow}/${bar.task} on ${resource}: ${bar.state}, ${moment(bar.begin_s, about)} to ${moment(bar.end_s, about)}`;
+      const what = bar.link ? `${bar.size} for ${bar.workflow}/${bar.task}, ${name}` : `${bar.workflow}/${bar.task} on ${name}`;
+      const words = `${what}: ${bar.state}, ${moment(bar.begin_s, about)} to ${moment(bar.end_s, about)}`;
       chart.append(
         svg(
           "rect",

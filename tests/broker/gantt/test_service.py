@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 
 from broker.cli.main import cli
 from broker.client import BrokerClient, CallError
+from broker.model.network import DataFile
 from broker.model.resources import Resource
 from broker.scheduler.records import Supply
 from grms.daemon.ports import free_port
@@ -25,7 +27,7 @@ POOL = tuple(Supply(Resource(name, capacity=1)) for name in ("alpha", "beta"))
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerClient]:
     """Returns a client of a broker with a page; one workflow runs for long."""
     folder = tmp_path_factory.mktemp("broker")
-    more = f'[dashboard]\nlisten = "127.0.0.1:{free_port()}"\n'
+    more = f'[dashboard]\nlisten = "127.0.0.1:{free_port()}"\n[network]\nbandwidth = 1e4\n'
     with serving(configure(folder, more)) as (_, client):
         register(client, *POOL)
         client.submit(diamond("long", 600.0, "alpha", "beta"))
@@ -51,8 +53,13 @@ def test_the_page_counts_down_and_draws_the_plan(broker: BrokerClient, driver: B
     driver.get(broker.open_page().address)
     until(driver, "return document.querySelectorAll('#plan rect').length >= 4")
     until(driver, "return /plan/i.test(document.getElementById('next').textContent)")
-    broker.submit(diamond("fresh", 300.0, "alpha", "beta"))
-    until(driver, "return document.querySelectorAll('#plan rect').length >= 8")
+    given = DataFile("given", 1e6, ("a",))
+    broker.submit(replace(diamond("fresh", 300.0, "alpha", "beta"), files=(given,)))
+    until(driver, "return document.querySelectorAll('#plan rect').length >= 9")
+    titles = "return [...document.querySelectorAll('#plan title')].map((e) => e.textContent)"
+    sent = [each for each in driver.execute_script(titles) if each.startswith("1 MB for fresh/a")]
+    assert len(sent) == 1
+    assert "home → " in sent[0]
     script = (
         "return [...document.querySelectorAll('#workflows tbody th')].map((e) => e.textContent)"
     )

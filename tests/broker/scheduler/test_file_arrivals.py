@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from benchmarks.deviation_dispatch import Greedy
 from benchmarks.deviation_dispatch import World as SearchingWorld
 from benchmarks.deviation_loads import NOISES, Load
+from broker.gantt.views import plan_document
 from broker.model.network import Copy, DataFile, Link, Network
 from broker.model.program import Input, Output, Program
 from broker.model.resources import Resource
@@ -154,6 +155,24 @@ def test_a_searching_broker_goes_where_the_files_are(size: float, where: str) ->
     assert world.state.cycle.files.sent_bytes == (size if where == "gamma" else 0.0)
     greedy = Greedy(load(size), NOISES[0], 1, "greedy fifo").run()
     assert found.mean_flow_s <= greedy.mean_flow_s + 20.0
+
+
+def test_transfers_are_shown_as_they_are_planned_and_sent() -> None:
+    """From one site to the other, until the workflow has ended."""
+    world = SearchingWorld(load(40.0), NOISES[0], 1)
+    seen: dict[str, tuple[float, float]] = {}
+    for moment in range(400):
+        world.go_on(float(moment))
+        shown = plan_document(world.state, world.now)["transfers"]
+        assert len(shown) <= 1
+        for bar in shown:
+            assert (bar["link"], bar["task"], bar["size"]) == ("x → gamma", "second", "40 B")
+            seen[bar["state"]] = bar["begin_s"], bar["end_s"]
+    (live,) = world.state.memory.workflows.values()
+    first_end = live.tasks["first"].end_time
+    assert first_end is not None
+    assert seen["running"] == (first_end, first_end + 5.0) == seen["completed"]
+    assert plan_document(world.state, world.now)["transfers"] == []
 
 
 def test_a_planner_is_told_the_network_and_what_has_been_sent() -> None:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.model.plan import Placement, Plan
+from broker.model.program import Program
 from broker.model.resources import Resource
 from broker.model.workflow import Alternative, Demand, Task, Workflow
 from broker.scheduler.commands import (
@@ -43,6 +44,7 @@ from broker.scheduler.records import Record, Supply, TaskMoved
 from broker.scheduler.settings import BrokerSettings
 from broker.scheduler.state import BrokerState
 from grms.util.outcomes import Outcome
+from lrms_sim.workload.requests import Request
 from tests.broker.broker_world import World
 from tests.broker.scheduler.test_state import chain, drawn_workflow, world
 from tests.examples import FEW
@@ -101,13 +103,17 @@ def place(task: str, start: float, resource: str = "alpha") -> Placement:
     return Placement("flow", task, (Demand(resource),), start, start + 24, 24.0)
 
 
-def running(settings: BrokerSettings = SETTINGS, *behind: Placement) -> Told:
+def running(
+    settings: BrokerSettings = SETTINGS,
+    *behind: Placement,
+    programs: tuple[Program, ...] = (),
+) -> Told:
     """Returns a state in which task `a` runs on alpha from 50 s on and others are booked."""
     told = Told(settings)
     both = (Alternative.of("alpha"), Alternative.of("beta"))
     after = {"z": ("y",)}
     tasks = tuple(Task(name, 20.0, both, after.get(name, ())) for name in "axyz")
-    told.tell(Submit(1, "k", Workflow("flow", tasks)))
+    told.tell(Submit(1, "k", Workflow("flow", tasks), programs))
     told.plan(place("a", 50), *behind)
     for number in range(1, 2 + len(behind)):
         told.tell(Booked(0, f"b-{number}", (str(number),)))
@@ -155,6 +161,28 @@ def test_its_end_is_moved_up_to_a_bound_and_then_it_is_cut() -> None:
     task = told.state.memory.live["flow"].tasks["a"]
     assert (task.state, task.failures) == (TaskState.WAITING, 1)
     assert task.reason == "it was cut off at the end of its reservation"
+
+
+@pytest.mark.parametrize(
+    ("limit", "extension_max", "last"),
+    [(400.0, 1.0, 454.0), (30.0, 1.0, 94.0), (400.0, 0.5, 454.0), (400.0, 0.0, 74.0)],
+)
+def test_a_program_has_until_its_limit(limit: float, extension_max: float, last: float) -> None:
+    """Which is apart from its estimate; fewer moves than steps of a quarter of that lead there."""
+    program = Program("a", "#!/bin/sh\n", request=Request(wall_time=limit))
+    told = running(replace(SETTINGS, extension_max=extension_max), programs=(program,))
+    task = told.state.memory.live["flow"].tasks["a"]
+    asked = 0
+    for _ in range(100):
+        if told.state.next_time > 500.0:
+            break
+        for name, begin, end in moves(told.at(told.state.next_time)):
+            assert name == "b-1"
+            asked += 1
+            told.tell(Moved(0, name, begin, end))
+    assert task.booking is not None
+    assert task.booking.placement.end == last
+    assert asked < 15
 
 
 def test_a_run_that_fails_before_has_its_own_reason() -> None:

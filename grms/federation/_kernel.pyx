@@ -840,7 +840,7 @@ cdef class FederationKernel:
                 continue
             site = &self.federation.sites[i]
             if site.tariff.count == 0 or site.by_awrt or site.chooser != NULL:
-                raise ValueError(f"site {i} has no tariff or no fixed order, and so no order by costs")
+                raise ValueError(f"site {i} has no tariff or no fixed order: no order by costs")
             if site.cheapest == NULL:
                 site.cheapest = tariffs_open(self.federation.count)
             if site.cheapest == NULL:

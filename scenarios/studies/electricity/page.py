@@ -159,6 +159,7 @@ def _bars(study: Study, grid: str) -> Figure:
 def _short(policy: str) -> str:
     shorter = {
         "cheaper first, no balance": "no balance",
+        "cheaper only, no balance": "only, no bal.",
         "cheaper only, deferred 12 h": "only, 12 h",
     }
     return shorter.get(policy, policy)

@@ -60,6 +60,7 @@ FAIR: Final = "fair exchange"
 CHEAPER: Final = "cheaper first"
 ONLY: Final = "cheaper only"
 FREELY: Final = "cheaper first, no balance"
+UNBOUND: Final = "cheaper only, no balance"
 GREENER: Final = "greener first"
 DEFERRED: Final = "deferred 12 h"
 BOTH: Final = "cheaper only, deferred 12 h"
@@ -79,14 +80,15 @@ POLICIES: Final = {
     FREELY: Policy(
         "cheaper first, where guests must start at once and nothing else", Constrained(START_NOW), "cost"
     ),
-    GREENER: Policy("cheaper first, by grams of carbon dioxide in place of cost", _FAIR, "carbon"),
+    UNBOUND: Policy("the same; partners that are not cheaper are not asked", Constrained(START_NOW), "cost", only=True),
+    GREENER: Policy("cheaper first within fair exchange, by grams of carbon dioxide in place of cost", _FAIR, "carbon"),
     BOTH: Policy(
-        "cheaper only, and jobs wait up to 12 h for cheap hours where they are", _FAIR, "cost", only=True, delay_hours=12
+        "cheaper only within fair exchange, and jobs wait up to 12 h for cheap hours where they are", _FAIR, "cost", only=True, delay_hours=12
     ),
 }  # fmt: skip
 """By their names, in the order of tables."""
 
-BY_SPREAD: Final = (ALONE, DEFERRED, FAIR, CHEAPER, FREELY)
+BY_SPREAD: Final = (ALONE, DEFERRED, FAIR, CHEAPER, FREELY, UNBOUND)
 """Those that are replayed with every spread of prices."""
 
 

@@ -67,9 +67,8 @@ def test_each_seed_has_another_cheap_site() -> None:
     assert max(each.price.mean for each in even) < 1.4 * min(each.price.mean for each in even)
 
 
-def test_the_runs_are_those_that_are_said(small: tuple[StudyOptions, study.Study]) -> None:
+def test_the_runs_are_those_that_are_said() -> None:
     """Alone is EASY; deferring moves nothing; only-cheaper exchange moves to cheaper sites alone."""
-    options, _ = small
     workloads = Workloads(DAYS)
 
     def found(policy: str) -> dict[str, list[float]]:
@@ -103,7 +102,7 @@ def test_a_study_goes_on(
     assert [case for case, _ in first.runs] == planned
     ran: list[Case] = []
 
-    def counted(case: Case, workloads: Workloads) -> dict[str, object]:
+    def counted(case: Case, _workloads: Workloads) -> dict[str, object]:
         ran.append(case)
         return {}
 

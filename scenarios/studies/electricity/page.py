@@ -5,7 +5,16 @@ from typing import Any
 
 from lrms_sim.electricity.deferral import LOOK_AHEAD_S, SAVING
 from lrms_sim.electricity.synthetic import CARBON, PRICE
-from lrms_sim.report.parts import Figure, Page, Points, Section, Stacked, Table, Words, made
+from lrms_sim.report.parts import (
+    Figure,
+    Page,
+    Points,
+    Section,
+    Stacked,
+    Table,
+    Words,
+    made,
+)
 from scenarios.studies.common.bar_chart import SpreadBar, improvement_chart
 from scenarios.studies.common.charts import Line, line_chart
 from scenarios.studies.common.frame import having
@@ -92,13 +101,14 @@ def _judged(study: Study, every: Sequence[Statement]) -> Table:
     claims = [claim for grid, claim in found if grid == names[0]]
     rows: list[list[Words]] = [
         [
-            Stacked(claim[0].upper() + claim[1:], found[names[0], claim].rule),
+            claim[0].upper() + claim[1:],
+            found[names[0], claim].rule,
             *(judgement(found[grid, claim]) for grid in names),
         ]
         for claim in claims
     ]
-    columns = set(range(1, len(names) + 1))
-    return Table(("statement", *names), rows, name="Statements", words=columns)
+    columns = set(range(1, len(names) + 2))
+    return Table(("statement", "what is held", *names), rows, name="Statements", words=columns)
 
 
 def _number(value: float, digits: int = 1) -> str:
@@ -125,7 +135,8 @@ def _grid(study: Study, grid: str) -> Section:
     )
     parts = [
         _bars(study, grid),
-        _policies(study, grid),
+        _savings(study, grid),
+        _waits(study, grid),
         _by_spread(study, grid),
         _by_idle(study, grid),
         _bills(study, grid),
@@ -165,50 +176,37 @@ def _short(policy: str) -> str:
     return shorter.get(policy, policy)
 
 
-def _policies(study: Study, grid: str) -> Table:
+def _savings(study: Study, grid: str) -> Table:
+    rows: list[list[Words]] = []
+    for policy in POLICIES:
+        figures = (cost, cost_off, carbon, carbon_off)
+        cells = [_spread(changes(study, grid, policy, figure)) for figure in figures]
+        moved = values(study, grid, policy, lambda found: 100 * found["moved"])
+        rows.append([policy, *cells, _spread(moved)])
+    return Table(
+        ("policy", "nodes on", "nodes off", "nodes on", "nodes off", "work moved, %"),
+        rows,
+        "Change of cost and carbon dioxide of all sites against alone, percent, idle nodes being on or off",
+        name=f"{grid}: what each policy saves",
+        groups=[("cost", 2), ("carbon dioxide", 2), ("", 1)],
+    )
+
+
+def _waits(study: Study, grid: str) -> Table:
     rows: list[list[Words]] = []
     for policy in POLICIES:
         waits = [
             _spread(
-                [each / 3600 for each in values(study, grid, policy, _of_site("wait", number))], 2
+                [one / 3600 for one in values(study, grid, policy, _of_site("wait", number))], 2
             )
             for number in range(len(GRIDS[grid]))
         ]
-        moved = values(study, grid, policy, lambda found: 100 * found["moved"])
-        rows.append(
-            [
-                policy,
-                *(
-                    _spread(changes(study, grid, policy, figure))
-                    for figure in (cost, cost_off, carbon, carbon_off)
-                ),
-                _spread(moved),
-                *waits,
-                _spread(values(study, grid, policy, worst_delay), 2),
-            ]
-        )
-    heads = (
-        "policy",
-        *("on", "off"),
-        *("on", "off"),
-        "work moved, %",
-        *(place.name for place in GRIDS[grid]),
-        "worst site",
-    )
-    groups = [
-        ("", 0),
-        ("cost, %", 2),
-        ("carbon, %", 2),
-        ("", 1),
-        ("mean wait, h", len(GRIDS[grid])),
-        ("longer, h", 1),
-    ]
+        rows.append([policy, *waits, _spread(values(study, grid, policy, worst_delay), 2)])
     return Table(
-        heads,
+        ("policy", *(place.name for place in GRIDS[grid]), "worst site, longer"),
         rows,
-        "Change of cost and carbon dioxide of all sites against alone, idle nodes being on or off",
-        name=f"{grid}: what each policy saves",
-        groups=groups[1:],
+        "Mean waits of each site’s own jobs, hours; and by how much the wait of the worst site is longer than alone",
+        name=f"{grid}: who waits for it",
     )
 
 

@@ -155,12 +155,11 @@ def _of(study: Study, grid: str) -> Iterator[Statement]:
         )
     lower = change(FREELY, cost_off)
     found = Margin.of(values(study, grid, FREELY, worst_longer))
-    yield said(
-        "cost and response times fall together, at every site",
-        found,
+    yield Statement(
+        f"{grid}: cost and response times fall together, at every site",
+        f"{lower.words()} %; {found.words()} h",
         every((lower.below(0.0), found.at_most(0.0))),
-        "h",
-        f"{FREELY} against alone: mean response of the worst site; cost {lower.words()} %, idle nodes off",
+        f"{FREELY} against alone: cost with idle nodes off; mean response of the worst site",
     )
     for policy in (CHEAPER, ONLY):
         for against in (ALONE, FAIR):
@@ -200,13 +199,13 @@ def _of(study: Study, grid: str) -> Iterator[Statement]:
         "points",
         f"{ONLY} less {UNBOUND}; idle nodes off",
     )
-    green = change(GREENER, carbon_off)
+    green = change(GREENER, carbon_off, against=FAIR)
     yield said(
         f"{GREENER} emits less than fair exchange",
-        change(GREENER, carbon_off, against=FAIR),
-        change(GREENER, carbon_off, against=FAIR).below(0.0),
+        green,
+        green.below(0.0),
         "%",
-        f"idle nodes off; against alone {green.words()} %",
+        "carbon dioxide; idle nodes off",
     )
     even = change(UNBOUND, cost_off, spread=0.0)
     yield said(

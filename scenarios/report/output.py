@@ -70,7 +70,7 @@ class _SavedElectricity(_Lenient):
     covered: bool
 
     def result(self) -> SiteElectricity:
-        found = {name: math.nan if value is None else value for name, value in self}
+        found: dict[str, Any] = {name: math.nan if value is None else value for name, value in self}
         return SiteElectricity(**found)
 
 

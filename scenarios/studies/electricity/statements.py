@@ -73,12 +73,12 @@ def at_idle_share(place: int) -> Figure:
 
 def worst_delay(found: dict[str, Any]) -> float:
     """Returns by how much the mean wait is longer than alone, at the site where that is most, hours."""
-    return max(found["delay"]) / 3600
+    return float(max(found["delay"])) / 3600
 
 
 def worst_longer(found: dict[str, Any]) -> float:
     """Returns by how much the mean response is longer than alone, at the site where that is most, hours."""
-    return max(found["longer"]) / 3600
+    return float(max(found["longer"])) / 3600
 
 
 def values(

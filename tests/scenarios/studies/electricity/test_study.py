@@ -4,6 +4,7 @@ import io
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -71,7 +72,7 @@ def test_the_runs_are_those_that_are_said() -> None:
     """Alone is EASY; deferring moves nothing; only-cheaper exchange moves to cheaper sites alone."""
     workloads = Workloads(DAYS)
 
-    def found(policy: str) -> dict[str, list[float]]:
+    def found(policy: str) -> dict[str, Any]:
         return run_case(Case("models", 1, 1, policy, SPREAD), workloads)
 
     alone = found(ALONE)

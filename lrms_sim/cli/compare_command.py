@@ -193,7 +193,7 @@ def compare(
       lrms-sim compare ctc --processors 430 --disciplines sjf,easy --baseline easy \\
         --warm-up 14 --cool-down 14 --output out/sjf --html out/sjf.html
       lrms-sim compare jobs.swf --disciplines easy,my_module:MyDiscipline,learned.json
-      lrms-sim compare kth --disciplines easy,easy-deferred --price prices.csv --price-zone Europe/Stockholm \\
+      lrms-sim compare kth --disciplines easy,easy-deferred --price prices.csv \\
         --metric electricity-cost,mean-wait-time --delay 6
     """  # noqa: D301  # \b keeps the lines of the examples as they are
     from lrms_sim.analysis import comparison as comparing  # noqa: PLC0415  # see the module's docstring

@@ -52,6 +52,8 @@ READ_OF_HOME = {
     "home.rounds",  # who has declined which of its waiting jobs
     "home.rounds.left",
     "home.tells",  # whether it can tell partners what such a job needs
+    "home.cheapest",  # what the job would cost at its partners, whose tariffs are public
+    "home.cheapest.only",  # whether it asks no others
 }
 READ_OF_JOB = {"job.processors", "job.requested_time"}
 READ_OF_OWN_SITE = {
@@ -470,9 +472,22 @@ def test_a_decision_reads_what_the_policy_lists_and_no_more() -> None:
     assert reads(decision()) == allowed | {"home.transfer.rails.start_now"}
     # What a partner's nodes could hold if they were empty is public like its size.
     assert reads(decision("partner_holds")) == {"partner.holds"}
+    # By costs they are put in order with nothing of a partner but its tariff, which is public.
+    assert reads(decision("order_by_tariff")) == {
+        "home.cheapest",
+        "home.cheapest.cost",
+        "home.cheapest.deferral",
+        "home.tariff",
+        "home.partners",
+        "home.partner_count",
+        "federation.sites.tariff",
+        "federation.jobs.submit_time",
+        "job.requested_time",
+    }
     # Before it the partners are put in order, and after it those that were asked change places.
     assert reads(decision("decide")) == {
         "federation.sites",
+        "home.cheapest",
         "home.chooser",
         "home.count_open",
         "home.asked_count",

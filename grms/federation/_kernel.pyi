@@ -46,6 +46,20 @@ class FederationKernel:
     ) -> None:
         """Sets the jobs, merged in order of arrival; `checkpoint` is how often their state is kept, 0: never."""
 
+    def set_tariffs(
+        self,
+        tariffs: Sequence[tuple[_Times, _Times, _Times, float, float, float] | None],
+        preferences: Sequence[tuple[float, float, float, bool] | None],
+    ) -> None:
+        """Sets what a busy processor costs at each site, and which sites prefer partners where a job costs less.
+
+        Args:
+            tariffs: offsets, values, sums before, first moment, period and greatest absolute value of a step
+                function.
+            preferences: longest delay of own jobs, saving that counts, look-ahead, and whether other partners
+                are left out; of a site with a fixed order of partners.
+        """
+
     def place_on_nodes(
         self,
         shape: _Counts,

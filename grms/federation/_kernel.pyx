@@ -55,6 +55,13 @@ from grms.federation._sites cimport (
     strict_free,
     sum_responses,
 )
+from grms.federation._tariffs cimport (
+    costs_less,
+    order_by_cost,
+    tariff_bound,
+    tariff_cost,
+    tariffs_open,
+)
 from grms.federation._strict cimport (
     affords,
     first_multiple,
@@ -304,6 +311,23 @@ cdef void choose_written(Federation* federation, SiteRun* home) noexcept with gi
         failures.append(error)
 
 
+cdef inline void order_by_tariff(
+    Federation* federation, SiteRun* home, KnownJob job, seconds_t now
+) noexcept nogil:
+    # The cheapest partner for this job first. Tariffs are public, like sizes.
+    cdef site_index_t index
+    cdef Py_ssize_t i
+    tariff_bound(
+        home.cheapest, &home.tariff, job, now, federation.jobs.submit_time[job.number]
+    )
+    for i in range(home.partner_count):
+        index = home.partners[i]
+        home.cheapest.cost[index] = tariff_cost(
+            &federation.sites[index].tariff, &home.cheapest.deferral, now, job.requested_time
+        )
+    order_by_cost(home.cheapest, home.partners, home.partner_count)
+
+
 cdef inline bint partner_holds(const SiteRun* partner, int32_t shape) noexcept nogil:
     # Whether its nodes could run such a job if they were empty, which is known like its size.
     return partner.holds == NULL or partner.holds[shape]
@@ -329,10 +353,13 @@ cdef site_index_t ask_partners(
             continue
         if shape >= 0 and not partner_holds(&federation.sites[index], shape):
             continue
-        if wants(home, index, job, now, ask, True, waits):
-            return home_index
-        if home.transfer[index].rails.start_now:
-            ask = False
+        if not costs_less(home.cheapest, index):
+            if home.cheapest != NULL and home.cheapest.only:
+                break
+            if wants(home, index, job, now, ask, True, waits):
+                return home_index
+            if home.transfer[index].rails.start_now:
+                ask = False
         if waits and home.rounds != NULL and rounds_spare(
             home.rounds, index, job.processors, job.requested_time, now
         ):
@@ -369,7 +396,9 @@ cdef inline site_index_t decide(
         federation.empty_returns[job.number] >= home.strict.empty_returns
     ):
         return home_index
-    if home.chooser != NULL:
+    if home.cheapest != NULL:
+        order_by_tariff(federation, home, job, now)
+    elif home.chooser != NULL:
         choose_written(federation, home)
     elif home.count_open:
         order_now(home, now)
@@ -618,6 +647,7 @@ cdef class FederationKernel:
     cdef const int64_t[:, ::1] nodes
     cdef const uint8_t[:, ::1] holds
     cdef const uint8_t[:, ::1] tells
+    cdef list tariffs                # columns that are pointed into
     cdef Py_ssize_t row
 
     def __cinit__(
@@ -787,6 +817,38 @@ cdef class FederationKernel:
             self.federation.sites[i].totals.gpus = nodes[i, 1]
             self.federation.sites[i].holds = &holds[i, 0]
             self.federation.sites[i].tells = &tells[i, 0]
+
+    def set_tariffs(self, tariffs, preferences):
+        cdef const double[::1] offset, value, before
+        cdef SiteRun* site
+        cdef Py_ssize_t i
+        self.tariffs = []
+        for i in range(self.federation.count):
+            site = &self.federation.sites[i]
+            if tariffs[i] is not None:
+                offset, value, before, first, period, scale = tariffs[i]
+                if not 1 <= offset.shape[0] == value.shape[0] == before.shape[0] - 1:
+                    raise ValueError(f"the tariff of site {i} is no step function")
+                self.tariffs.append((offset, value, before))
+                site.tariff.offset = &offset[0]
+                site.tariff.value = &value[0]
+                site.tariff.before = &before[0]
+                site.tariff.count = offset.shape[0]
+                site.tariff.first, site.tariff.period, site.tariff.scale = first, period, scale
+        for i in range(self.federation.count):
+            if preferences[i] is None:
+                continue
+            site = &self.federation.sites[i]
+            if site.tariff.count == 0 or site.by_awrt or site.chooser != NULL:
+                raise ValueError(f"site {i} has no tariff or no fixed order: no order by costs")
+            if site.cheapest == NULL:
+                site.cheapest = tariffs_open(self.federation.count)
+            if site.cheapest == NULL:
+                raise MemoryError(f"no memory for {self.federation.count} sites")
+            delay_max, saving, look_ahead, site.cheapest.only = preferences[i]
+            site.cheapest.deferral.delay_max = delay_max
+            site.cheapest.deferral.saving = saving
+            site.cheapest.deferral.look_ahead = look_ahead
 
     def run(self, Py_ssize_t rows):
         cdef Py_ssize_t count = self.submit_time.shape[0]

@@ -15,6 +15,7 @@ from grms.federation._own_account cimport (
 )
 from grms.federation._byzantine cimport ByzantineNotes, byzantine_close, byzantine_open
 from grms.federation._rebalancing cimport RoundNotes, rounds_close, rounds_open
+from grms.federation._tariffs cimport TariffNotes, tariffs_close, tariffs_open
 from grms.policy._awrt_order cimport Standing, site_index_t
 from grms.policy._constraints cimport GUESTS_RUN, NO_ACCOUNT, ConstraintNumbers, favored_fast
 from grms.policy._decisions cimport WRITTEN, CompiledTransfer, NodeTotals, TransferPolicy
@@ -28,6 +29,7 @@ from lrms_sim.kernel._machine cimport (
     core_set_clock,
 )
 from lrms_sim.kernel._memory cimport safe_calloc
+from lrms_sim.kernel._rate_steps cimport RateSteps
 from lrms_sim.kernel._types cimport job_index_t, processors_t, seconds_t
 from lrms_sim.kernel._view cimport DisciplineOps
 
@@ -66,6 +68,8 @@ cdef struct SiteRun:
     Py_ssize_t asked_count
     Py_ssize_t turn_place            # to which the last of these has moved
     int64_t offers                   # questions that have reached partners
+    RateSteps tariff                 # what a busy processor costs; known to all
+    TariffNotes* cheapest            # NULL: costs are not looked at
     const ConstraintNumbers* strict  # constraints with an account; NULL: the site keeps none
     OwnAccount* account              # of itself
     double* ended_by_width           # Σ p·m of own ended jobs, a Fenwick tree; where guests run on
@@ -165,6 +169,7 @@ cdef inline void site_free(SiteRun* site) noexcept:
     free(site.ledger)
     rounds_close(site.rounds)
     byzantine_close(site.rogue)
+    tariffs_close(site.cheapest)
     free(site.partners)
     free(site.consumption)
     free(site.open_jobs)

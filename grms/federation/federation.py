@@ -292,12 +292,15 @@ class Federation:
             return [compiled.get(id(policies.get(other))) for other in index]
 
         rows = [row(site) for site in sites]
-        return FederationKernel(
+        kernel = FederationKernel(
             [site.processors for site in sites],
             [self._scheduler(site) for site in sites],
             rows,
             [location_order(site, index) for site in sites],
-            [location_of(site.location_policy).count_open for site in sites],
+            [
+                site.cheaper is None and location_of(site.location_policy).count_open
+                for site in sites
+            ],
             [_rounds(site) for site in sites],
             {
                 i: _as_byzantine(site, sites)
@@ -311,6 +314,11 @@ class Federation:
             ],
             [site.restart for site in sites],
         )
+        if any(site.cheaper is not None for site in sites):
+            kernel.set_tariffs(
+                [_tariff(site) for site in sites], [_preference(site) for site in sites]
+            )
+        return kernel
 
     def _scheduler(self, site: Site) -> Scheduler:
         if site.nodes is None or self._demands is None:
@@ -387,6 +395,9 @@ def location_order(
         The partners' numbers in a fixed order; `None` for AWRT; or a function from the two sums of every
             site to numbers.
     """
+    if site.cheaper is not None:
+        # The kernel puts them in order anew in every decision.
+        return [number for name, number in index.items() if name != site.name]
     location = location_of(site.location_policy)
     if location.order is not None:
         return [index[name] for name in location.order]
@@ -423,6 +434,22 @@ def _rounds(site: Site) -> tuple[float, tuple[int, float, bool] | None] | None:
     if isinstance(site.reoffer, Rebalancing):
         return site.reoffer.period, site.reoffer.bounds
     return site.reoffer, None
+
+
+def _tariff(
+    site: Site,
+) -> tuple[FloatArray, FloatArray, FloatArray, float, float, float] | None:
+    one = site.tariff
+    if one is None:
+        return None
+    return one.offset, one.value, one.before, one.first, one.period, one.scale
+
+
+def _preference(site: Site) -> tuple[float, float, float, bool] | None:
+    if site.cheaper is None:
+        return None
+    rule = site.cheaper.rule
+    return rule.delay_max, rule.saving, rule.look_ahead, site.cheaper.only
 
 
 def _as_byzantine(

@@ -12,6 +12,8 @@ from grms.policy.constraints import AccountRules
 from grms.policy.location import AwrtLocation, LocationPolicy, location_of
 from grms.policy.rebalancing import Rebalancing
 from grms.policy.transfer import TransferPolicy, compiled_transfer, rails_of
+from lrms_sim.electricity.deferral import DeferralRule
+from lrms_sim.electricity.series import Series
 from lrms_sim.machine.machine import check_machine
 from lrms_sim.machine.node_kinds import NodeMachine
 from lrms_sim.machine.nodes import Demands, check_demands
@@ -60,6 +62,23 @@ class Checkpoints:
         return column
 
 
+@dataclass(frozen=True, slots=True)
+class CheaperPartners:
+    """Partners are asked in ascending order of what a job would cost there, if it started now.
+
+    Those where it costs less than at home, by `rule.saving` at least, are asked whatever the transfer policy
+    would like to keep; they answer by their own policies. At home the cost is that of the start which
+    `rule` plans, `rule.delay_max` 0 being now.
+
+    Attributes:
+        rule: how long own jobs wait for cheap hours at home, and which saving counts.
+        only: other partners are not asked at all.
+    """
+
+    rule: DeferralRule = field(default_factory=lambda: DeferralRule(0.0))
+    only: bool = False
+
+
 @dataclass(frozen=True)
 class Site:
     """One institution: its machine, its users' workload, and how it deals with partners.
@@ -82,6 +101,9 @@ class Site:
             ask for no more are offered.
         checkpoint: which of its jobs go on where they were when they are sent home; `None`: none.
         restart: seconds that its jobs run, and request, more after each time they were sent home; at least 0.
+        tariff: what it costs there to have a processor busy rather than not, a second; known to all, in the
+            same unit at all sites.
+        cheaper: puts partners in order by their tariffs, in place of the location policy.
     """
 
     name: str
@@ -99,6 +121,8 @@ class Site:
     tells: Literal["requests", "processors"] = "requests"
     checkpoint: Checkpoints | None = None
     restart: float = 0.0
+    tariff: Series | None = None
+    cheaper: CheaperPartners | None = None
 
     def demanded(self) -> Demands:
         """Returns what its jobs ask of nodes."""
@@ -215,6 +239,10 @@ def _check_numbers(site: Site) -> None:
     if not 0 <= site.restart < math.inf:
         raise ValueError(
             f"jobs of site {site.name!r} need {site.restart} s more after a return; at least 0 is needed"
+        )
+    if site.cheaper is not None and site.tariff is None:
+        raise ValueError(
+            f"site {site.name!r} prefers partners where a job costs less, and has no tariff itself"
         )
     if site.partners_asked is not None and not site.partners_asked >= 1:
         raise ValueError(

@@ -357,7 +357,7 @@ class LockStepReplay:
         rng: draws which answers are later than others; needed where some are.
 
     Raises:
-        ValueError: a site has nodes, with delays one makes passes per event, there are more or fewer clocks
+        ValueError: a site has nodes or prefers cheaper partners, with delays one makes passes per event, there are more or fewer clocks
             than sites, or there is nothing to draw from.
     """
 
@@ -372,6 +372,11 @@ class LockStepReplay:
         rng: np.random.Generator | None = None,
     ) -> None:
         for site in sites:
+            if site.cheaper is not None:
+                raise ValueError(
+                    f"site {site.name!r} prefers partners where a job costs less, which the state of a site does "
+                    "not; replay it with grms.federation"
+                )
             if site.nodes is not None:
                 raise ValueError(
                     f"site {site.name!r} has nodes, of which the state of a site knows nothing; replay it "

@@ -24,9 +24,11 @@ from typing import Any, Final, cast
 import numpy as np
 
 from lrms_sim.analysis import metrics
+from lrms_sim.analysis.electricity import machine_consumption, span_of
 from lrms_sim.analysis.fairness import user_fairness
 from lrms_sim.analysis.robustness import REPEATS_MAX, shift_generator, shifted_arrivals
 from lrms_sim.analysis.samples import MeanInterval, mean_interval
+from lrms_sim.electricity.power import Supply
 from lrms_sim.machine.machine import check_machine, simulate
 from lrms_sim.scheduling.disciplines import Discipline, discipline_by_name
 from lrms_sim.scheduling.user_defined import (
@@ -97,14 +99,14 @@ class Metric:
         words: what it is called in tables and figures.
         unit: "s" for seconds, empty for a number.
         digits: of its values in tables.
-        measure: of a schedule, with the jobs that count.
+        measure: of a schedule, with the jobs that count; `None` of electricity, which needs more.
         greater_is_better: whether more is better.
     """
 
     words: str
     unit: str
     digits: int
-    measure: Callable[[Schedule, Counted], float]
+    measure: Callable[[Schedule, Counted], float] | None
     greater_is_better: bool = False
 
     @property
@@ -144,6 +146,22 @@ METRICS: Final[Mapping[str, Metric]] = {
 
 The makespan is of all jobs, whatever is cut off.
 """
+
+ELECTRICITY_METRICS: Final[Mapping[str, Metric]] = {
+    "energy": Metric("energy", "kWh", 1, None),
+    "electricity-cost": Metric("electricity cost", "", 2, None),
+    "carbon": Metric("carbon dioxide", "kg", 2, None),
+}
+"""Of the whole machine, idle or not, from the first submission to the last end; or for as long as jobs count.
+
+The cost is in the currency of the price.
+"""
+
+
+def metric_named(name: str) -> Metric:
+    """Returns a metric by its name."""
+    return METRICS[name] if name in METRICS else ELECTRICITY_METRICS[name]
+
 
 DEFAULT_METRICS: Final = ("awrt", "mean-wait-time", "mean-bounded-slowdown", "utilization")
 
@@ -206,7 +224,7 @@ class Difference:
         """`better` or `worse` if the interval excludes 0; `equal` without any difference; else `open`."""
         if self.low == self.high == 0.0:
             return "equal"
-        greater = METRICS[self.metric].greater_is_better
+        greater = metric_named(self.metric).greater_is_better
         if self.high < 0.0:
             return "worse" if greater else "better"
         if self.low > 0.0:
@@ -302,6 +320,7 @@ def compare(
     seed: int = 0,
     warm_up_days: float = 0.0,
     cool_down_days: float = 0.0,
+    supply: Supply | None = None,
     runs: Path | None = None,
     workers: Workers | None = None,
     progress: Callable[[int], None] | None = None,
@@ -316,12 +335,13 @@ def compare(
         disciplines: at least two; names as `discipline_by_name` takes them, or disciplines by any
             name, or disciplines with names of their own.
         baseline: name of the one that others are held against; default the first.
-        metrics: names in `METRICS`; `_` will do for `-`.
+        metrics: names in `METRICS`, with a supply in `ELECTRICITY_METRICS` too; `_` will do for `-`.
         shifts: 1 to `REPEATS_MAX`; one has no interval.
         seconds: largest shift of an arrival either way, whole seconds.
         seed: of the shifts.
         warm_up_days: jobs submitted in the first days of a log do not count.
         cool_down_days: nor do those of the last days.
+        supply: electricity of every machine, which the metrics of electricity need.
         runs: a file of replays that are done, which are not repeated; new ones are added as they
             end. Disciplines written in Python are recognized by their module's file and the state
             of the object; those that cannot be pickled are replayed each time.
@@ -339,7 +359,7 @@ def compare(
     first = next(iter(named)) if baseline is None else baseline
     if first not in named:
         raise ValueError(f"baseline: {unknown('discipline compared here', first, named)}")
-    chosen = _metrics(metrics)
+    chosen = _metrics(metrics, supply)
     if not 1 <= shifts <= REPEATS_MAX:
         raise ValueError(f"{shifts} shifts; from 1 to {REPEATS_MAX} are possible")
     if not logs:
@@ -348,7 +368,7 @@ def compare(
     for name, (jobs, processors) in logs.items():
         counted[name] = _counted(name, jobs, warm_up_days, cool_down_days)
         check_machine(jobs, processors, name)
-    task = _Task(dict(logs), counted, named, seconds, seed)
+    task = _Task(dict(logs), counted, named, seconds, seed, supply)
     cases = [
         _Case(log, name, shift) for log in logs for shift in range(1, shifts + 1) for name in named
     ]
@@ -389,6 +409,7 @@ class _Task:
     disciplines: dict[str, Discipline]
     seconds: float
     seed: int
+    supply: Supply | None = None
     prints: dict[str, str | None] = field(default_factory=dict)
 
     def __call__(self, case: _Case, _bound: float) -> dict[str, Any]:
@@ -396,7 +417,13 @@ class _Task:
         jobs = shifted_arrivals(recorded, self.seconds, shift_generator(self.seed, case.shift - 1))
         schedule = simulate(jobs, processors, self.disciplines[case.discipline], name=case.log)
         counted = self.counted[case.log]
-        figures = {name: metric.measure(schedule, counted) for name, metric in METRICS.items()}
+        figures = {
+            name: metric.measure(schedule, counted)
+            for name, metric in METRICS.items()
+            if metric.measure is not None
+        }
+        if self.supply is not None:
+            figures |= _used(schedule, counted, self.supply)
         return {"figures": figures, "notes": _plain(case.discipline, schedule.notes)}
 
     def key(self, case: _Case) -> str | None:
@@ -407,6 +434,9 @@ class _Task:
         log = self._print(f"log {case.log}", lambda: _of_jobs_table(*self.logs[case.log]))
         counted = self.counted[case.log]
         parts = [log, discipline, self.seconds, self.seed, case.shift, counted.begin, counted.end]
+        if self.supply is not None:
+            supply = self.supply
+            parts.append(self._print("supply", lambda: _digest(pickle.dumps(supply))))
         return _digest(json.dumps(parts).encode())
 
     def _print(self, name: str, make: Callable[[], str | None]) -> str | None:
@@ -460,12 +490,12 @@ def _difference(
     interval = MeanInterval(math.nan, math.nan, math.nan)
     if all(map(math.isfinite, pairs)):
         interval = mean_interval(pairs)
-    sign = -1.0 if METRICS[metric].greater_is_better else 1.0
+    sign = -1.0 if metric_named(metric).greater_is_better else 1.0
     return Difference(
         log=log,
         discipline=name,
         metric=metric,
-        unit=METRICS[metric].unit,
+        unit=metric_named(metric).unit,
         baseline=math.fsum(baseline) / len(baseline),
         mean=math.fsum(values) / len(values),
         difference=interval.mean,
@@ -502,10 +532,26 @@ def _named(
     return found
 
 
-def _metrics(names: Sequence[str]) -> tuple[str, ...]:
+def _used(schedule: Schedule, counted: Counted, supply: Supply) -> dict[str, float]:
+    span = span_of(schedule) if counted == Counted() else (counted.begin, counted.end)
+    found = machine_consumption(schedule, supply, span=span)
+    return dict(
+        zip(
+            ELECTRICITY_METRICS,
+            (found.energy_kwh, found.cost, found.carbon_kg),
+            strict=True,
+        )
+    )
+
+
+def _metrics(names: Sequence[str], supply: Supply | None) -> tuple[str, ...]:
     found = [name.replace("_", "-") for name in names]
     for name in found:
-        if name not in METRICS:
+        if name in ELECTRICITY_METRICS:
+            if supply is None or (name == "carbon" and supply.carbon is None):
+                what = "a carbon intensity" if name == "carbon" else "a price of electricity"
+                raise ValueError(f"metric {name!r} needs {what}")
+        elif name not in METRICS:
             raise ValueError(unknown("metric", name, METRICS))
     if not found:
         raise ValueError(f"no metric; there are: {', '.join(METRICS)}")

@@ -22,6 +22,7 @@ from lrms_sim.cli.log_options import (
 from lrms_sim.cli.progress import bar
 from lrms_sim.cli.repeat_command import SHIFT_DEFAULT
 from lrms_sim.cli.running import SEED_MAX, open_console
+from lrms_sim.electricity.options import ElectricityOptions
 from lrms_sim.util.durations import two_days
 from lrms_sim.util.json_output import json_option, print_json
 from lrms_sim.util.messages import printable
@@ -30,6 +31,7 @@ from lrms_sim.util.workers import Workers
 
 if TYPE_CHECKING:
     from lrms_sim.analysis.comparison import AnyDiscipline, Comparison
+    from lrms_sim.electricity.power import Supply
     from lrms_sim.workload.jobs import JobTable
     from lrms_sim.workload.preparation import PreparationOptions
 
@@ -66,6 +68,7 @@ def _located_logs(
     metavar="NAME",
     help="May be given several times: awrt, mean-wait-time, median-wait-time, mean-response-time, "
     "mean-slowdown, mean-bounded-slowdown, utilization, makespan, user-fairness.  "
+    "With --price also energy, electricity-cost, and with --carbon carbon.  "
     "[default: awrt, mean-wait-time, mean-bounded-slowdown, utilization]",
 )
 @click.option(
@@ -139,6 +142,15 @@ def _located_logs(
         "disciplines in Python]",
     },
 )
+@field_options(ElectricityOptions)
+@click.option(
+    "--delay",
+    type=click.FloatRange(0, 1e4),
+    default=12.0,
+    show_default=True,
+    metavar="HOURS",
+    help="How long jobs wait for cheap hours at most, under easy-deferred.",
+)
 @preparation_options
 def compare(
     logs: tuple[Path, ...],
@@ -153,6 +165,7 @@ def compare(
     window_days: str | None,
     warm_up: float,
     cool_down: float,
+    delay: float,
     output: Path,
     html: Path | None,
     as_json: bool,
@@ -180,6 +193,8 @@ def compare(
       lrms-sim compare ctc --processors 430 --disciplines sjf,easy --baseline easy \\
         --warm-up 14 --cool-down 14 --output out/sjf --html out/sjf.html
       lrms-sim compare jobs.swf --disciplines easy,my_module:MyDiscipline,learned.json
+      lrms-sim compare kth --disciplines easy,easy-deferred --price prices.csv \\
+        --metric electricity-cost,mean-wait-time --delay 6
     """  # noqa: D301  # \b keeps the lines of the examples as they are
     from lrms_sim.analysis import comparison as comparing  # noqa: PLC0415  # see the module's docstring
     from lrms_sim.workload.preparation import PreparationOptions  # noqa: PLC0415  # same
@@ -189,8 +204,10 @@ def compare(
         check_output(html, None)
     first_day, last_day = two_days(window_days)
     who = taken(Workers, given)
+    electricity = ElectricityOptions(**taken(ElectricityOptions, given))
     with user_errors():
-        chosen = _disciplines(disciplines)
+        supply = electricity.supply()
+        chosen = _disciplines(disciplines, supply, 3600.0 * delay)
         in_python = any(_is_in_python(each) for each in chosen.values())
         who["executor"] = who["executor"] or ("processes" if in_python else "threads")
         workers = Workers(**who)
@@ -223,6 +240,7 @@ def compare(
                     seed=seed,
                     warm_up_days=warm_up,
                     cool_down_days=cool_down,
+                    supply=supply,
                     runs=output / RUNS,
                     workers=workers,
                     progress=progress,
@@ -245,8 +263,11 @@ def compare(
     return 0
 
 
-def _disciplines(names: str) -> "Mapping[str, AnyDiscipline]":
+def _disciplines(
+    names: str, supply: "Supply | None", delay: float
+) -> "Mapping[str, AnyDiscipline]":
     """Returns disciplines by name; `ValueError` if one cannot be used."""
+    from lrms_sim.electricity.deferral import NAME, DeferralRule, EasyDeferred  # noqa: PLC0415  # see the module's docstring
     from lrms_sim.scheduling.disciplines import discipline_by_name  # noqa: PLC0415  # see the module's docstring
     from lrms_sim.scheduling.strategy_files import load_strategy  # noqa: PLC0415  # same
 
@@ -261,6 +282,10 @@ def _disciplines(names: str) -> "Mapping[str, AnyDiscipline]":
                 raise ValueError(
                     f"{name} asks what time it is, which is not compared; `lrms-sim run --strategy` runs it"
                 )
+        elif name == NAME:
+            if supply is None:
+                raise ValueError(f"{NAME} lets jobs wait for cheap hours, which need --price")
+            word, made = name, EasyDeferred(supply.tariff, DeferralRule(delay))
         else:
             word, made = name, discipline_by_name(name)
         if word in found:

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from lrms_sim.analysis.comparison import METRICS, Comparison, Difference
+from lrms_sim.analysis.comparison import Comparison, Difference, metric_named
 from lrms_sim.report import svg
 from lrms_sim.report.comparison_tables import interval, signed
 from lrms_sim.util import messages
@@ -75,9 +75,9 @@ def figure_of_page(comparison: Comparison) -> str:
 
 
 def _spoken(each: Difference) -> str:
-    digits = METRICS[each.metric].digits
+    digits = metric_named(each.metric).digits
     return (
-        f"{each.log}, {METRICS[each.metric].label}, {each.discipline}: "
+        f"{each.log}, {metric_named(each.metric).label}, {each.discipline}: "
         f"{signed(each.difference, digits)}, 95 % {interval(each)}"
     )
 
@@ -147,7 +147,7 @@ def _name(each: Difference, alone: bool) -> str:
 def _figures(each: Difference, alone: bool) -> str:
     """Returns the difference with half the width of its interval, in the unit of the scale."""
     if alone:
-        digits, mean, half = METRICS[each.metric].digits, each.difference, each.high
+        digits, mean, half = metric_named(each.metric).digits, each.difference, each.high
         half -= each.difference
         unit = f" {each.unit}" if each.unit else ""
     else:
@@ -174,7 +174,7 @@ def _beside(axes: Axes, place: float, words: str, color: str, *, left: bool) -> 
 def _scales(
     axes: Axes, comparison: Comparison, some: Difference, colors: _Colors, tall: float
 ) -> None:
-    metric, alone = METRICS[some.metric], len(comparison.sizes) == 1
+    metric, alone = metric_named(some.metric), len(comparison.sizes) == 1
     axes.set_ylim(tall, 0)
     axes.set_yticks([])
     low, high = axes.get_xlim()

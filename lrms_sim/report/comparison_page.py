@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from lrms_sim.analysis.comparison import METRICS, VERDICTS, Comparison, Difference
+from lrms_sim.analysis.comparison import VERDICTS, Comparison, Difference, metric_named
 from lrms_sim.report.comparison_figure import figure_of_page
 from lrms_sim.report.comparison_tables import HEADS, caption, cells, grouped, plain
 from lrms_sim.report.parts import Figure, Page, Section, Strong, Table, Words, made
@@ -64,7 +64,7 @@ def headline(comparison: Comparison) -> str:
             found.append(f"{name} is {messages.listed(said)}")
     logs = len(comparison.sizes)
     where = "" if logs == 1 else f" on {logs} logs"
-    words = METRICS[metric].words
+    words = metric_named(metric).words
     return f"{words[0].upper()}{words[1:]} against {baseline}{where}: {'; '.join(found)}."
 
 
@@ -77,7 +77,7 @@ def _title(log: str, comparison: Comparison) -> str:
 def _table(
     log: str, metric: str, comparison: Comparison, differences: Sequence[Difference]
 ) -> Table:
-    shown = METRICS[metric]
+    shown = metric_named(metric)
     rows: list[tuple[Words, ...]] = []
     for each in differences:
         name, mean, difference, *others = cells(each)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from lrms_sim.analysis.comparison import METRICS, Comparison, Difference
+from lrms_sim.analysis.comparison import Comparison, Difference, metric_named
 from lrms_sim.report.text_tables import escaped_latex, latex, markdown
 from lrms_sim.util import messages
 
@@ -31,7 +31,7 @@ def plain(value: float, digits: int) -> str:
 
 def interval(difference: Difference) -> str:
     """Returns the interval of a difference in words."""
-    digits = METRICS[difference.metric].digits
+    digits = metric_named(difference.metric).digits
     if not math.isfinite(difference.low):
         return messages.NOTHING
     return f"{signed(difference.low, digits)} to {signed(difference.high, digits)}"
@@ -45,7 +45,7 @@ def won(difference: Difference) -> str:
 
 def cells(difference: Difference) -> tuple[str, ...]:
     """Returns the cells of `HEADS`."""
-    digits = METRICS[difference.metric].digits
+    digits = metric_named(difference.metric).digits
     return (
         difference.discipline,
         plain(difference.mean, digits),
@@ -89,7 +89,7 @@ def to_latex(comparison: Comparison) -> str:
 def _rows(comparison: Comparison) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for (log, metric), differences in grouped(comparison).items():
-        label, digits = METRICS[metric].label, METRICS[metric].digits
+        label, digits = metric_named(metric).label, metric_named(metric).digits
         mean = plain(differences[0].baseline, digits)
         rows.append((log, label, comparison.baseline, mean, "", "", "", ""))
         rows += [(log, label, *cells(each)) for each in differences]

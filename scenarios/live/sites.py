@@ -84,6 +84,12 @@ def _check_daemons_can(spec: ScenarioSpec) -> None:
                 f"{site.name} is a Byzantine partner ({site.rogue}): only a replay in one process has Byzantine partners, "
                 f"daemons are honest; leave rogue out, or do without daemons"
             )
+        said = site.electricity
+        if said is not None and (said.prefer is not None or said.delay):
+            raise LiveError(
+                f"{site.name} looks at prices (electricity.prefer, electricity.delay), which a replay in one process "
+                f"does and daemons do not; leave these keys out, or do without daemons"
+            )
 
 
 def accounts_every(spec: ScenarioSpec) -> list[float]:

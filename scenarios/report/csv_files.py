@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from scenarios.run.electricity import SiteElectricity
 from scenarios.run.results import ScenarioResult, SiteResult
 
 FLOW_COLUMNS: Final = ("submitted_to", "executed_on", "jobs", "area_processor_s")
@@ -16,17 +17,23 @@ FLOW_COLUMNS: Final = ("submitted_to", "executed_on", "jobs", "area_processor_s"
 def write_sites_csv(result: ScenarioResult, path: str | PathLike[str]) -> None:
     """Writes a line for each site, in site order, with the columns of `SiteResult`.
 
+    Where sites have electricity, those of `SiteElectricity` follow.
+
     The file is UTF-8; a figure without a meaning is empty.
 
     Raises:
         OSError: the file cannot be written.
     """
     names = [field.name for field in fields(SiteResult)]
+    used = {one.name: one for one in result.electricity}
+    further = [field.name for field in fields(SiteElectricity)[1:]] if used else []
     with open(path, "w", encoding="utf-8", newline="") as file:  # noqa: PTH123  # any path-like
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(names)
+        writer.writerow([*names, *further])
         for site in result.sites:
-            writer.writerow([_cell(getattr(site, name)) for name in names])
+            own = [_cell(getattr(site, name)) for name in names]
+            bill = [_cell(getattr(used.get(site.name), name, "")) for name in further]
+            writer.writerow([*own, *bill])
 
 
 def write_flows_csv(result: ScenarioResult, path: str | PathLike[str]) -> None:

@@ -21,6 +21,7 @@ from scenarios.report.csv_files import write_flows_csv, write_sites_csv
 from scenarios.report.html import write_html
 from scenarios.report.selection import FLOWS_CSV, SITES_CSV
 from scenarios.run.broker_result import BrokerResult
+from scenarios.run.electricity import SiteElectricity
 from scenarios.run.results import RESULT_FORMAT, ScenarioResult, evaluate
 from scenarios.spec.spec import ScenarioSpec
 from scenarios.util.errors import OutputError
@@ -58,6 +59,21 @@ class _SavedNotes(_Lenient):
     records: list[_SavedNote]
 
 
+class _SavedElectricity(_Lenient):
+    name: str
+    energy_kwh_alone: float
+    energy_kwh: float
+    cost_alone: float
+    cost: float
+    carbon_kg_alone: float | None
+    carbon_kg: float | None
+    covered: bool
+
+    def result(self) -> SiteElectricity:
+        found: dict[str, Any] = {name: math.nan if value is None else value for name, value in self}
+        return SiteElectricity(**found)
+
+
 class _SavedResult(_Lenient):
     """What of result.json cannot be computed from the schedules."""
 
@@ -71,6 +87,7 @@ class _SavedResult(_Lenient):
     workload_notes: list[_SavedNotes]
     acknowledgements: list[str]
     broker: BrokerResult | None = None
+    electricity: list[_SavedElectricity] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +251,7 @@ def load_run(folder: Path) -> ScenarioResult:
             elapsed_s=saved.elapsed_s,
             acknowledgements=saved.acknowledgements,
             broker=saved.broker,
+            electricity=[one.result() for one in saved.electricity],
         )
     except ScheduleFileError as error:
         raise OutputError(str(error)) from error

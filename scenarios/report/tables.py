@@ -1,5 +1,6 @@
 """The tables of the page: results, exchange, waits, and what became of the workloads."""
 
+import math
 from collections.abc import Callable, Sequence
 
 from lrms_sim.report.parts import Cell, Html, Named, Section, Stacked, Strong, Table, Words
@@ -12,6 +13,7 @@ from scenarios.report.selection import (
     left_out,
     notes_together,
 )
+from scenarios.run.electricity import SiteElectricity
 from scenarios.run.results import ScenarioResult, SiteResult
 
 _BOTH = ("alone", "federated")
@@ -60,7 +62,57 @@ def summary(result: ScenarioResult) -> Section:
         name="Results for machines",
     )
     groups = [_user_groups(result)] if result.user_groups else []
-    return Section("Results", [users, machines, *groups])
+    bills = [electricity(result)] if result.electricity else []
+    return Section("Results", [users, machines, *groups, *bills])
+
+
+def electricity(result: ScenarioResult) -> Table:
+    """Returns the table of what sites with a price have used, paid and emitted; all together where several."""
+    index = {site.name: number for number, site in enumerate(result.sites)}
+    shown = {result.sites[number].name for number in important(result, ROWS_MAX)}
+    rows = [
+        (Named(one.name, index[one.name]), *_used([one]))
+        for one in result.electricity
+        if one.name in shown
+    ]
+    if len(result.electricity) > 1:
+        rows.append((Strong("all"), *_used(result.electricity)))
+    heads = (
+        "Site",
+        "Energy alone, MWh",
+        "federated",
+        "Cost alone",
+        "federated",
+        "Change",
+        "CO₂ alone, t",
+        "federated",
+    )
+    return Table(
+        heads,
+        rows,
+        "From the first submission of all to the last end; idle nodes included. The site that runs a job pays for it.",
+        title="Electricity.",
+        name="Electricity",
+    )
+
+
+def _used(several: Sequence[SiteElectricity]) -> tuple[Words, ...]:
+    def total(name: str) -> float:
+        return sum(float(getattr(one, name)) for one in several)
+
+    before, after = total("cost_alone"), total("cost")
+    change = (before - after) / abs(before) if before else 0.0
+    return (
+        f"{total('energy_kwh_alone') / 1000:,.2f}",
+        f"{total('energy_kwh') / 1000:,.2f}",
+        f"{before:,.2f}",
+        f"{after:,.2f}",
+        Strong(words.change(-change), words.tone(change)),
+        *(
+            words.NOTHING if math.isnan(total(name)) else f"{total(name) / 1000:,.3f}"
+            for name in ("carbon_kg_alone", "carbon_kg")
+        ),
+    )
 
 
 def _user_groups(result: ScenarioResult) -> Table:

@@ -10,7 +10,7 @@ from lrms_sim.report.parts import Cell, Table, Words
 from lrms_sim.util.messages import shorten
 from scenarios.report import wording as words
 from scenarios.report.selection import ROWS_MAX, important, largest_flows, left_out, notes_together
-from scenarios.report.tables import changed
+from scenarios.report.tables import changed, electricity
 from scenarios.report.workflows import sentence
 from scenarios.run.broker_result import BrokerResult
 from scenarios.run.results import ScenarioResult, SiteResult
@@ -48,6 +48,8 @@ class _Printer:
         terminal.print_table(self.console, self.machines(sites))
         if result.user_groups:
             terminal.print_table(self.console, self.groups(result, sites))
+        if result.electricity:
+            terminal.print_table(self.console, electricity(result))
         if result.jobs_exchanged:
             terminal.print_table(self.console, self.exchange(result))
         if result.broker is not None:

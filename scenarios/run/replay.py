@@ -25,6 +25,7 @@ from lrms_sim.util.file_errors import Mistake
 from lrms_sim.workload.jobs import JOBS_MAX, JobTable
 from lrms_sim.workload.schedule import Schedule
 from scenarios.run.broker_result import BrokerResult, evaluate_broker
+from scenarios.run.electricity import bills, supplies_of, with_electricity
 from scenarios.run.queues import (
     discipline_of,
     groups_at_home,
@@ -70,14 +71,17 @@ def run_scenario(
     `warning` has a `text`; `progress` gets the progress of each stage.
 
     Raises:
-        SpecError: a rule base cannot be used.
+        SpecError: a rule base or a file of prices cannot be used.
         TraceMissingError: a log is not on this machine.
         WorkloadError: a workload cannot be read, or all together are too many jobs.
     """
     spec = spec.resolved()
     policies = load_policies(spec, shown=shown)
+    supplies, wrong_files = supplies_of(spec)
+    if wrong_files:
+        raise SpecError(shown or spec.name, wrong_files)
     workloads = _load_workloads(spec, environment, notify, progress)
-    sites = build_sites(spec, policies, workloads, shown=shown)
+    sites = with_electricity(build_sites(spec, policies, workloads, shown=shown), spec, supplies)
     total = sum(len(workload.jobs) for workload in workloads)
     if total > JOBS_MAX:
         raise WorkloadError(f"the sites have {total} jobs together; at most {JOBS_MAX} can be run")
@@ -110,7 +114,16 @@ def run_scenario(
             if looks_at_groups(spec.sites)
             else None
         ),
+        electricity=bills(supplies, schedule, schedule_alone),
     )
+    for one in result.electricity:
+        if not one.covered:
+            _tell(
+                notify,
+                "warning",
+                site=one.name,
+                text=f"prices of {one.name} are not known for the whole replay: they were repeated",
+            )
     return Run(spec, result)
 
 
@@ -292,6 +305,7 @@ def check_files(spec: ScenarioSpec, *, shown: str | None = None) -> None:
         policies = load_policies(spec, shown=shown)
     except SpecError as error:
         problems += error.mistakes
+    problems += supplies_of(spec)[1]
     if not problems:
         # What a strategy does is known when its site's time is, which its log may have to say.
         queues = [discipline_of(site) if site.strategy is None else Fcfs() for site in spec.sites]

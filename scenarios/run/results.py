@@ -19,6 +19,7 @@ from lrms_sim.workload.groups import Int8Array
 from lrms_sim.workload.jobs import FloatArray, Int64Array
 from lrms_sim.workload.schedule import Int16Array, Schedule
 from scenarios.run.broker_result import BrokerResult
+from scenarios.run.electricity import SiteElectricity
 from scenarios.run.user_groups import GroupResult, group_results
 
 RESULT_FORMAT = 1
@@ -113,6 +114,7 @@ class ScenarioResult:
         acknowledgements: sentences that thank those who gave the recorded workloads.
         broker: what a broker has done beside the batch jobs; `None` if there is none.
         user_groups: the user groups of each site; empty if no queue looks at them.
+        electricity: what each site with a price has used; empty if there is none.
     """
 
     name: str
@@ -130,6 +132,7 @@ class ScenarioResult:
     acknowledgements: tuple[str, ...]
     broker: BrokerResult | None = None
     user_groups: tuple[GroupResult, ...] = ()
+    electricity: tuple[SiteElectricity, ...] = ()
 
     @property
     def jobs(self) -> int:
@@ -177,6 +180,16 @@ class ScenarioResult:
                 if self.user_groups
                 else {}
             ),
+            **(
+                {
+                    "electricity": [
+                        {key: _none_if_nan(value) for key, value in asdict(one).items()}
+                        for one in self.electricity
+                    ]
+                }
+                if self.electricity
+                else {}
+            ),
         }
 
     def to_json(self) -> str:
@@ -217,6 +230,7 @@ def evaluate(
     acknowledgements: Sequence[str] = (),
     broker: BrokerResult | None = None,
     groups: Int8Array | None = None,
+    electricity: Sequence[SiteElectricity] = (),
 ) -> ScenarioResult:
     """Computes the figures of a run from its two schedules.
 
@@ -234,6 +248,7 @@ def evaluate(
         acknowledgements: sentences that thank those who gave the recorded workloads.
         broker: what a broker has done beside the batch jobs.
         groups: user group of each job at home; `None` if no queue looks at them.
+        electricity: what each site with a price has used.
 
     Raises:
         ValueError: the two schedules do not belong together, a job of `schedule_alone` ran away
@@ -275,6 +290,7 @@ def evaluate(
         acknowledgements=tuple(acknowledgements),
         broker=broker,
         user_groups=() if groups is None else group_results(schedule, schedule_alone, groups),
+        electricity=tuple(electricity),
     )
 
 

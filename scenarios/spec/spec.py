@@ -32,6 +32,7 @@ from lrms_sim.util.messages import unknown
 from lrms_sim.util.plugins import DISCIPLINE_GROUP, LOCATION_GROUP
 from lrms_sim.workload.jobs import JOBS_MAX
 from scenarios.spec.broker import RESERVABLE_MAX, BrokerSpec, ReservableSpec
+from scenarios.spec.electricity import ElectricityClockSpec, ElectricitySpec
 from scenarios.spec.problems import SITES_MAX
 from scenarios.spec.workloads import (
     SEED_MAX,
@@ -188,6 +189,7 @@ class SiteSpec(Model):
             table says; on their arrival alone if omitted.
         reservable: resources beside the batch machine that a broker can reserve.
         rogue: how it differs from an honest partner, one of `BYZANTINE_NAMES`; honest if omitted.
+        electricity: what it pays and draws, and whether it looks at that; nothing is known if omitted.
     """
 
     name: SiteName
@@ -206,6 +208,7 @@ class SiteSpec(Model):
         Annotated[list[ReservableSpec], Field(min_length=1, max_length=RESERVABLE_MAX)] | None
     ) = None
     rogue: Annotated[str, AfterValidator(_byzantine)] | None = None
+    electricity: ElectricitySpec | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -224,6 +227,13 @@ class SiteSpec(Model):
         if "name" in given:
             flat["discipline"] = given["name"]
         return {key: value for key, value in values.items() if key != "discipline"} | flat
+
+    @model_validator(mode="after")
+    def _check_delay(self) -> Self:
+        delays = self.electricity is not None and self.electricity.delay
+        if delays and (self.discipline != "easy" or self.strategy is not None):
+            raise wrong('electricity.delay goes with discipline = "easy" alone')
+        return self
 
     @model_validator(mode="after")
     def _check_queue(self) -> Self:
@@ -281,6 +291,7 @@ class ScenarioSpec(Model):
             omitted.
         sites: in the order that breaks ties.
         broker: plans workflows onto what the sites have to reserve; none if omitted.
+        electricity: which moment falls on second 0; the first moment of each file if omitted.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
@@ -291,6 +302,22 @@ class ScenarioSpec(Model):
     first_arrivals: Annotated[int, Field(ge=1, le=JOBS_MAX)] | None = None
     sites: Annotated[list[SiteSpec], Field(min_length=1, max_length=SITES_MAX)]
     broker: BrokerSpec | None = None
+    electricity: ElectricityClockSpec | None = None
+
+    @model_validator(mode="after")
+    def _check_preferences(self) -> Self:
+        preferred = {one.electricity.prefer for one in self.sites if one.electricity} - {None}
+        if len(preferred) > 1:
+            raise wrong(
+                "some sites prefer less cost, others less carbon; all need the same measure"
+            )
+        known = [
+            one.electricity is not None and one.electricity.carbon is not None for one in self.sites
+        ]
+        if "carbon" in preferred and not all(known):
+            name = self.sites[known.index(False)].name
+            raise wrong(f"sites prefer less carbon, and {name} does not say electricity.carbon")
+        return self
 
     @property
     def traces(self) -> list[str]:

@@ -52,6 +52,7 @@ ACTS = {
     "scenario": {"down", "fetch", "up", "paper decentralized-grid", "paper genetic-fuzzy"}
     | {"paper gorba-rescheduling", "paper greedy-criteria", "paper utility-scheduling"}
     | {
+        "study electricity",
         "study kinds-of-nodes",
         "study malleability",
         "study nobody-loses",

@@ -235,6 +235,51 @@ def test_mistakes(log: Path, capsys: Capture, words: tuple[str, ...], said: str)
     assert not list(Path("out/compare").glob("differences.*"))
 
 
+PRICES = "time,value\n" + "".join(f"2024-01-01T{hour:02}:00,{hour}\n" for hour in range(24))
+
+
+def test_electricity(log: Path, capsys: Capture) -> None:
+    """Costs are those of the schedule; jobs wait for cheap hours; other prices are another replay."""
+    Path("prices.csv").write_text(PRICES, encoding="utf-8")
+    words = ("--processors", 32, "--disciplines", "easy,easy-deferred", "--shifts", 1, "--json")
+    dear = (*words, "--price", "prices.csv", "--price-zone", "UTC", "--delay", 24, "--power-off")
+    names = ("--metric", "electricity-cost,energy,mean-wait-time")
+    found = printed("lrms-sim-compare", said(capsys, log, *dear, *names))
+    cost, energy, wait = found["differences"]
+    assert (cost["metric"], energy["unit"], wait["discipline"]) == (
+        "electricity-cost",
+        "kWh",
+        "easy-deferred",
+    )
+    assert cost["difference"] < 0 < wait["difference"]
+    assert energy["difference"] == pytest.approx(0, abs=1e-6)
+    jobs = prepare(read_swf(log), 32).jobs
+    assert energy["mean"] == pytest.approx(200 * jobs.resource_consumption.sum() / 3.6e6)
+    flat = (*words, "--price", 10, "--carbon", 500, "--delay", 24, "--power-off")
+    found = printed(
+        "lrms-sim-compare", said(capsys, log, *flat, "--metric", "carbon,electricity-cost")
+    )
+    carbon, cost = found["differences"]
+    assert carbon["mean"] == pytest.approx(energy["mean"] / 2)
+    assert cost["mean"] == pytest.approx(energy["mean"] / 100)
+    assert cost["difference"] == carbon["difference"] == 0
+    refused_words = ("--processors", 32, "--disciplines")
+    for more, text in (
+        (
+            ("easy,easy-deferred",),
+            "easy-deferred lets jobs wait for cheap hours, which need --price",
+        ),
+        ((NAMES, "--metric", "electricity-cost"), "'electricity-cost' needs a price"),
+        ((NAMES, "--price", 1, "--metric", "carbon"), "'carbon' needs a carbon intensity"),
+        ((NAMES, "--carbon", 1), "--carbon goes with --price"),
+        ((NAMES, "--price", "prices.csv"), "prices.csv:2: time '2024-01-01T00:00' has no offset"),
+        ((NAMES, "--price", 1, "--carbon", -1), "-1 is no price and no carbon intensity"),
+        ((NAMES, "--price", "none.csv"), "none.csv"),
+        ((NAMES, "--price", 1, "--idle-watts", 999), "a node draws"),
+    ):
+        assert text in refused(capsys, log, *refused_words, *more)
+
+
 def test_a_log_without_jobs(log: Path, capsys: Capture) -> None:
     """It says so, with the status that other commands have for it."""
     write_swf("empty.swf", JobTable.empty())

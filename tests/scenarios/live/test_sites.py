@@ -172,6 +172,9 @@ def test_what_only_a_replay_can_do_is_refused(tmp_path: Path) -> None:
     ):
         site_documents(of_two(rogue="liar"), settings, [1, 2])
     assert len(site_documents(of_two(rogue="overloaded"), settings, [1, 2])) == 2
+    with pytest.raises(LiveError, match=r"a looks at prices \(electricity\.prefer"):
+        site_documents(of_two(electricity={"price": 1, "prefer": "cost"}), settings, [1, 2])
+    assert len(site_documents(of_two(electricity={"price": 1}), settings, [1, 2])) == 2
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ ONE_BY_ONE = [
         with_sites({"name": "A"}) | {"titel": "x"},
         (
             "titel: 'titel' is no key here, did you mean 'title'? "
-            "there are: name, title, description, seed, clock, first_arrivals, sites, broker"
+            "there are: name, title, description, seed, clock, first_arrivals, sites, broker, electricity"
         ),
     ),
     (
@@ -77,7 +77,7 @@ ONE_BY_ONE = [
         (
             "sites.A.disciplin: 'disciplin' is no key here, did you mean 'discipline'? "
             "there are: name, processors, discipline, strategy, group_order, time_zone, location, partners_asked, "
-            "workload, transfer, rails, reoffer, reservable, rogue"
+            "workload, transfer, rails, reoffer, reservable, rogue, electricity"
         ),
     ),
     (

@@ -15,6 +15,7 @@ from scenarios.spec.broker import (
     ReservableSpec,
     WorkflowsSpec,
 )
+from scenarios.spec.electricity import ElectricityClockSpec, ElectricitySpec
 from scenarios.spec.spec import ScenarioSpec, SiteSpec, TransferSpec
 from scenarios.spec.workloads import (
     SEED_MAX,
@@ -87,6 +88,8 @@ def test_every_field_has_a_line_in_the_documentation() -> None:
         WorkflowsSpec,
         BreakdownSpec,
         CancelSpec,
+        ElectricitySpec,
+        ElectricityClockSpec,
     )
     missing = {name for model in models for name in model.model_fields} - words
     assert missing <= {"preparation", "window"}, "tables whose fields have their own lines"

@@ -1,0 +1,205 @@
+"""EASY that lets jobs wait for cheap hours. What it does exactly: docs/how-to/electricity.md.
+
+When a job comes, its start is planned at the moment within a bounded delay at which its request
+costs least. Until then it takes no part in EASY; from then on it does, in its place by order of
+arrival.
+"""
+
+from libc.math cimport INFINITY
+from libc.stdlib cimport free
+
+from lrms_sim.kernel._memory cimport safe_calloc
+from lrms_sim.kernel._queue cimport (
+    WaitingQueue,
+    queue_free,
+    queue_insert,
+    queue_next_backfill,
+    queue_next_fit,
+    queue_remove,
+    queue_slot,
+)
+from lrms_sim.kernel._rate_steps cimport (
+    Deferral,
+    RateSteps,
+    cheapest_start,
+    rate_duration,
+    rate_sum,
+)
+from lrms_sim.kernel._releases cimport (
+    Releases,
+    Shadow,
+    releases_add,
+    releases_ended,
+    releases_free,
+    releases_remove,
+    releases_shadow,
+)
+from lrms_sim.kernel._scheduler cimport Scheduler
+from lrms_sim.kernel._types cimport job_index_t, processors_t, seconds_t
+from lrms_sim.kernel._view cimport View
+
+cdef struct Notes:
+    WaitingQueue ready           # waiting jobs whose planned start has come, by number
+    Releases planned             # the others, by planned start
+    Releases releases            # running jobs by estimated end
+    RateSteps steps
+    Deferral deferral
+
+
+cdef inline void wake(const Notes* notes, View* view) noexcept nogil:
+    view.wake_time = notes.planned.release[0].time if notes.planned.count else INFINITY
+
+
+cdef int deferred_submitted(void* own, View* view, job_index_t job) except -1 nogil:
+    cdef Notes* notes = <Notes*> own
+    cdef seconds_t request = view.requested_time[job]
+    cdef seconds_t start = cheapest_start(
+        &notes.steps, &notes.deferral, view.now,
+        view.submit_time[job] + notes.deferral.delay_max, request,
+    )
+    if start <= view.now:
+        return queue_insert(&notes.ready, job, view.job_processors[job], request)
+    releases_add(&notes.planned, start, job, view.job_processors[job])
+    wake(notes, view)
+    return 0
+
+
+cdef int deferred_withdrawn(void* own, View* view, job_index_t job) except -1 nogil:
+    cdef Notes* notes = <Notes*> own
+    cdef Py_ssize_t place
+    for place in range(notes.planned.count):
+        if notes.planned.release[place].job == job:
+            releases_remove(&notes.planned, notes.planned.release[place].time, job)
+            wake(notes, view)
+            return 0
+    queue_remove(&notes.ready, queue_slot(&notes.ready, job))
+    return 0
+
+
+cdef int deferred_ended(void* own, View* view, job_index_t job) except -1 nogil:
+    releases_ended(&(<Notes*> own).releases, view, job)
+    return 0
+
+
+cdef inline Py_ssize_t slot_of(const WaitingQueue* queue, job_index_t job) noexcept nogil:
+    # Guests come in another order than that of their numbers.
+    cdef Py_ssize_t slot = queue_slot(queue, job)
+    if queue.job[slot] != job:
+        slot = queue.head
+        while queue.job[slot] != job:
+            slot += 1
+    return slot
+
+
+cdef int start(Notes* notes, View* view, Py_ssize_t place) except -1 nogil:
+    # Starts the job in a slot of `ready`.
+    cdef job_index_t job = notes.ready.job[place]
+    queue_remove(&notes.ready, place)
+    releases_add(
+        &notes.releases, view.now + view.requested_time[job], job, view.job_processors[job]
+    )
+    return view.start(view, slot_of(&view.queue, job))
+
+
+cdef int deferred_decide(void* own, View* view) except -1 nogil:
+    cdef Notes* notes = <Notes*> own
+    cdef WaitingQueue* queue = &notes.ready
+    cdef Shadow shadow
+    cdef seconds_t end_estimate
+    cdef processors_t width
+    cdef job_index_t job
+    cdef Py_ssize_t slot
+    while notes.planned.count and notes.planned.release[0].time <= view.now:
+        job = notes.planned.release[0].job
+        releases_remove(&notes.planned, notes.planned.release[0].time, job)
+        queue_insert(queue, job, view.job_processors[job], view.requested_time[job])
+    wake(notes, view)
+    while queue.count > 0 and queue.width[queue.head] <= view.processors_free:
+        start(notes, view, queue.head)
+    if queue.count < 2 or view.processors_free == 0:
+        return 0
+    slot = queue_next_fit(queue, queue.head + 1, view.processors_free)
+    if slot < 0:
+        return 0
+    shadow = releases_shadow(&notes.releases, view.processors_free, queue.width[queue.head])
+    while view.processors_free > 0:
+        slot = queue_next_backfill(
+            queue, slot, view.processors_free, shadow.extra, view.now, shadow.time
+        )
+        if slot < 0:
+            break
+        width = queue.width[slot]
+        end_estimate = view.now + queue.request[slot]
+        start(notes, view, slot)
+        if end_estimate > shadow.time:
+            shadow.extra -= width
+        slot += 1
+    return 0
+
+
+cdef bint deferred_starts_now(
+    void* own, const View* view, processors_t width, seconds_t request
+) noexcept nogil:
+    cdef const Notes* notes = <Notes*> own
+    cdef Shadow shadow
+    if width > view.processors_free or cheapest_start(
+        &notes.steps, &notes.deferral, view.now, view.now + notes.deferral.delay_max, request
+    ) > view.now:
+        return False
+    if notes.ready.count == 0:
+        return True
+    shadow = releases_shadow(
+        &notes.releases, view.processors_free, notes.ready.width[notes.ready.head]
+    )
+    return width <= shadow.extra or view.now + request <= shadow.time
+
+
+cdef class DeferredScheduler(Scheduler):
+    cdef const double[::1] offset
+    cdef const double[::1] value
+    cdef const double[::1] before
+
+    def __cinit__(self, *_arguments, **_options):
+        self.notes = safe_calloc(1, sizeof(Notes), b"notes of a scheduler")
+
+    def __init__(
+        self, const double[::1] offset not None, const double[::1] value not None,
+        const double[::1] before not None, double first, double period, double scale,
+        *, double delay_max, double saving, double look_ahead,
+    ):
+        cdef Notes* notes = <Notes*> self.notes
+        if not 1 <= offset.shape[0] == value.shape[0] == before.shape[0] - 1:
+            raise ValueError("a series needs a step, and a sum before each step and at the end")
+        self.offset, self.value, self.before = offset, value, before
+        notes.steps.offset = &offset[0]
+        notes.steps.value = &value[0]
+        notes.steps.before = &before[0]
+        notes.steps.count = offset.shape[0]
+        notes.steps.first = first
+        notes.steps.period = period
+        notes.steps.scale = scale
+        notes.deferral.delay_max = delay_max
+        notes.deferral.saving = saving
+        notes.deferral.look_ahead = look_ahead
+        self.any_order = True
+        self.ops.submitted = deferred_submitted
+        self.ops.withdrawn = deferred_withdrawn
+        self.ops.ended = deferred_ended
+        self.ops.decide = deferred_decide
+        self.ops.starts_now = deferred_starts_now
+
+    def __dealloc__(self):
+        cdef Notes* notes = <Notes*> self.notes
+        if notes != NULL:
+            queue_free(&notes.ready)
+            releases_free(&notes.planned)
+            releases_free(&notes.releases)
+            free(notes)
+
+    def planned_start(self, double now, double latest, double request):
+        cdef Notes* notes = <Notes*> self.notes
+        return cheapest_start(&notes.steps, &notes.deferral, now, latest, request)
+
+    def cost(self, double begin, double request):
+        cdef Notes* notes = <Notes*> self.notes
+        return rate_sum(&notes.steps, begin, rate_duration(&notes.deferral, request))

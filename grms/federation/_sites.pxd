@@ -14,7 +14,10 @@ from grms.federation._own_account cimport (
     account_open,
 )
 from grms.federation._byzantine cimport ByzantineNotes, byzantine_close, byzantine_open
+from grms.federation._met_partners cimport MetPartners, dealt_row, met_close, met_open
 from grms.federation._rebalancing cimport RoundNotes, rounds_close, rounds_open
+from grms.federation._site_table cimport table_row
+from grms.federation._widths cimport SiteWidths
 from grms.policy._awrt_order cimport Standing, site_index_t
 from grms.policy._constraints cimport GUESTS_RUN, NO_ACCOUNT, ConstraintNumbers, favored_fast
 from grms.policy._decisions cimport WRITTEN, CompiledTransfer, NodeTotals, TransferPolicy
@@ -33,6 +36,10 @@ from lrms_sim.kernel._view cimport DisciplineOps
 
 cdef struct SiteRun:
     MachineCore core
+    # Where this is set, tables by partner have a row for each one met, or are there (`notes`); the
+    # policy is the same for all of them.
+    MetPartners* met
+    const TransferPolicy* policy
     site_index_t* partners           # in the order in which they are asked
     Py_ssize_t partner_count
     bint by_awrt                     # else the order is fixed
@@ -54,7 +61,7 @@ cdef struct SiteRun:
     # by partner, for its offers: `transfer`, but at a Byzantine partner
     const TransferPolicy** takes
     ByzantineNotes* rogue                # NULL: an honest site
-    PartnerNotes* ledger             # by partner; NULL where no policy has constraints
+    PartnerNotes* ledger             # by partner; NULL where no policy has constraints, or with `met`
     PartnerNotes* delegated_to       # one of those that had a job of the site; the next is `after`
     double own_work                  # see Books; kept where anybody has constraints
     double own_requested
@@ -88,6 +95,7 @@ cdef struct Federation:
     SiteRun* sites
     DueTimes due                     # when the machines next do something by themselves
     processors_t* processors         # by site: its size, all that is looked at of most partners
+    SiteWidths widths                # the same as a tree, where some site has `met`
     Py_ssize_t count
     JobColumns jobs
     const int32_t* shape             # by job, of those with one demand; NULL: processors alone
@@ -117,9 +125,12 @@ cdef struct Federation:
     int32_t* pause_row               # by job, where a site's rounds are bounded; see rounds_add
 
 
-cdef inline int site_alloc(SiteRun* site, Py_ssize_t count) except -1:
-    # Memory for a site's records of `count` sites; `count_open` is set.
+cdef inline int site_alloc(SiteRun* site, Py_ssize_t count, bint sparse) except -1:
+    # Memory for a site's records of `count` sites, or of those it will meet; `count_open` is set.
     cdef Py_ssize_t sums = 4 if site.count_open else 2
+    if sparse:
+        site.met = met_open()
+        return 0
     site.partners = <site_index_t*> calloc(count, sizeof(site_index_t))
     site.consumption = <double*> calloc(sums * count, sizeof(double))
     if site.consumption != NULL:
@@ -141,6 +152,39 @@ cdef inline int site_alloc(SiteRun* site, Py_ssize_t count) except -1:
     return 0
 
 
+cdef inline const TransferPolicy* giving(const SiteRun* site, site_index_t other) noexcept nogil:
+    # The policy for what a site offers to another one; NULL where they exchange nothing.
+    return site.transfer[other] if site.met == NULL else site.policy
+
+
+cdef inline const TransferPolicy* taking(const SiteRun* site, site_index_t other) noexcept nogil:
+    # And for the other one's offers.
+    return site.takes[other] if site.met == NULL else site.policy
+
+
+cdef inline bint keeps_notes(const SiteRun* site) noexcept nogil:
+    # Whether it keeps records of partners for constraints.
+    return site.ledger != NULL if site.met == NULL else site.met.constrained
+
+
+cdef inline const PartnerNotes* notes_seen(const SiteRun* site, site_index_t other) noexcept nogil:
+    # The record of a partner, of a site that keeps some; NULL where it would be empty.
+    cdef int32_t row
+    if site.met == NULL:
+        return &site.ledger[other]
+    row = table_row(&site.met.dealt, other)
+    return NULL if row < 0 else &site.met.notes[row]
+
+
+cdef inline PartnerNotes* notes_of(SiteRun* site, site_index_t other) except NULL nogil:
+    # The record of a partner, new where there is none; valid until the next is made.
+    cdef int32_t row
+    if site.met == NULL:
+        return &site.ledger[other]
+    row = dealt_row(site.met, other)
+    return &site.met.notes[row]
+
+
 cdef inline int site_bound(
     SiteRun* site, Py_ssize_t count, Py_ssize_t asked, Py_ssize_t known
 ) except -1:
@@ -149,7 +193,7 @@ cdef inline int site_bound(
         return 0
     site.partners_asked = asked
     if site.by_awrt:
-        site.turn_place = site.partner_count - 1
+        site.turn_place = site.partner_count - 1    # -1 where none has been met
         site.asked_now = <site_index_t*> calloc(asked, sizeof(site_index_t))
         if site.asked_now == NULL:
             raise MemoryError(f"no memory for {count} sites")
@@ -163,6 +207,7 @@ cdef inline void site_free(SiteRun* site) noexcept:
         ledger_free(site.delegated_to)
         site.delegated_to = site.delegated_to.after
     free(site.ledger)
+    met_close(site.met)
     rounds_close(site.rounds)
     byzantine_close(site.rogue)
     free(site.partners)
@@ -179,29 +224,31 @@ cdef inline void site_free(SiteRun* site) noexcept:
     free(site.guests)
 
 
-cdef inline void book_end(
+cdef inline int book_end(
     Federation* federation, SiteRun* site, site_index_t index, job_index_t job,
     double worked, double consumption, double left, double reported,
-) noexcept nogil:
+) except -1 nogil:
     # What parties with constraints record when a job has ended at site `index`; its home only
     # knows the reported work. `left` and `reported` are of its last start alone.
     cdef JobColumns* jobs = &federation.jobs
     cdef site_index_t home_index = federation.submitted_to[job]
     cdef SiteRun* home = &federation.sites[home_index]
+    cdef PartnerNotes* notes
     home.own_work += consumption
     home.own_requested += consumption * federation.whole_request[job]
     if home_index == index:
-        return
-    if site.ledger != NULL:
-        site.ledger[home_index].taken += (
-            left - jobs.requested_time[job] * jobs.processors[job]
-        )
-        site.ledger[home_index].favor = favored_fast(site.ledger[home_index].favor, 0.0, left)
-    if home.ledger != NULL:
-        home.ledger[index].given += reported
-        home.ledger[index].favor = favored_fast(home.ledger[index].favor, reported, 0.0)
-        home.ledger[index].stale = True
+        return 0
+    if keeps_notes(site):
+        notes = notes_of(site, home_index)
+        notes.taken += left - jobs.requested_time[job] * jobs.processors[job]
+        notes.favor = favored_fast(notes.favor, 0.0, left)
+    if keeps_notes(home):
+        notes = notes_of(home, index)
+        notes.given += reported
+        notes.favor = favored_fast(notes.favor, reported, 0.0)
+        notes.stale = True
         federation.delegated.mark[job] |= MARK_ENDED
+    return 0
 
 
 cdef inline int byzantine_make(Federation* federation, SiteRun* site, rogue) except -1:
@@ -246,11 +293,14 @@ cdef inline int site_order(SiteRun* site, Py_ssize_t index, Py_ssize_t count, or
     # Sets the order in which a site asks its partners; the caller keeps a chooser alive.
     cdef Py_ssize_t j
     site.by_awrt = order is None
+    if site.met != NULL:
+        return 0
     if order is None:
         site.standing = <Standing*> calloc(count, sizeof(Standing))
         if site.standing == NULL:
             raise MemoryError(f"no memory for {count} sites")
         for j in range(count):
+            site.standing[j].site = <site_index_t> j
             if j != index:
                 site.partners[site.partner_count] = <site_index_t> j
                 if site.count_open:
@@ -284,7 +334,9 @@ cdef inline int keep_policy(
     if policy.policy.constrained and policy.policy.rails.account != NO_ACCOUNT:
         site.strict = &policy.policy.rails
         federation.strict = True
-    if policy.policy.constrained and site.ledger == NULL:
+    if policy.policy.constrained and site.met != NULL:
+        federation.constrained = site.met.constrained = True
+    elif policy.policy.constrained and site.ledger == NULL:
         federation.constrained = True
         site.ledger = <PartnerNotes*> calloc(federation.count, sizeof(PartnerNotes))
         if site.ledger == NULL:
@@ -305,6 +357,9 @@ cdef inline Py_ssize_t site_policies(
     if isinstance(row, CompiledTransfer):
         policy = <CompiledTransfer> row
         keep_policy(federation, index, policy, written)
+        if site.met != NULL:
+            site.policy = &policy.policy
+            return federation.count - 1
         for i in range(federation.count):
             if i != index:
                 site.transfer[i] = &policy.policy

@@ -21,6 +21,8 @@ class FederationKernel:
         known: offsets, shape (k + 1,), into the sites that follow: of each site the partners that it knows,
             in site order; both of a pair know each other, or the one that does not is asked all the same.
             `None`: every site knows all others.
+        down: offsets, shape (k + 1,), into moments in ascending order, seconds: each site by turns leaves the
+            exchange and comes back. Meanwhile it asks nobody, and questions to it get no answer.
         sparse_from: see `SPARSE_FROM`; what a replay does is the same with any number.
     """
 
@@ -40,6 +42,7 @@ class FederationKernel:
         shadows: Sequence[Scheduler | None] | None = None,
         restarts: Sequence[float] | None = None,
         known: tuple[npt.NDArray[np.int64], _Sites] | None = None,
+        down: tuple[npt.NDArray[np.int64], _Times] | None = None,
         sparse_from: int = ...,
     ) -> None: ...
     def bind(

@@ -14,6 +14,7 @@ from libc.string cimport memset
 
 from grms.federation._due cimport due_close, due_next, due_open, due_set
 from grms.federation._ledger cimport (
+    PartnerBooks,
     PartnerNotes,
     delegated_room,
     ledger_delegate,
@@ -22,8 +23,8 @@ from grms.federation._ledger cimport (
 )
 from grms.federation._order cimport (
     Asking,
+    asking_begins,
     close_job,
-    first_unmet,
     learn,
     next_partner,
     open_job,
@@ -45,9 +46,12 @@ from grms.federation._sites cimport (
     Federation,
     SiteRun,
     book_end,
+    books_of,
+    books_seen,
     let_go,
     byzantine_make,
     giving,
+    is_down,
     keeps_notes,
     notes_of,
     notes_seen,
@@ -147,7 +151,7 @@ cdef int advance_site(
                 guest_remove(site, job)
             if home.count_open:
                 close_job(home, index, jobs, job)
-            learn(home, index, consumption, jobs.end_time[job] - jobs.submit_time[job])
+            learn(federation, home, index, consumption, jobs.end_time[job] - jobs.submit_time[job])
         if federation.constrained:
             book_end(federation, site, index, job, worked, consumption, left, reported)
         if home.account != NULL:
@@ -191,7 +195,7 @@ cdef inline void know_itself(
 ) noexcept nogil:
     # What a site looks at when it decides: its own load, and its own books about that partner.
     cdef const View* view = &site.core.view
-    cdef const PartnerNotes* notes
+    cdef const PartnerBooks* seen
     load.processors = view.processors
     load.processors_free = view.processors_free
     load.processors_waiting = view.processors_waiting
@@ -208,10 +212,10 @@ cdef inline void know_itself(
     if keeps_notes(site):
         books.own_work = site.own_work
         books.own_requested = site.own_requested
-        notes = notes_seen(site, other)
-        if notes != NULL:
-            books.taken = notes.taken
-            books.given = notes.given
+        seen = books_seen(site, other)
+        if seen != NULL:
+            books.taken = seen.taken
+            books.given = seen.given
 
 
 cdef inline bint wants(
@@ -289,7 +293,7 @@ cdef inline bint entrusts(
     cdef Trust unknown
     if not (policy.constrained and policy.rails.promise):
         return True
-    ledger = <PartnerNotes*> notes_seen(home, index)
+    ledger = notes_seen(home, index)
     if ledger == NULL:
         memset(&unknown, 0, sizeof(Trust))
         return may_offer_fast(
@@ -344,7 +348,9 @@ cdef site_index_t ask_partners(
     cdef const TransferPolicy* policy
     if shape >= 0 and home.tells != NULL and not home.tells[shape]:
         return home_index
-    asking = first_unmet(federation, home, home_index, job.processors)
+    if home.down_count > 0 and is_down(home, now):
+        return home_index
+    asking = asking_begins(federation, home, home_index, job.processors)
     while True:
         index = next_partner(federation, home, home_index, job.processors, &asking, &noted)
         if index < 0:
@@ -372,7 +378,9 @@ cdef site_index_t ask_partners(
             home.asked_count += 1
         if waits and home.rounds != NULL:
             home.rounds.left -= 1
-        if giving(partner, home_index) != NULL and answers(
+        if partner.down_count > 0 and is_down(partner, now):
+            pass    # no answer
+        elif giving(partner, home_index) != NULL and answers(
             federation, index, home_index, job, now
         ):
             return index
@@ -401,7 +409,7 @@ cdef inline site_index_t decide(
     target = ask_partners(federation, home_index, job, now, waits)
     if home.asked_count > 0:
         if home.met != NULL:
-            take_turns_of_met(home)
+            take_turns_of_met(federation, home)
         else:
             take_turns(home)
     return target
@@ -427,6 +435,7 @@ cdef inline int place(
     cdef SiteRun* site = &federation.sites[target]
     cdef SiteRun* home
     cdef const TransferPolicy* policy
+    cdef PartnerBooks* books
     cdef PartnerNotes* notes
     federation.executed_on[job] = target
     if home_index != target and site.strict != NULL and site.takes == site.transfer:
@@ -455,8 +464,8 @@ cdef inline int place(
         open_job(home, target, jobs, job)
     if federation.constrained:
         if keeps_notes(site):
-            notes = notes_of(site, home_index)
-            notes.taken += jobs.requested_time[job] * jobs.processors[job]
+            books = books_of(site, home_index)
+            books.taken += jobs.requested_time[job] * jobs.processors[job]
         policy = giving(home, target)
         if policy.constrained and policy.rails.promise:
             notes = notes_of(home, target)
@@ -651,6 +660,22 @@ cdef int check_known(
     return 0
 
 
+cdef int check_down(
+    const int64_t[::1] begin, const seconds_t[::1] down, Py_ssize_t count
+) except -1:
+    # When which site leaves and comes back.
+    cdef Py_ssize_t i, place
+    if begin.shape[0] != count + 1 or begin[0] != 0 or begin[count] != down.shape[0]:
+        raise ValueError("the moments at which sites leave are of other sites")
+    for i in range(count):
+        if begin[i] > begin[i + 1]:
+            raise ValueError("the moments at which sites leave are of other sites")
+        for place in range(begin[i] + 1, begin[i + 1]):
+            if not down[place - 1] < down[place]:
+                raise ValueError(f"site {i} leaves and comes back out of order")
+    return 0
+
+
 cdef class FederationKernel:
     cdef Federation federation
     cdef list keep_alive
@@ -674,11 +699,14 @@ cdef class FederationKernel:
     cdef const uint8_t[:, ::1] tells
     cdef const int64_t[::1] known_from
     cdef const site_index_t[::1] known
+    cdef const int64_t[::1] down_from
+    cdef const seconds_t[::1] down
     cdef Py_ssize_t row
 
     def __cinit__(
         self, processors, schedulers, transfer, orders, count_open, reoffer=None, rogues=None,
-        partners_asked=None, shadows=None, restarts=None, known=None, sparse_from=SPARSE_FROM,
+        partners_asked=None, shadows=None, restarts=None, known=None, down=None,
+        sparse_from=SPARSE_FROM,
     ):
         cdef Py_ssize_t count = len(processors)
         cdef Py_ssize_t i, partners
@@ -703,6 +731,9 @@ cdef class FederationKernel:
         if known is not None:
             self.known_from, self.known = known
             check_known(self.known_from, self.known, count)
+        if down is not None:
+            self.down_from, self.down = down
+            check_down(self.down_from, self.down, count)
         for i in range(count):
             site = &self.federation.sites[i]
             site.count_open = count_open[i]
@@ -730,6 +761,9 @@ cdef class FederationKernel:
                 partners = self.known_from[i + 1] - self.known_from[i]
                 site.met.known_count = partners
                 site.met.known = &self.known[0] + self.known_from[i]
+            if down is not None and self.down.shape[0] > 0:
+                site.down_count = self.down_from[i + 1] - self.down_from[i]
+                site.down = &self.down[0] + self.down_from[i]
             if site.strict != NULL:
                 scheduler = <Scheduler?> shadows[i]
                 scheduler.take()

@@ -10,10 +10,20 @@
 from libc.stdint cimport int32_t
 from libc.string cimport memmove
 
-from grms.federation._met_partners cimport Dealing, MetPartners, dealt_row, width_class
+from grms.federation._met_partners cimport (
+    NO_SITE,
+    Dealing,
+    MetPartners,
+    dealt_row,
+    is_met,
+    is_once,
+    place_of,
+    set_met,
+    width_class,
+)
 from grms.federation._site_table cimport table_add, table_grow, table_is_full, table_row
 from grms.federation._sites cimport Federation, SiteRun
-from grms.federation._widths cimport SiteWidths, next_as_wide
+from grms.federation._widths cimport next_as_wide
 from grms.policy._awrt_order cimport (
     Standing,
     asked_before,
@@ -30,8 +40,10 @@ from lrms_sim.kernel._types cimport job_index_t, processors_t, seconds_t
 
 cdef struct Asking:
     # How far a decision has come in the order of partners.
-    Py_ssize_t place             # in `partners`, of the present one; -1 before these
-    site_index_t unmet           # the next that may not have been met; -1 when there is none
+    Py_ssize_t place             # in `partners`, of the last one; -1 before these
+    site_index_t unmet           # place of the next that was not met; NO_SITE when there is none
+    site_index_t once            # then of the next that was asked once; see MetPartners
+    bint met_all                 # `once` is set
 
 
 
@@ -67,20 +79,20 @@ cdef inline void unsettle(SiteRun* home, site_index_t index) noexcept nogil:
     home.opened_count += 1
 
 
-cdef inline int meet(SiteRun* home, site_index_t index, double awrt, int32_t asked) except -1 nogil:
-    # A partner that was not met before gets its place among those that were.
+cdef inline int rank(SiteRun* home, site_index_t index, double awrt, int32_t asked) except -1 nogil:
+    # A partner that was not ranked gets its place among those that are.
     cdef MetPartners* met = home.met
     cdef site_index_t row
     cdef Py_ssize_t place
-    if table_is_full(&met.asked):
-        table_grow(&met.asked)
+    if table_is_full(&met.ranked):
+        table_grow(&met.ranked)
         home.standing = <Standing*> safe_realloc(
-            home.standing, met.asked.capacity, sizeof(Standing), b"partners that were met"
+            home.standing, met.ranked.capacity, sizeof(Standing), b"partners that were met"
         )
         home.partners = <site_index_t*> safe_realloc(
-            home.partners, met.asked.capacity, sizeof(site_index_t), b"partners that were met"
+            home.partners, met.ranked.capacity, sizeof(site_index_t), b"partners that were met"
         )
-    row = table_add(&met.asked, index)
+    row = table_add(&met.ranked, index)
     home.standing[row].awrt = awrt
     home.standing[row].asked = asked
     home.standing[row].site = index
@@ -95,32 +107,41 @@ cdef inline int meet(SiteRun* home, site_index_t index, double awrt, int32_t ask
 
 
 cdef inline int learn_of_met(
-    SiteRun* home, site_index_t index, double consumption, double response_time
+    const Federation* federation, SiteRun* home, site_index_t index, double consumption,
+    double response_time,
 ) except -1 nogil:
     # As `learn`, of a site that has records of those alone that it has met.
-    cdef Dealing* dealing = &home.met.dealings[dealt_row(home.met, index)]
-    cdef int32_t row = table_row(&home.met.asked, index)
+    cdef MetPartners* met = home.met
+    cdef Dealing* dealing = &met.dealings[dealt_row(met, index)]
+    cdef int32_t row
+    cdef site_index_t place
+    cdef Py_ssize_t rank_before
+    cdef bint once
     cdef double awrt
-    cdef Py_ssize_t place
     dealing.consumption += consumption
     dealing.weighted_response += consumption * response_time
     awrt = delegated_awrt(dealing.consumption, dealing.weighted_response)
+    row = table_row(&met.ranked, index)
     if row >= 0:
-        place = place_by_awrt_fast(home.partners, home.partner_count, home.standing, row)
+        rank_before = place_by_awrt_fast(home.partners, home.partner_count, home.standing, row)
         home.standing[row].awrt = awrt
-        move_by_awrt_fast(home.partners, home.partner_count, home.standing, place, -1)
+        move_by_awrt_fast(home.partners, home.partner_count, home.standing, rank_before, -1)
     elif awrt != 0.0:
-        meet(home, index, awrt, 0)
+        place = place_of(met, index)
+        once = is_once(met, place)
+        set_met(met, place, False, federation.processors[index])
+        rank(home, index, awrt, once)
     return 0
 
 
 cdef inline int learn(
-    SiteRun* home, site_index_t index, double consumption, double response_time
+    const Federation* federation, SiteRun* home, site_index_t index, double consumption,
+    double response_time,
 ) except -1 nogil:
     # A site learns that partner `index` has completed one of its jobs, and reorders partners.
     cdef Py_ssize_t place = -1
     if home.met != NULL:
-        return learn_of_met(home, index, consumption, response_time)
+        return learn_of_met(federation, home, index, consumption, response_time)
     if home.by_awrt and not home.count_open:
         place = place_by_awrt_fast(home.partners, home.partner_count, home.standing, index)
     home.consumption[index] += consumption
@@ -195,85 +216,103 @@ cdef inline site_index_t partner_at(SiteRun* home, Py_ssize_t place) noexcept no
     return home.partners[place]
 
 
-cdef inline site_index_t unmet_from(
-    const Federation* federation, const SiteRun* home, site_index_t home_index,
-    site_index_t begin, processors_t width,
+cdef inline site_index_t place_from(
+    const Federation* federation, const MetPartners* met, site_index_t home_index,
+    site_index_t begin, processors_t width, bint once,
 ) noexcept nogil:
-    # The first from there on that is as wide and was not met: a site, or a place of a site in `known`;
-    # -1 for none.
-    cdef const MetPartners* met = home.met
+    # The first place from there on of a partner as wide that was not met, or was asked once.
     if met.known != NULL:
         while begin < met.known_count:
             if federation.processors[met.known[begin]] >= width and (
-                table_row(&met.asked, met.known[begin]) < 0
+                is_once(met, begin) if once else not is_met(met, begin)
             ):
                 return begin
             begin += 1
-        return -1
+        return NO_SITE
     begin = next_as_wide(&federation.widths, begin, width)
-    while begin >= 0 and (begin == home_index or table_row(&met.asked, begin) >= 0):
+    while begin >= 0 and not (
+        is_once(met, begin) if once else begin != home_index and not is_met(met, begin)
+    ):
         begin = next_as_wide(&federation.widths, begin + 1, width)
     return begin
 
 
-cdef inline Asking first_unmet(
+cdef inline site_index_t first_place(
+    const Federation* federation, MetPartners* met, site_index_t home_index, processors_t width,
+    bint once,
+) noexcept nogil:
+    # The first place of all, by way of the front, which is moved on.
+    cdef int kind = 0 if met.known != NULL else width_class(width)
+    cdef site_index_t* front = &met.front_once[kind] if once else &met.front[kind]
+    if front[0] == NO_SITE:
+        return NO_SITE
+    front[0] = place_from(
+        federation, met, home_index, front[0], 1 if met.known != NULL else 1 << kind, once
+    )
+    if front[0] == NO_SITE:
+        return NO_SITE
+    return place_from(federation, met, home_index, front[0], width, once)
+
+
+cdef inline Asking asking_begins(
     const Federation* federation, SiteRun* home, site_index_t home_index, processors_t width
 ) noexcept nogil:
-    # Where a decision about a job of that width begins.
+    # A decision about a job of that width begins.
     cdef Asking asking
-    cdef MetPartners* met = home.met
-    cdef int kind = 0
-    cdef site_index_t begin
     asking.place = -1
-    asking.unmet = -1
-    if met == NULL:
-        return asking
-    if met.known == NULL:
-        kind = width_class(width)
-    if met.front[kind] < 0:
-        return asking
-    # A partner stays met, so that the front only moves on.
-    begin = unmet_from(
-        federation, home, home_index, met.front[kind], 1 if met.known != NULL else 1 << kind
-    )
-    met.front[kind] = begin
-    if begin >= 0:
-        asking.unmet = unmet_from(federation, home, home_index, begin, width)
+    asking.unmet = asking.once = NO_SITE
+    asking.met_all = False
+    if home.met != NULL:
+        asking.unmet = first_place(federation, home.met, home_index, width, False)
     return asking
+
+
+cdef inline site_index_t next_of_met(
+    const Federation* federation, SiteRun* home, site_index_t home_index, processors_t width,
+    Asking* asking, site_index_t* noted,
+) noexcept nogil:
+    # As `next_partner`, of a site that has records of those alone that it has met.
+    cdef MetPartners* met = home.met
+    cdef site_index_t place
+    if asking.unmet != NO_SITE:
+        place = asking.unmet
+        asking.unmet = place_from(federation, met, home_index, place + 1, width, False)
+    else:
+        if not asking.met_all:
+            asking.met_all = True
+            asking.once = first_place(federation, met, home_index, width, True)
+        place = asking.once
+        if place == NO_SITE:
+            asking.place += 1
+            if asking.place == home.partner_count:
+                return NO_SITE
+            noted[0] = <site_index_t> asking.place
+            return home.standing[home.partners[asking.place]].site
+        asking.once = place_from(federation, met, home_index, place + 1, width, True)
+    noted[0] = ~place
+    return place if met.known == NULL else met.known[place]
 
 
 cdef inline site_index_t next_partner(
     const Federation* federation, SiteRun* home, site_index_t home_index, processors_t width,
     Asking* asking, site_index_t* noted,
 ) noexcept nogil:
-    # The next partner in the order, -1 after the last; one that was not met is as wide. `noted` is what `take_turns`
-    # finds it by.
-    cdef site_index_t index
-    if home.met == NULL:
-        asking.place += 1
-        if asking.place == home.partner_count:
-            return -1
-        noted[0] = <site_index_t> asking.place
-        return partner_at(home, asking.place)
-    if asking.unmet >= 0:
-        index = asking.unmet
-        asking.unmet = unmet_from(federation, home, home_index, index + 1, width)
-        if home.met.known != NULL:
-            index = home.met.known[index]
-        noted[0] = ~index
-        return index
+    # The next partner in the order, NO_SITE after the last. `noted` is what `take_turns` finds it by.
+    if home.met != NULL:
+        return next_of_met(federation, home, home_index, width, asking, noted)
     asking.place += 1
     if asking.place == home.partner_count:
-        return -1
+        return NO_SITE
     noted[0] = <site_index_t> asking.place
-    return home.standing[home.partners[asking.place]].site
+    return partner_at(home, asking.place)
 
 
-cdef inline int take_turns_of_met(SiteRun* home) except -1 nogil:
-    # As `take_turns`. Those that were met before still have their places when they move; then come the
-    # others.
+cdef inline int take_turns_of_met(const Federation* federation, SiteRun* home) except -1 nogil:
+    # As `take_turns`. Those that were ranked before still have their places when they move; then come
+    # the others.
+    cdef MetPartners* met = home.met
     cdef Py_ssize_t i
-    cdef site_index_t place
+    cdef site_index_t place, index
     for i in range(home.asked_count - 1, -1, -1):
         place = home.asked_now[i]
         if place >= 0:
@@ -282,9 +321,15 @@ cdef inline int take_turns_of_met(SiteRun* home) except -1 nogil:
                 home.partners, home.partner_count, home.standing, place, home.turn_place
             )
     for i in range(home.asked_count):
-        place = home.asked_now[i]
+        place = ~home.asked_now[i]
         if place < 0:
-            meet(home, ~place, 0.0, 1)
+            continue
+        index = place if met.known == NULL else met.known[place]
+        if not is_met(met, place):
+            set_met(met, place, True, federation.processors[index])
+        else:
+            set_met(met, place, False, federation.processors[index])
+            rank(home, index, 0.0, 2)
     home.asked_count = 0
     return 0
 

@@ -1,7 +1,7 @@
 # A table from sites to rows of arrays beside it, for a site that knows few of very many others: open
-# addressing with linear probing, at most half full. Rows are numbered as they come, and none is
-# taken out.
-from libc.stdint cimport int32_t, uint32_t
+# addressing with linear probing, at most three quarters full. Rows are numbered as they come, and none
+# is taken out.
+from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
@@ -55,19 +55,26 @@ cdef inline bint table_is_full(const SiteTable* table) noexcept nogil:
 
 
 cdef inline int table_grow(SiteTable* table) except -1 nogil:
+    # By halves: many sites grow alike, and memory that none of them uses would add up.
     cdef SiteCell* before = table.cells
-    cdef Py_ssize_t cells = 0 if before == NULL else <Py_ssize_t> table.mask + 1
-    cdef int32_t capacity = 2 * table.capacity if table.capacity > 0 else FIRST_ROWS
-    cdef Py_ssize_t i
-    table.cells = <SiteCell*> safe_calloc(
-        2 * <Py_ssize_t> capacity, sizeof(SiteCell), b"partners that were met"
-    )
-    table.capacity = capacity
-    table.mask = 2 * <uint32_t> capacity - 1
-    for i in range(cells):
-        if before[i].row != 0:
-            table_put(table, before[i].site, before[i].row - 1)
-    free(before)
+    cdef int64_t cells = 0 if before == NULL else <int64_t> table.mask + 1
+    cdef int64_t capacity = table.capacity + table.capacity // 2
+    cdef int64_t wanted = cells if cells > 0 else FIRST_ROWS
+    cdef int64_t i
+    if capacity < FIRST_ROWS:
+        capacity = FIRST_ROWS
+    while 3 * wanted < 4 * capacity:
+        wanted *= 2
+    if wanted > cells:
+        table.cells = <SiteCell*> safe_calloc(
+            wanted, sizeof(SiteCell), b"partners that were met"
+        )
+        table.mask = <uint32_t> (wanted - 1)
+        for i in range(cells):
+            if before[i].row != 0:
+                table_put(table, before[i].site, before[i].row - 1)
+        free(before)
+    table.capacity = <int32_t> capacity
     return 0
 
 

@@ -5,7 +5,13 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
 from grms.federation._due cimport DueTimes, due_set
-from grms.federation._ledger cimport MARK_ENDED, Delegated, PartnerNotes, ledger_free
+from grms.federation._ledger cimport (
+    MARK_ENDED,
+    Delegated,
+    PartnerBooks,
+    PartnerNotes,
+    ledger_free,
+)
 from grms.federation._own_account cimport (
     AccountRules,
     OwnAccount,
@@ -14,7 +20,13 @@ from grms.federation._own_account cimport (
     account_open,
 )
 from grms.federation._byzantine cimport ByzantineNotes, byzantine_close, byzantine_open
-from grms.federation._met_partners cimport MetPartners, dealt_row, met_close, met_open
+from grms.federation._met_partners cimport (
+    MetPartners,
+    dealt_row,
+    met_close,
+    met_open,
+    promises_of,
+)
 from grms.federation._rebalancing cimport RoundNotes, rounds_close, rounds_open
 from grms.federation._site_table cimport table_row
 from grms.federation._widths cimport SiteWidths
@@ -90,6 +102,9 @@ cdef struct SiteRun:
     const int64_t* gpus              # same
     const uint8_t* holds             # by shape, whether it could ever run; NULL: by width alone
     const uint8_t* tells             # by shape, whether it can tell partners what such a job needs
+    const seconds_t* down            # when it leaves the exchange and comes back, by turns
+    Py_ssize_t down_count            # 0: it stays
+    Py_ssize_t down_next
 
 cdef struct Federation:
     SiteRun* sites
@@ -152,6 +167,13 @@ cdef inline int site_alloc(SiteRun* site, Py_ssize_t count, bint sparse) except 
     return 0
 
 
+cdef inline bint is_down(SiteRun* site, seconds_t now) noexcept nogil:
+    # Whether it has left the exchange; moments that are asked for never go back.
+    while site.down_next < site.down_count and site.down[site.down_next] <= now:
+        site.down_next += 1
+    return site.down_next & 1
+
+
 cdef inline const TransferPolicy* giving(const SiteRun* site, site_index_t other) noexcept nogil:
     # The policy for what a site offers to another one; NULL where they exchange nothing.
     return site.transfer[other] if site.met == NULL else site.policy
@@ -167,22 +189,38 @@ cdef inline bint keeps_notes(const SiteRun* site) noexcept nogil:
     return site.ledger != NULL if site.met == NULL else site.met.constrained
 
 
-cdef inline const PartnerNotes* notes_seen(const SiteRun* site, site_index_t other) noexcept nogil:
-    # The record of a partner, of a site that keeps some; NULL where it would be empty.
+cdef inline const PartnerBooks* books_seen(const SiteRun* site, site_index_t other) noexcept nogil:
+    # What there is in the books about a partner, of a site that keeps some; NULL for nothing.
+    cdef int32_t row
+    if site.met == NULL:
+        return &site.ledger[other].books
+    row = table_row(&site.met.dealt, other)
+    return NULL if row < 0 else &site.met.books[row]
+
+
+cdef inline PartnerBooks* books_of(SiteRun* site, site_index_t other) except NULL nogil:
+    # The same, new where there is nothing; valid until the next is made.
+    cdef int32_t row
+    if site.met == NULL:
+        return &site.ledger[other].books
+    row = dealt_row(site.met, other)
+    return &site.met.books[row]
+
+
+cdef inline PartnerNotes* notes_seen(SiteRun* site, site_index_t other) noexcept nogil:
+    # The record of a partner's promises; NULL where it would be empty.
     cdef int32_t row
     if site.met == NULL:
         return &site.ledger[other]
     row = table_row(&site.met.dealt, other)
-    return NULL if row < 0 else &site.met.notes[row]
+    if row < 0 or site.met.dealings[row].promises == 0:
+        return NULL
+    return &site.met.promises[site.met.dealings[row].promises - 1]
 
 
 cdef inline PartnerNotes* notes_of(SiteRun* site, site_index_t other) except NULL nogil:
-    # The record of a partner, new where there is none; valid until the next is made.
-    cdef int32_t row
-    if site.met == NULL:
-        return &site.ledger[other]
-    row = dealt_row(site.met, other)
-    return &site.met.notes[row]
+    # The same, new where there is none; valid until the next is made.
+    return &site.ledger[other] if site.met == NULL else promises_of(site.met, other)
 
 
 cdef inline int site_bound(
@@ -233,20 +271,23 @@ cdef inline int book_end(
     cdef JobColumns* jobs = &federation.jobs
     cdef site_index_t home_index = federation.submitted_to[job]
     cdef SiteRun* home = &federation.sites[home_index]
+    cdef PartnerBooks* books
     cdef PartnerNotes* notes
     home.own_work += consumption
     home.own_requested += consumption * federation.whole_request[job]
     if home_index == index:
         return 0
     if keeps_notes(site):
-        notes = notes_of(site, home_index)
-        notes.taken += left - jobs.requested_time[job] * jobs.processors[job]
-        notes.favor = favored_fast(notes.favor, 0.0, left)
+        books = books_of(site, home_index)
+        books.taken += left - jobs.requested_time[job] * jobs.processors[job]
+        books.favor = favored_fast(books.favor, 0.0, left)
     if keeps_notes(home):
-        notes = notes_of(home, index)
-        notes.given += reported
-        notes.favor = favored_fast(notes.favor, reported, 0.0)
-        notes.stale = True
+        books = books_of(home, index)
+        books.given += reported
+        books.favor = favored_fast(books.favor, reported, 0.0)
+        notes = notes_seen(home, index)
+        if notes != NULL:
+            notes.stale = True
         federation.delegated.mark[job] |= MARK_ENDED
     return 0
 

@@ -1,10 +1,11 @@
-# What a site remembers of those partners alone that it has met: where sites are very many, records of
-# all of them would take memory as the square of their number, and nearly all would be empty.
+# What a site remembers of those partners alone that it has met: where sites are very many, records
+# of all of them would take memory as the square of their number, and nearly all would be empty.
 #
 # A partner is met once it has been asked, where that counts, or has completed a job of the site. In
-# the order by AWRT first come those that were not met, with AWRT 0 and asked 0 times, then those that
-# were asked once and have completed nothing, both in site order: for these two bits each are enough, which are kept
-# for 64 sites side by side, as sites are met in about their order. All others are ranked.
+# the order by AWRT first come those that were not met, with AWRT 0 and asked 0 times, then those
+# that were asked once and have completed nothing, both in site order: for these two bits each are
+# enough, which are kept for 64 sites side by side, as sites are met in about their order. All
+# others are ranked.
 from libc.stdint cimport int32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
@@ -51,8 +52,8 @@ cdef struct MetPartners:
     bint constrained
     const site_index_t* known    # partners, in site order; NULL: all sites
     site_index_t known_count
-    # By class of widths, or for all widths the first of these where `known` is given: no partner as wide
-    # before this place has not been met, or none is `once`. NO_SITE where none is at all.
+    # By class of widths, or for all widths the first of these where `known` is given: no partner
+    # as wide before this place has not been met, or none is `once`. NO_SITE where none is at all.
     site_index_t front[WIDTH_CLASSES]
     site_index_t front_once[WIDTH_CLASSES]
 

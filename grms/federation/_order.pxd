@@ -5,8 +5,8 @@
 # the others stay in order (`settled`), and `partners` is merged lazily of both. So a decision
 # costs in proportion to a site's open jobs, not its partners.
 #
-# Of a site that has `met`, `partners` are rows of those alone, in order. The others come before them
-# (see _met_partners), and a decision finds them one by one.
+# Of a site that has `met`, `partners` are rows of those alone, in order. The others come before
+# them (see _met_partners), and a decision finds them one by one.
 from libc.stdint cimport int32_t
 from libc.string cimport memmove
 
@@ -46,7 +46,6 @@ cdef struct Asking:
     bint met_all                 # `once` is set
 
 
-
 cdef inline void settle(SiteRun* home, site_index_t index) noexcept nogil:
     # A partner has no open jobs any more: its place no longer changes with time.
     cdef Py_ssize_t place = 0
@@ -79,7 +78,9 @@ cdef inline void unsettle(SiteRun* home, site_index_t index) noexcept nogil:
     home.opened_count += 1
 
 
-cdef inline int rank(SiteRun* home, site_index_t index, double awrt, int32_t asked) except -1 nogil:
+cdef inline int rank(
+    SiteRun* home, site_index_t index, double awrt, int32_t asked
+) except -1 nogil:
     # A partner that was not ranked gets its place among those that are.
     cdef MetPartners* met = home.met
     cdef site_index_t row
@@ -297,7 +298,7 @@ cdef inline site_index_t next_partner(
     const Federation* federation, SiteRun* home, site_index_t home_index, processors_t width,
     Asking* asking, site_index_t* noted,
 ) noexcept nogil:
-    # The next partner in the order, NO_SITE after the last. `noted` is what `take_turns` finds it by.
+    # The next partner in the order, NO_SITE after the last; `take_turns` finds it by `noted`.
     if home.met != NULL:
         return next_of_met(federation, home, home_index, width, asking, noted)
     asking.place += 1
@@ -308,8 +309,8 @@ cdef inline site_index_t next_partner(
 
 
 cdef inline int take_turns_of_met(const Federation* federation, SiteRun* home) except -1 nogil:
-    # As `take_turns`. Those that were ranked before still have their places when they move; then come
-    # the others.
+    # As `take_turns`. Those that were ranked before still have their places when they move; then
+    # come the others.
     cdef MetPartners* met = home.met
     cdef Py_ssize_t i
     cdef site_index_t place, index

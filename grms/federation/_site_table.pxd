@@ -1,6 +1,6 @@
-# A table from sites to rows of arrays beside it, for a site that knows few of very many others: open
-# addressing with linear probing, at most three quarters full. Rows are numbered as they come, and none
-# is taken out.
+# A table from sites to rows of arrays beside it, for a site that knows few of very many others:
+# open addressing with linear probing, at most three quarters full. Rows are numbered as they come,
+# and none is taken out.
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.stdlib cimport free
 from libc.string cimport memset

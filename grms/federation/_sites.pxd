@@ -73,7 +73,7 @@ cdef struct SiteRun:
     # by partner, for its offers: `transfer`, but at a Byzantine partner
     const TransferPolicy** takes
     ByzantineNotes* rogue                # NULL: an honest site
-    PartnerNotes* ledger             # by partner; NULL where no policy has constraints, or with `met`
+    PartnerNotes* ledger             # by partner; NULL without constraints, or where `met` is set
     PartnerNotes* delegated_to       # one of those that had a job of the site; the next is `after`
     double own_work                  # see Books; kept where anybody has constraints
     double own_requested

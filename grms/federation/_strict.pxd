@@ -225,7 +225,9 @@ cdef inline int send_home(
         )
     if home.ledger != NULL:
         home.ledger[index].books.given += kept * width
-        home.ledger[index].books.favor = favored_fast(home.ledger[index].books.favor, kept * width, 0.0)
+        home.ledger[index].books.favor = favored_fast(
+            home.ledger[index].books.favor, kept * width, 0.0
+        )
         if home.transfer[index].constrained and home.transfer[index].rails.promise:
             ledger_return(&home.ledger[index], &federation.delegated, jobs, job)
     if home.strict != NULL:

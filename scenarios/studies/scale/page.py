@@ -100,7 +100,6 @@ def _costs(study: Study) -> Section:
         key="cost",
         title="Processor time of a job, µs",
         below="sites",
-        logarithmic=True,
     )
     rows: list[list[Words]] = [
         [

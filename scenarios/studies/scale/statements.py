@@ -82,7 +82,7 @@ def statements(study: Study) -> Iterator[Statement]:
         for away in AWAY:
             margin = Margin.between(usual, values(study, "gain", sites=sites, away=away))
             bound = AWAY_COSTS * away / 5
-            claim = f"{sites:,} sites, each away {away} % of the time: that costs at most {bound:g} points of the gain"
+            claim = f"{sites:,} sites, each away {away} % of the time: that costs at most {bound:g} {'points' if bound > 1 else 'point'} of the gain"
             yield judged(claim, (f"{margin.words()} points", margin.at_most(bound)))
     for sites in every:
         if sites > KNOWN:

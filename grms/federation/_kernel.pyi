@@ -9,10 +9,22 @@ from lrms_sim.kernel._scheduler import Scheduler
 
 _Times: TypeAlias = npt.NDArray[np.float64]
 _Counts: TypeAlias = npt.NDArray[np.int32]
-_Sites: TypeAlias = npt.NDArray[np.int16]
+_Sites: TypeAlias = npt.NDArray[np.int32]
+
+SPARSE_FROM: int
+"""From so many sites on, records are of those partners alone that a site has met."""
 
 class FederationKernel:
-    """K machines and their policies on one clock, over job columns owned by the caller."""
+    """K machines and their policies on one clock, over job columns owned by the caller.
+
+    Args:
+        known: offsets, shape (k + 1,), into the sites that follow: of each site the partners that it knows,
+            in site order; both of a pair know each other, or the one that does not is asked all the same.
+            `None`: every site knows all others.
+        down: offsets, shape (k + 1,), into moments in ascending order, seconds: each site by turns leaves the
+            exchange and comes back. Meanwhile it asks nobody, and questions to it get no answer.
+        sparse_from: see `SPARSE_FROM`; what a replay does is the same with any number.
+    """
 
     def __init__(
         self,
@@ -29,6 +41,9 @@ class FederationKernel:
         partners_asked: Sequence[int | None] | None = None,
         shadows: Sequence[Scheduler | None] | None = None,
         restarts: Sequence[float] | None = None,
+        known: tuple[npt.NDArray[np.int64], _Sites] | None = None,
+        down: tuple[npt.NDArray[np.int64], _Times] | None = None,
+        sparse_from: int = ...,
     ) -> None: ...
     def bind(
         self,

@@ -14,6 +14,7 @@ from libc.string cimport memset
 
 from grms.federation._due cimport due_close, due_next, due_open, due_set
 from grms.federation._ledger cimport (
+    PartnerBooks,
     PartnerNotes,
     delegated_room,
     ledger_delegate,
@@ -21,12 +22,15 @@ from grms.federation._ledger cimport (
     misreported,
 )
 from grms.federation._order cimport (
+    Asking,
+    asking_begins,
     close_job,
     learn,
+    next_partner,
     open_job,
     order_now,
-    partner_at,
     take_turns,
+    take_turns_of_met,
 )
 from grms.federation._own_account cimport account_ended, account_submitted
 from grms.federation._byzantine cimport ByzantineNotes, byzantine_hold
@@ -42,8 +46,15 @@ from grms.federation._sites cimport (
     Federation,
     SiteRun,
     book_end,
+    books_of,
+    books_seen,
     let_go,
     byzantine_make,
+    giving,
+    is_down,
+    keeps_notes,
+    notes_of,
+    notes_seen,
     site_account,
     site_alloc,
     site_bound,
@@ -54,6 +65,7 @@ from grms.federation._sites cimport (
     strict_bind,
     strict_free,
     sum_responses,
+    taking,
 )
 from grms.federation._tariffs cimport (
     costs_less,
@@ -62,6 +74,7 @@ from grms.federation._tariffs cimport (
     tariff_cost,
     tariffs_open,
 )
+from grms.federation._widths cimport widths_open
 from grms.federation._strict cimport (
     affords,
     first_multiple,
@@ -90,6 +103,7 @@ from grms.policy._constraints cimport (
     GUESTS_PREEMPTED,
     GUESTS_RUN,
     Books,
+    Trust,
     handing_fast,
     may_offer_fast,
 )
@@ -144,7 +158,7 @@ cdef int advance_site(
                 guest_remove(site, job)
             if home.count_open:
                 close_job(home, index, jobs, job)
-            learn(home, index, consumption, jobs.end_time[job] - jobs.submit_time[job])
+            learn(federation, home, index, consumption, jobs.end_time[job] - jobs.submit_time[job])
         if federation.constrained:
             book_end(federation, site, index, job, worked, consumption, left, reported)
         if home.account != NULL:
@@ -188,6 +202,7 @@ cdef inline void know_itself(
 ) noexcept nogil:
     # What a site looks at when it decides: its own load, and its own books about that partner.
     cdef const View* view = &site.core.view
+    cdef const PartnerBooks* seen
     load.processors = view.processors
     load.processors_free = view.processors_free
     load.processors_waiting = view.processors_waiting
@@ -200,13 +215,14 @@ cdef inline void know_itself(
         site.totals.job_memory = site.memory[site.shape[job.number]]
         site.totals.job_gpus = site.gpus[site.shape[job.number]]
         load.nodes = &site.totals
-    if site.ledger != NULL:
+    books.own_work = books.own_requested = books.taken = books.given = 0.0
+    if keeps_notes(site):
         books.own_work = site.own_work
         books.own_requested = site.own_requested
-        books.taken = site.ledger[other].taken
-        books.given = site.ledger[other].given
-    else:
-        books.own_work = books.own_requested = books.taken = books.given = 0.0
+        seen = books_seen(site, other)
+        if seen != NULL:
+            books.taken = seen.taken
+            books.given = seen.given
 
 
 cdef inline bint wants(
@@ -214,7 +230,7 @@ cdef inline bint wants(
 ) noexcept nogil:
     # Whether a site wants to run a job itself, by its own policy for another site, its own load
     # and its own books. A job that `waits` is in the queue, and does not count itself.
-    cdef const TransferPolicy* policy = site.transfer[other] if own else site.takes[other]
+    cdef const TransferPolicy* policy = giving(site, other) if own else taking(site, other)
     cdef SiteLoad load
     cdef Books books
     know_itself(site, other, job, waits, &load, &books)
@@ -231,7 +247,7 @@ cdef inline bint takes(
     const site_index_t* owner, int8_t* handing,
 ) noexcept nogil:
     # Whether a site whose batch system can preempt takes a partner's job; how, it notes by job.
-    cdef const TransferPolicy* policy = site.takes[other]
+    cdef const TransferPolicy* policy = taking(site, other)
     cdef SiteLoad load
     cdef Books books
     if job.processors > core_idle(&site.core) and not (
@@ -258,7 +274,7 @@ cdef inline bint answers(
 ) noexcept nogil:
     # A partner's answer to an offer: yes or no.
     cdef SiteRun* partner = &federation.sites[index]
-    cdef const TransferPolicy* policy = partner.takes[home_index]
+    cdef const TransferPolicy* policy = taking(partner, home_index)
     cdef const ByzantineNotes* rogue = federation.sites[home_index].rogue
     cdef const seconds_t* checkpoint = federation.checkpoint
     if rogue != NULL and rogue.hides:
@@ -279,11 +295,18 @@ cdef inline bint entrusts(
     Federation* federation, SiteRun* home, site_index_t index, KnownJob job, seconds_t now
 ) noexcept nogil:
     # Whether the home site trusts a partner enough to offer it a job.
-    cdef const TransferPolicy* policy = home.transfer[index]
+    cdef const TransferPolicy* policy = giving(home, index)
     cdef PartnerNotes* ledger
+    cdef Trust unknown
     if not (policy.constrained and policy.rails.promise):
         return True
-    ledger = &home.ledger[index]
+    ledger = notes_seen(home, index)
+    if ledger == NULL:
+        memset(&unknown, 0, sizeof(Trust))
+        return may_offer_fast(
+            &policy.rails, &unknown, now, job.processors, job.requested_time,
+            home.core.view.processors,
+        )
     ledger_review(ledger, &policy.rails, &federation.delegated, &federation.jobs, now)
     return may_offer_fast(
         &policy.rails, &ledger.trust, now, job.processors, job.requested_time,
@@ -344,12 +367,20 @@ cdef site_index_t ask_partners(
     cdef bint ask = not waits        # the answer for one partner is that for all
     cdef Py_ssize_t questions = home.partners_asked
     cdef int32_t shape = -1 if federation.shape == NULL else federation.shape[job.number]
-    cdef Py_ssize_t i
+    cdef Asking asking
+    cdef site_index_t noted = -1
+    cdef const TransferPolicy* policy
     if shape >= 0 and home.tells != NULL and not home.tells[shape]:
         return home_index
-    for i in range(home.partner_count):
-        index = partner_at(home, i)
-        if job.processors > federation.processors[index] or home.transfer[index] == NULL:
+    if home.down_count > 0 and is_down(home, now):
+        return home_index
+    asking = asking_begins(federation, home, home_index, job.processors)
+    while True:
+        index = next_partner(federation, home, home_index, job.processors, &asking, &noted)
+        if index < 0:
+            break
+        policy = giving(home, index)
+        if job.processors > federation.processors[index] or policy == NULL:
             continue
         if shape >= 0 and not partner_holds(&federation.sites[index], shape):
             continue
@@ -358,7 +389,7 @@ cdef site_index_t ask_partners(
                 break
             if wants(home, index, job, now, ask, True, waits):
                 return home_index
-            if home.transfer[index].rails.start_now:
+            if policy.rails.start_now:
                 ask = False
         if waits and home.rounds != NULL and rounds_spare(
             home.rounds, index, job.processors, job.requested_time, now
@@ -370,11 +401,13 @@ cdef site_index_t ask_partners(
         home.offers += 1
         questions -= 1
         if home.asked_now != NULL:
-            home.asked_now[home.asked_count] = <site_index_t> i
+            home.asked_now[home.asked_count] = noted
             home.asked_count += 1
         if waits and home.rounds != NULL:
             home.rounds.left -= 1
-        if partner.transfer[home_index] != NULL and answers(
+        if partner.down_count > 0 and is_down(partner, now):
+            pass    # no answer
+        elif giving(partner, home_index) != NULL and answers(
             federation, index, home_index, job, now
         ):
             return index
@@ -387,7 +420,7 @@ cdef site_index_t ask_partners(
 
 cdef inline site_index_t decide(
     Federation* federation, site_index_t home_index, KnownJob job, seconds_t now, bint waits
-) noexcept nogil:
+) except -1 nogil:
     # Where a job submitted at `home_index` runs (FIG. 2 of the paper); one that waits there
     # already does not start there now.
     cdef SiteRun* home = &federation.sites[home_index]
@@ -404,7 +437,10 @@ cdef inline site_index_t decide(
         order_now(home, now)
     target = ask_partners(federation, home_index, job, now, waits)
     if home.asked_count > 0:
-        take_turns(home)
+        if home.met != NULL:
+            take_turns_of_met(federation, home)
+        else:
+            take_turns(home)
     return target
 
 
@@ -412,7 +448,7 @@ cdef inline bint preempts(
     const SiteRun* site, site_index_t home_index, site_index_t target
 ) noexcept nogil:
     # Whether a guest is taken as strict exchange does where the batch system can preempt.
-    cdef const TransferPolicy* policy = site.takes[home_index]
+    cdef const TransferPolicy* policy = taking(site, home_index)
     return (
         home_index != target and policy.constrained
         and policy.rails.account == GUESTS_PREEMPTED
@@ -427,6 +463,9 @@ cdef inline int place(
     cdef JobColumns* jobs = &federation.jobs
     cdef SiteRun* site = &federation.sites[target]
     cdef SiteRun* home
+    cdef const TransferPolicy* policy
+    cdef PartnerBooks* books
+    cdef PartnerNotes* notes
     federation.executed_on[job] = target
     if home_index != target and site.strict != NULL and site.takes == site.transfer:
         if site.strict.account == GUESTS_RUN:
@@ -453,16 +492,16 @@ cdef inline int place(
     if home.count_open:
         open_job(home, target, jobs, job)
     if federation.constrained:
-        if site.ledger != NULL:
-            site.ledger[home_index].taken += jobs.requested_time[job] * jobs.processors[job]
-        if home.transfer[target].constrained and home.transfer[target].rails.promise:
-            if home.ledger[target].capacity == 0:
-                home.ledger[target].after = home.delegated_to
-                home.delegated_to = &home.ledger[target]
-            ledger_delegate(
-                &home.ledger[target], &home.transfer[target].rails, &federation.delegated, jobs,
-                job, now,
-            )
+        if keeps_notes(site):
+            books = books_of(site, home_index)
+            books.taken += jobs.requested_time[job] * jobs.processors[job]
+        policy = giving(home, target)
+        if policy.constrained and policy.rails.promise:
+            notes = notes_of(home, target)
+            if home.met == NULL and notes.capacity == 0:
+                notes.after = home.delegated_to
+                home.delegated_to = notes
+            ledger_delegate(notes, &policy.rails, &federation.delegated, jobs, job, now)
     return 0
 
 
@@ -626,6 +665,46 @@ cdef int replay(Federation* federation, Py_ssize_t row, Py_ssize_t stop) except 
     return 0
 
 
+SPARSE_FROM = 256
+
+
+cdef int check_known(
+    const int64_t[::1] begin, const site_index_t[::1] known, Py_ssize_t count
+) except -1:
+    # Who knows whom: of each site its partners in site order.
+    cdef Py_ssize_t i, place
+    if begin.shape[0] != count + 1 or begin[0] != 0 or begin[count] != known.shape[0]:
+        raise ValueError("the lists of partners are of other sites")
+    if known.shape[0] == 0:
+        raise ValueError("no site knows another one")
+    for i in range(count):
+        if begin[i] > begin[i + 1]:
+            raise ValueError("the lists of partners are of other sites")
+        for place in range(begin[i], begin[i + 1]):
+            if (
+                not 0 <= known[place] < count or known[place] == i
+                or place > begin[i] and known[place] <= known[place - 1]
+            ):
+                raise ValueError(f"partners of site {i} are not others, each once, in site order")
+    return 0
+
+
+cdef int check_down(
+    const int64_t[::1] begin, const seconds_t[::1] down, Py_ssize_t count
+) except -1:
+    # When which site leaves and comes back.
+    cdef Py_ssize_t i, place
+    if begin.shape[0] != count + 1 or begin[0] != 0 or begin[count] != down.shape[0]:
+        raise ValueError("the moments at which sites leave are of other sites")
+    for i in range(count):
+        if begin[i] > begin[i + 1]:
+            raise ValueError("the moments at which sites leave are of other sites")
+        for place in range(begin[i] + 1, begin[i + 1]):
+            if not down[place - 1] < down[place]:
+                raise ValueError(f"site {i} leaves and comes back out of order")
+    return 0
+
+
 cdef class FederationKernel:
     cdef Federation federation
     cdef list keep_alive
@@ -648,18 +727,24 @@ cdef class FederationKernel:
     cdef const uint8_t[:, ::1] holds
     cdef const uint8_t[:, ::1] tells
     cdef list tariffs                # columns that are pointed into
+    cdef const int64_t[::1] known_from
+    cdef const site_index_t[::1] known
+    cdef const int64_t[::1] down_from
+    cdef const seconds_t[::1] down
     cdef Py_ssize_t row
 
     def __cinit__(
         self, processors, schedulers, transfer, orders, count_open, reoffer=None, rogues=None,
-        partners_asked=None, shadows=None, restarts=None,
+        partners_asked=None, shadows=None, restarts=None, known=None, down=None,
+        sparse_from=SPARSE_FROM,
     ):
         cdef Py_ssize_t count = len(processors)
-        cdef Py_ssize_t i, known
+        cdef Py_ssize_t i, partners
         cdef Scheduler scheduler
         cdef SiteRun* site
-        if not 1 <= count < 2**15:
-            raise ValueError(f"{count} sites; between 1 and {2**15 - 1} are possible")
+        cdef bint sparse, strict
+        if not 1 <= count < 2**31:
+            raise ValueError(f"{count} sites; between 1 and {2**31 - 1} are possible")
         self.keep_alive = [list(schedulers), list(transfer), list(orders)]
         self.keep_alive.append([] if shadows is None else list(shadows))
         self.keep_alive[1] += [list(takes) for takes, *_ in (rogues or {}).values()]
@@ -672,17 +757,43 @@ cdef class FederationKernel:
         if self.federation.sites == NULL or self.federation.processors == NULL:
             raise MemoryError(f"no memory for {count} sites")
         self.federation.count = count
+        strict = shadows is not None and any(shadow is not None for shadow in shadows)
+        if known is not None:
+            self.known_from, self.known = known
+            check_known(self.known_from, self.known, count)
+        if down is not None:
+            self.down_from, self.down = down
+            check_down(self.down_from, self.down, count)
         for i in range(count):
             site = &self.federation.sites[i]
             site.count_open = count_open[i]
-            site_alloc(site, count)
+            # What looks at every partner in a decision anyway has tables of all of them.
+            sparse = (
+                not strict and (count >= sparse_from or known is not None)
+                and orders[i] is None and not site.count_open
+                and isinstance(transfer[i], CompiledTransfer)
+                and (rogues is None or i not in rogues)
+            )
+            if known is not None and not sparse:
+                raise ValueError(
+                    f"site {i} knows some partners alone, which takes the order by AWRT of "
+                    "completed jobs and one policy, without strict-exchange"
+                )
+            site_alloc(site, count, sparse)
             scheduler = <Scheduler?> schedulers[i]    # never None
             scheduler.take()
             core_open(&site.core, processors[i], scheduler.ops, scheduler.notes)
             site.core.ended.kept = True
             site.restart = 0.0 if restarts is None else restarts[i]
             self.federation.processors[i] = processors[i]
-            known = site_policies(&self.federation, i, transfer[i], self.written)
+            partners = site_policies(&self.federation, i, transfer[i], self.written)
+            if known is not None:
+                partners = self.known_from[i + 1] - self.known_from[i]
+                site.met.known_count = partners
+                site.met.known = &self.known[0] + self.known_from[i]
+            if down is not None and self.down.shape[0] > 0:
+                site.down_count = self.down_from[i + 1] - self.down_from[i]
+                site.down = &self.down[0] + self.down_from[i]
             if site.strict != NULL:
                 scheduler = <Scheduler?> shadows[i]
                 scheduler.take()
@@ -693,7 +804,8 @@ cdef class FederationKernel:
                 byzantine_make(&self.federation, site, rogues[i])
             site_order(site, i, count, self.keep_alive[2][i])
             if partners_asked is not None and partners_asked[i] is not None:
-                site_bound(site, count, partners_asked[i], known)
+                site_bound(site, count, partners_asked[i], partners)
+        widths_open(&self.federation.widths, self.federation.processors, count)
 
     def __dealloc__(self):
         cdef Py_ssize_t i
@@ -702,6 +814,7 @@ cdef class FederationKernel:
                 site_free(&self.federation.sites[i])
             free(self.federation.sites)
         free(self.federation.processors)
+        free(self.federation.widths.most)
         due_close(&self.federation.due)
         free(self.federation.delegated.since)
         free(self.federation.delegated.mark)

@@ -20,11 +20,15 @@ cdef struct Delegated:
     seconds_t* since
     int8_t* mark
 
-cdef struct PartnerNotes:
-    # A site's record of one partner.
+cdef struct PartnerBooks:
+    # What a site has done for a partner, and the partner for it.
     double taken                 # see Books
     double given                 # same
     double favor                 # what the site owes the partner; see favored_fast
+
+cdef struct PartnerNotes:
+    # A site's record of one partner.
+    PartnerBooks books           # elsewhere where the site has `met`
     Trust trust
     job_index_t* open            # own jobs there, in order of delegation, until one looks again
     Py_ssize_t count
@@ -62,7 +66,7 @@ cdef inline int ledger_delegate(
     cdef Py_ssize_t capacity
     cdef seconds_t overdue = now + jobs.requested_time[job] + rails.tolerance
     if ledger.count == ledger.capacity:
-        capacity = doubled(ledger.capacity, 8)
+        capacity = doubled(ledger.capacity, 4)
         ledger.open = <job_index_t*> safe_realloc(
             ledger.open, capacity, sizeof(job_index_t), b"open jobs at a partner"
         )

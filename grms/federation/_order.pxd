@@ -4,10 +4,28 @@
 # only partners with open jobs change with time: they are sorted anew in every decision (`opened`),
 # the others stay in order (`settled`), and `partners` is merged lazily of both. So a decision
 # costs in proportion to a site's open jobs, not its partners.
+#
+# Of a site that has `met`, `partners` are rows of those alone, in order. The others come before
+# them (see _met_partners), and a decision finds them one by one.
+from libc.stdint cimport int32_t
 from libc.string cimport memmove
 
-from grms.federation._sites cimport SiteRun
+from grms.federation._met_partners cimport (
+    NO_SITE,
+    Dealing,
+    MetPartners,
+    dealt_row,
+    is_met,
+    is_once,
+    place_of,
+    set_met,
+    width_class,
+)
+from grms.federation._site_table cimport table_add, table_grow, table_is_full, table_row
+from grms.federation._sites cimport Federation, SiteRun
+from grms.federation._widths cimport next_as_wide
 from grms.policy._awrt_order cimport (
+    Standing,
     asked_before,
     count_open_fast,
     delegated_awrt,
@@ -17,7 +35,15 @@ from grms.policy._awrt_order cimport (
     site_index_t,
 )
 from lrms_sim.kernel._machine cimport JobColumns
-from lrms_sim.kernel._types cimport job_index_t, seconds_t
+from lrms_sim.kernel._memory cimport safe_realloc
+from lrms_sim.kernel._types cimport job_index_t, processors_t, seconds_t
+
+cdef struct Asking:
+    # How far a decision has come in the order of partners.
+    Py_ssize_t place             # in `partners`, of the last one; -1 before these
+    site_index_t unmet           # place of the next that was not met; NO_SITE when there is none
+    site_index_t once            # then of the next that was asked once; see MetPartners
+    bint met_all                 # `once` is set
 
 
 cdef inline void settle(SiteRun* home, site_index_t index) noexcept nogil:
@@ -52,17 +78,77 @@ cdef inline void unsettle(SiteRun* home, site_index_t index) noexcept nogil:
     home.opened_count += 1
 
 
-cdef inline void learn(
-    SiteRun* home, site_index_t index, double consumption, double response_time
-) noexcept nogil:
+cdef inline int rank(
+    SiteRun* home, site_index_t index, double awrt, int32_t asked
+) except -1 nogil:
+    # A partner that was not ranked gets its place among those that are.
+    cdef MetPartners* met = home.met
+    cdef site_index_t row
+    cdef Py_ssize_t place
+    if table_is_full(&met.ranked):
+        table_grow(&met.ranked)
+        home.standing = <Standing*> safe_realloc(
+            home.standing, met.ranked.capacity, sizeof(Standing), b"partners that were met"
+        )
+        home.partners = <site_index_t*> safe_realloc(
+            home.partners, met.ranked.capacity, sizeof(site_index_t), b"partners that were met"
+        )
+    row = table_add(&met.ranked, index)
+    home.standing[row].awrt = awrt
+    home.standing[row].asked = asked
+    home.standing[row].site = index
+    place = place_by_awrt_fast(home.partners, home.partner_count, home.standing, row)
+    memmove(
+        &home.partners[place + 1], &home.partners[place],
+        (home.partner_count - place) * sizeof(site_index_t),
+    )
+    home.partners[place] = row
+    home.partner_count += 1
+    return 0
+
+
+cdef inline int learn_of_met(
+    const Federation* federation, SiteRun* home, site_index_t index, double consumption,
+    double response_time,
+) except -1 nogil:
+    # As `learn`, of a site that has records of those alone that it has met.
+    cdef MetPartners* met = home.met
+    cdef Dealing* dealing = &met.dealings[dealt_row(met, index)]
+    cdef int32_t row
+    cdef site_index_t place
+    cdef Py_ssize_t rank_before
+    cdef bint once
+    cdef double awrt
+    dealing.consumption += consumption
+    dealing.weighted_response += consumption * response_time
+    awrt = delegated_awrt(dealing.consumption, dealing.weighted_response)
+    row = table_row(&met.ranked, index)
+    if row >= 0:
+        rank_before = place_by_awrt_fast(home.partners, home.partner_count, home.standing, row)
+        home.standing[row].awrt = awrt
+        move_by_awrt_fast(home.partners, home.partner_count, home.standing, rank_before, -1)
+    elif awrt != 0.0:
+        place = place_of(met, index)
+        once = is_once(met, place)
+        set_met(met, place, False, federation.processors[index])
+        rank(home, index, awrt, once)
+    return 0
+
+
+cdef inline int learn(
+    const Federation* federation, SiteRun* home, site_index_t index, double consumption,
+    double response_time,
+) except -1 nogil:
     # A site learns that partner `index` has completed one of its jobs, and reorders partners.
     cdef Py_ssize_t place = -1
+    if home.met != NULL:
+        return learn_of_met(federation, home, index, consumption, response_time)
     if home.by_awrt and not home.count_open:
         place = place_by_awrt_fast(home.partners, home.partner_count, home.standing, index)
     home.consumption[index] += consumption
     home.weighted_response[index] += consumption * response_time
     if not home.by_awrt:
-        return
+        return 0
     home.standing[index].awrt = delegated_awrt(
         home.consumption[index], home.weighted_response[index]
     )
@@ -70,6 +156,7 @@ cdef inline void learn(
         move_by_awrt_fast(home.partners, home.partner_count, home.standing, place, -1)
     elif home.open_jobs[index] == 0:
         settle(home, index)
+    return 0
 
 
 cdef inline void open_job(
@@ -128,6 +215,124 @@ cdef inline site_index_t partner_at(SiteRun* home, Py_ssize_t place) noexcept no
             home.partners[place] = home.opened[opened]
         home.merged += 1
     return home.partners[place]
+
+
+cdef inline site_index_t place_from(
+    const Federation* federation, const MetPartners* met, site_index_t home_index,
+    site_index_t begin, processors_t width, bint once,
+) noexcept nogil:
+    # The first place from there on of a partner as wide that was not met, or was asked once.
+    if met.known != NULL:
+        while begin < met.known_count:
+            if federation.processors[met.known[begin]] >= width and (
+                is_once(met, begin) if once else not is_met(met, begin)
+            ):
+                return begin
+            begin += 1
+        return NO_SITE
+    begin = next_as_wide(&federation.widths, begin, width)
+    while begin >= 0 and not (
+        is_once(met, begin) if once else begin != home_index and not is_met(met, begin)
+    ):
+        begin = next_as_wide(&federation.widths, begin + 1, width)
+    return begin
+
+
+cdef inline site_index_t first_place(
+    const Federation* federation, MetPartners* met, site_index_t home_index, processors_t width,
+    bint once,
+) noexcept nogil:
+    # The first place of all, by way of the front, which is moved on.
+    cdef int kind = 0 if met.known != NULL else width_class(width)
+    cdef site_index_t* front = &met.front_once[kind] if once else &met.front[kind]
+    if front[0] == NO_SITE:
+        return NO_SITE
+    front[0] = place_from(
+        federation, met, home_index, front[0], 1 if met.known != NULL else 1 << kind, once
+    )
+    if front[0] == NO_SITE:
+        return NO_SITE
+    return place_from(federation, met, home_index, front[0], width, once)
+
+
+cdef inline Asking asking_begins(
+    const Federation* federation, SiteRun* home, site_index_t home_index, processors_t width
+) noexcept nogil:
+    # A decision about a job of that width begins.
+    cdef Asking asking
+    asking.place = -1
+    asking.unmet = asking.once = NO_SITE
+    asking.met_all = False
+    if home.met != NULL:
+        asking.unmet = first_place(federation, home.met, home_index, width, False)
+    return asking
+
+
+cdef inline site_index_t next_of_met(
+    const Federation* federation, SiteRun* home, site_index_t home_index, processors_t width,
+    Asking* asking, site_index_t* noted,
+) noexcept nogil:
+    # As `next_partner`, of a site that has records of those alone that it has met.
+    cdef MetPartners* met = home.met
+    cdef site_index_t place
+    if asking.unmet != NO_SITE:
+        place = asking.unmet
+        asking.unmet = place_from(federation, met, home_index, place + 1, width, False)
+    else:
+        if not asking.met_all:
+            asking.met_all = True
+            asking.once = first_place(federation, met, home_index, width, True)
+        place = asking.once
+        if place == NO_SITE:
+            asking.place += 1
+            if asking.place == home.partner_count:
+                return NO_SITE
+            noted[0] = <site_index_t> asking.place
+            return home.standing[home.partners[asking.place]].site
+        asking.once = place_from(federation, met, home_index, place + 1, width, True)
+    noted[0] = ~place
+    return place if met.known == NULL else met.known[place]
+
+
+cdef inline site_index_t next_partner(
+    const Federation* federation, SiteRun* home, site_index_t home_index, processors_t width,
+    Asking* asking, site_index_t* noted,
+) noexcept nogil:
+    # The next partner in the order, NO_SITE after the last; `take_turns` finds it by `noted`.
+    if home.met != NULL:
+        return next_of_met(federation, home, home_index, width, asking, noted)
+    asking.place += 1
+    if asking.place == home.partner_count:
+        return NO_SITE
+    noted[0] = <site_index_t> asking.place
+    return partner_at(home, asking.place)
+
+
+cdef inline int take_turns_of_met(const Federation* federation, SiteRun* home) except -1 nogil:
+    # As `take_turns`. Those that were ranked before still have their places when they move; then
+    # come the others.
+    cdef MetPartners* met = home.met
+    cdef Py_ssize_t i
+    cdef site_index_t place, index
+    for i in range(home.asked_count - 1, -1, -1):
+        place = home.asked_now[i]
+        if place >= 0:
+            home.standing[home.partners[place]].asked += 1
+            home.turn_place = move_by_awrt_fast(
+                home.partners, home.partner_count, home.standing, place, home.turn_place
+            )
+    for i in range(home.asked_count):
+        place = ~home.asked_now[i]
+        if place < 0:
+            continue
+        index = place if met.known == NULL else met.known[place]
+        if not is_met(met, place):
+            set_met(met, place, True, federation.processors[index])
+        else:
+            set_met(met, place, False, federation.processors[index])
+            rank(home, index, 0.0, 2)
+    home.asked_count = 0
+    return 0
 
 
 cdef inline void take_turns(SiteRun* home) noexcept nogil:

@@ -5,7 +5,13 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
 from grms.federation._due cimport DueTimes, due_set
-from grms.federation._ledger cimport MARK_ENDED, Delegated, PartnerNotes, ledger_free
+from grms.federation._ledger cimport (
+    MARK_ENDED,
+    Delegated,
+    PartnerBooks,
+    PartnerNotes,
+    ledger_free,
+)
 from grms.federation._own_account cimport (
     AccountRules,
     OwnAccount,
@@ -14,8 +20,17 @@ from grms.federation._own_account cimport (
     account_open,
 )
 from grms.federation._byzantine cimport ByzantineNotes, byzantine_close, byzantine_open
+from grms.federation._met_partners cimport (
+    MetPartners,
+    dealt_row,
+    met_close,
+    met_open,
+    promises_of,
+)
 from grms.federation._rebalancing cimport RoundNotes, rounds_close, rounds_open
 from grms.federation._tariffs cimport TariffNotes, tariffs_close, tariffs_open
+from grms.federation._site_table cimport table_row
+from grms.federation._widths cimport SiteWidths
 from grms.policy._awrt_order cimport Standing, site_index_t
 from grms.policy._constraints cimport GUESTS_RUN, NO_ACCOUNT, ConstraintNumbers, favored_fast
 from grms.policy._decisions cimport WRITTEN, CompiledTransfer, NodeTotals, TransferPolicy
@@ -35,6 +50,10 @@ from lrms_sim.kernel._view cimport DisciplineOps
 
 cdef struct SiteRun:
     MachineCore core
+    # Where this is set, tables by partner have a row for each one met, or are there (`notes`); the
+    # policy is the same for all of them.
+    MetPartners* met
+    const TransferPolicy* policy
     site_index_t* partners           # in the order in which they are asked
     Py_ssize_t partner_count
     bint by_awrt                     # else the order is fixed
@@ -56,7 +75,7 @@ cdef struct SiteRun:
     # by partner, for its offers: `transfer`, but at a Byzantine partner
     const TransferPolicy** takes
     ByzantineNotes* rogue                # NULL: an honest site
-    PartnerNotes* ledger             # by partner; NULL where no policy has constraints
+    PartnerNotes* ledger             # by partner; NULL without constraints, or where `met` is set
     PartnerNotes* delegated_to       # one of those that had a job of the site; the next is `after`
     double own_work                  # see Books; kept where anybody has constraints
     double own_requested
@@ -87,11 +106,15 @@ cdef struct SiteRun:
     const int64_t* gpus              # same
     const uint8_t* holds             # by shape, whether it could ever run; NULL: by width alone
     const uint8_t* tells             # by shape, whether it can tell partners what such a job needs
+    const seconds_t* down            # when it leaves the exchange and comes back, by turns
+    Py_ssize_t down_count            # 0: it stays
+    Py_ssize_t down_next
 
 cdef struct Federation:
     SiteRun* sites
     DueTimes due                     # when the machines next do something by themselves
     processors_t* processors         # by site: its size, all that is looked at of most partners
+    SiteWidths widths                # the same as a tree, where some site has `met`
     Py_ssize_t count
     JobColumns jobs
     const int32_t* shape             # by job, of those with one demand; NULL: processors alone
@@ -121,9 +144,12 @@ cdef struct Federation:
     int32_t* pause_row               # by job, where a site's rounds are bounded; see rounds_add
 
 
-cdef inline int site_alloc(SiteRun* site, Py_ssize_t count) except -1:
-    # Memory for a site's records of `count` sites; `count_open` is set.
+cdef inline int site_alloc(SiteRun* site, Py_ssize_t count, bint sparse) except -1:
+    # Memory for a site's records of `count` sites, or of those it will meet; `count_open` is set.
     cdef Py_ssize_t sums = 4 if site.count_open else 2
+    if sparse:
+        site.met = met_open()
+        return 0
     site.partners = <site_index_t*> calloc(count, sizeof(site_index_t))
     site.consumption = <double*> calloc(sums * count, sizeof(double))
     if site.consumption != NULL:
@@ -145,6 +171,62 @@ cdef inline int site_alloc(SiteRun* site, Py_ssize_t count) except -1:
     return 0
 
 
+cdef inline bint is_down(SiteRun* site, seconds_t now) noexcept nogil:
+    # Whether it has left the exchange; moments that are asked for never go back.
+    while site.down_next < site.down_count and site.down[site.down_next] <= now:
+        site.down_next += 1
+    return site.down_next & 1
+
+
+cdef inline const TransferPolicy* giving(const SiteRun* site, site_index_t other) noexcept nogil:
+    # The policy for what a site offers to another one; NULL where they exchange nothing.
+    return site.transfer[other] if site.met == NULL else site.policy
+
+
+cdef inline const TransferPolicy* taking(const SiteRun* site, site_index_t other) noexcept nogil:
+    # And for the other one's offers.
+    return site.takes[other] if site.met == NULL else site.policy
+
+
+cdef inline bint keeps_notes(const SiteRun* site) noexcept nogil:
+    # Whether it keeps records of partners for constraints.
+    return site.ledger != NULL if site.met == NULL else site.met.constrained
+
+
+cdef inline const PartnerBooks* books_seen(const SiteRun* site, site_index_t other) noexcept nogil:
+    # What there is in the books about a partner, of a site that keeps some; NULL for nothing.
+    cdef int32_t row
+    if site.met == NULL:
+        return &site.ledger[other].books
+    row = table_row(&site.met.dealt, other)
+    return NULL if row < 0 else &site.met.books[row]
+
+
+cdef inline PartnerBooks* books_of(SiteRun* site, site_index_t other) except NULL nogil:
+    # The same, new where there is nothing; valid until the next is made.
+    cdef int32_t row
+    if site.met == NULL:
+        return &site.ledger[other].books
+    row = dealt_row(site.met, other)
+    return &site.met.books[row]
+
+
+cdef inline PartnerNotes* notes_seen(SiteRun* site, site_index_t other) noexcept nogil:
+    # The record of a partner's promises; NULL where it would be empty.
+    cdef int32_t row
+    if site.met == NULL:
+        return &site.ledger[other]
+    row = table_row(&site.met.dealt, other)
+    if row < 0 or site.met.dealings[row].promises == 0:
+        return NULL
+    return &site.met.promises[site.met.dealings[row].promises - 1]
+
+
+cdef inline PartnerNotes* notes_of(SiteRun* site, site_index_t other) except NULL nogil:
+    # The same, new where there is none; valid until the next is made.
+    return &site.ledger[other] if site.met == NULL else promises_of(site.met, other)
+
+
 cdef inline int site_bound(
     SiteRun* site, Py_ssize_t count, Py_ssize_t asked, Py_ssize_t known
 ) except -1:
@@ -153,7 +235,7 @@ cdef inline int site_bound(
         return 0
     site.partners_asked = asked
     if site.by_awrt:
-        site.turn_place = site.partner_count - 1
+        site.turn_place = site.partner_count - 1    # -1 where none has been met
         site.asked_now = <site_index_t*> calloc(asked, sizeof(site_index_t))
         if site.asked_now == NULL:
             raise MemoryError(f"no memory for {count} sites")
@@ -167,6 +249,7 @@ cdef inline void site_free(SiteRun* site) noexcept:
         ledger_free(site.delegated_to)
         site.delegated_to = site.delegated_to.after
     free(site.ledger)
+    met_close(site.met)
     rounds_close(site.rounds)
     byzantine_close(site.rogue)
     tariffs_close(site.cheapest)
@@ -184,29 +267,34 @@ cdef inline void site_free(SiteRun* site) noexcept:
     free(site.guests)
 
 
-cdef inline void book_end(
+cdef inline int book_end(
     Federation* federation, SiteRun* site, site_index_t index, job_index_t job,
     double worked, double consumption, double left, double reported,
-) noexcept nogil:
+) except -1 nogil:
     # What parties with constraints record when a job has ended at site `index`; its home only
     # knows the reported work. `left` and `reported` are of its last start alone.
     cdef JobColumns* jobs = &federation.jobs
     cdef site_index_t home_index = federation.submitted_to[job]
     cdef SiteRun* home = &federation.sites[home_index]
+    cdef PartnerBooks* books
+    cdef PartnerNotes* notes
     home.own_work += consumption
     home.own_requested += consumption * federation.whole_request[job]
     if home_index == index:
-        return
-    if site.ledger != NULL:
-        site.ledger[home_index].taken += (
-            left - jobs.requested_time[job] * jobs.processors[job]
-        )
-        site.ledger[home_index].favor = favored_fast(site.ledger[home_index].favor, 0.0, left)
-    if home.ledger != NULL:
-        home.ledger[index].given += reported
-        home.ledger[index].favor = favored_fast(home.ledger[index].favor, reported, 0.0)
-        home.ledger[index].stale = True
+        return 0
+    if keeps_notes(site):
+        books = books_of(site, home_index)
+        books.taken += left - jobs.requested_time[job] * jobs.processors[job]
+        books.favor = favored_fast(books.favor, 0.0, left)
+    if keeps_notes(home):
+        books = books_of(home, index)
+        books.given += reported
+        books.favor = favored_fast(books.favor, reported, 0.0)
+        notes = notes_seen(home, index)
+        if notes != NULL:
+            notes.stale = True
         federation.delegated.mark[job] |= MARK_ENDED
+    return 0
 
 
 cdef inline int byzantine_make(Federation* federation, SiteRun* site, rogue) except -1:
@@ -251,11 +339,14 @@ cdef inline int site_order(SiteRun* site, Py_ssize_t index, Py_ssize_t count, or
     # Sets the order in which a site asks its partners; the caller keeps a chooser alive.
     cdef Py_ssize_t j
     site.by_awrt = order is None
+    if site.met != NULL:
+        return 0
     if order is None:
         site.standing = <Standing*> calloc(count, sizeof(Standing))
         if site.standing == NULL:
             raise MemoryError(f"no memory for {count} sites")
         for j in range(count):
+            site.standing[j].site = <site_index_t> j
             if j != index:
                 site.partners[site.partner_count] = <site_index_t> j
                 if site.count_open:
@@ -289,7 +380,9 @@ cdef inline int keep_policy(
     if policy.policy.constrained and policy.policy.rails.account != NO_ACCOUNT:
         site.strict = &policy.policy.rails
         federation.strict = True
-    if policy.policy.constrained and site.ledger == NULL:
+    if policy.policy.constrained and site.met != NULL:
+        federation.constrained = site.met.constrained = True
+    elif policy.policy.constrained and site.ledger == NULL:
         federation.constrained = True
         site.ledger = <PartnerNotes*> calloc(federation.count, sizeof(PartnerNotes))
         if site.ledger == NULL:
@@ -310,6 +403,9 @@ cdef inline Py_ssize_t site_policies(
     if isinstance(row, CompiledTransfer):
         policy = <CompiledTransfer> row
         keep_policy(federation, index, policy, written)
+        if site.met != NULL:
+            site.policy = &policy.policy
+            return federation.count - 1
         for i in range(federation.count):
             if i != index:
                 site.transfer[i] = &policy.policy

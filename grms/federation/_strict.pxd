@@ -67,7 +67,7 @@ cdef inline bint gives_way(
     const SiteRun* site, const site_index_t* owner, job_index_t guest, site_index_t other
 ) noexcept nogil:
     # Whether an unseen guest of a job's owner is owed less than that other partner.
-    return site.ledger[owner[guest]].favor < site.ledger[other].favor
+    return site.ledger[owner[guest]].books.favor < site.ledger[other].books.favor
 
 
 cdef inline processors_t room_for(
@@ -86,8 +86,8 @@ cdef inline bint leaves_before(
     const SiteRun* site, const site_index_t* owner, job_index_t job, job_index_t other
 ) noexcept nogil:
     # Which of two guests gives way first: who is owed less, then who has started later.
-    cdef double favor = site.ledger[owner[job]].favor
-    cdef double than = site.ledger[owner[other]].favor
+    cdef double favor = site.ledger[owner[job]].books.favor
+    cdef double than = site.ledger[owner[other]].books.favor
     if favor != than:
         return favor < than
     if site.core.start_time[job] != site.core.start_time[other]:
@@ -219,13 +219,15 @@ cdef inline int send_home(
     if home.count_open:
         close_job(home, index, jobs, job)
     if site.ledger != NULL:
-        site.ledger[home_index].taken += (kept - jobs.requested_time[job]) * width
-        site.ledger[home_index].favor = favored_fast(
-            site.ledger[home_index].favor, 0.0, kept * width
+        site.ledger[home_index].books.taken += (kept - jobs.requested_time[job]) * width
+        site.ledger[home_index].books.favor = favored_fast(
+            site.ledger[home_index].books.favor, 0.0, kept * width
         )
     if home.ledger != NULL:
-        home.ledger[index].given += kept * width
-        home.ledger[index].favor = favored_fast(home.ledger[index].favor, kept * width, 0.0)
+        home.ledger[index].books.given += kept * width
+        home.ledger[index].books.favor = favored_fast(
+            home.ledger[index].books.favor, kept * width, 0.0
+        )
         if home.transfer[index].constrained and home.transfer[index].rails.promise:
             ledger_return(&home.ledger[index], &federation.delegated, jobs, job)
     if home.strict != NULL:

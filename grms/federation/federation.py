@@ -59,7 +59,7 @@ class ReplayWorkspace:
     def __init__(self, count: int) -> None:
         self.start_time = np.empty(count)
         self.end_time = np.empty(count)
-        self.executed_on = np.empty(count, np.int16)
+        self.executed_on = np.empty(count, np.int32)
 
 
 class Federation:
@@ -77,6 +77,7 @@ class Federation:
         check_sites(sites)
         self.sites = tuple(sites)
         self.jobs, origin, rows = concatenate([site.jobs for site in sites])
+        self._home = origin
         self._submitted_to = origin.astype(np.int16)
         before = np.cumsum([0, *(len(site.jobs) for site in sites)])[:-1]
         # Of each merged job its index in the concatenated workloads.
@@ -137,14 +138,14 @@ class Federation:
         jobs, count = self.jobs, len(self.jobs)
         start_time = np.full(count, np.nan)
         end_time = np.full(count, np.nan)
-        executed_on = np.full(count, -1, np.int16)
+        executed_on = np.full(count, -1, np.int32)
         kernel = self._kernel({})
         kernel.bind(
             jobs.submit_time,
             jobs.processors,
             jobs.requested_time,
             jobs.run_time,
-            self._submitted_to,
+            self._home,
             start_time,
             end_time,
             executed_on,
@@ -160,7 +161,7 @@ class Federation:
                 progress(row)
             if row == count:
                 break
-        schedule = self._schedule(start_time, end_time, executed_on)
+        schedule = self._schedule(start_time, end_time, executed_on.astype(np.int16))
         return FederationReplay(
             schedule, tuple(kernel.offers), tuple(kernel.preempted), tuple(kernel.lost)
         )
@@ -256,7 +257,7 @@ class Federation:
             jobs.processors,
             jobs.requested_time,
             jobs.run_time,
-            self._submitted_to,
+            self._home,
             workspace.start_time,
             workspace.end_time,
             workspace.executed_on,

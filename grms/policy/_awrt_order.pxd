@@ -1,14 +1,15 @@
 # In which order partners are asked: one compiled function each, for every host that decides.
-from libc.stdint cimport int16_t, int32_t
+from libc.stdint cimport int32_t
 
 from lrms_sim.kernel._types cimport seconds_t
 
-ctypedef int16_t site_index_t
+ctypedef int32_t site_index_t
 
 cdef struct Standing:
     # What decides when a partner is asked: side by side, as searches look at many partners.
     double awrt                  # of what was delegated to it
     int32_t asked                # how often it has been asked; 0 where that does not count
+    site_index_t site            # whose standing this is; records need not be numbered as sites are
 
 cdef void order_by_awrt_fast(
     site_index_t* partners, Py_ssize_t count, const Standing* standing
@@ -42,7 +43,7 @@ cdef inline bint asked_before(
         return standing[one].awrt < standing[other].awrt
     if standing[one].asked != standing[other].asked:
         return standing[one].asked < standing[other].asked
-    return one < other
+    return standing[one].site < standing[other].site
 
 
 cdef inline void count_open_fast(

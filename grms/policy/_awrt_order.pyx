@@ -104,7 +104,7 @@ def order_by_awrt(consumption, weighted_response, asked=None):
         if partners == NULL or standing == NULL:
             raise MemoryError(f"no memory for {count} partners")
         for i in range(count):
-            partners[i] = <site_index_t> i
+            partners[i] = standing[i].site = <site_index_t> i
             standing[i].awrt = delegated_awrt(consumption[i], weighted_response[i])
             if asked is not None:
                 standing[i].asked = asked[i]

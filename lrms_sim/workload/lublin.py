@@ -191,6 +191,87 @@ def generate(
     )
 
 
+class ManyWorkloads(NamedTuple):
+    """Workloads of very many machines, n jobs of each, times in whole seconds; columns of shape (k, n)."""
+
+    submit_time: FloatArray
+    processors: Int32Array
+    requested_time: FloatArray
+    run_time: FloatArray
+
+
+def generate_many(
+    processors: Int32Array,
+    *,
+    seed: int,
+    jobs: int,
+    load: FloatArray,
+    start_hour: FloatArray | None = None,
+    parameters: LublinParameters | None = None,
+) -> ManyWorkloads:
+    """Generates workloads of very many machines at once, by the same model.
+
+    Machines of one size share streams, from which each takes its jobs in turn: a machine's workload
+    depends on the seed, its size, and how many of that size come before it.
+
+    Args:
+        processors: sizes of the machines, shape (k,).
+        seed: from 0.
+        jobs: of each machine, at least 1.
+        load: as in `generate`, of each machine, shape (k,).
+        start_hour: instead of the parameters', of each machine, shape (k,): machines may be in other time zones.
+        parameters: default those of the paper.
+
+    Raises:
+        ValueError: an argument is out of its bounds, or a small load puts jobs where seconds cannot be told apart.
+    """
+    parameters = parameters or LublinParameters()
+    count = len(processors)
+    if jobs < 1:
+        raise ValueError(f"jobs is {jobs}; it must be from 1")
+    if start_hour is None:
+        start_hour = np.full(count, parameters.start_hour)
+    if len(load) != count or len(start_hour) != count:
+        raise ValueError(f"{count} sizes, {len(load)} loads and {len(start_hour)} hours")
+    for size, least, hour in zip(
+        processors.tolist(), load.tolist(), start_hour.tolist(), strict=True
+    ):
+        _check_arguments(size, jobs, None, least)
+        if not 0 <= hour < 24:
+            raise ValueError(f"start_hour is {hour}; it must be from 0 to less than 24")
+    day = _Day(parameters)
+    found = ManyWorkloads(
+        np.empty((count, jobs)),
+        np.empty((count, jobs), np.int32),
+        np.empty((count, jobs)),
+        np.empty((count, jobs)),
+    )
+    for size in np.unique(processors).tolist():
+        rows = np.flatnonzero(processors == size)
+        blocks = _blocks(size, parameters, np.random.default_rng([seed, size]))
+        some = [next(blocks) for _ in range(-(-len(rows) * jobs // BLOCK_JOBS))]
+        shape = (len(rows), jobs)
+        width, run_time, requested_time, gap = (
+            np.concatenate([getattr(block, name) for block in some])[: len(rows) * jobs].reshape(
+                shape
+            )
+            for name in ("processors", "run_time", "requested_time", "gap")
+        )
+        latest = (run_time * width).sum(1) / (size * load[rows])
+        if float((latest + run_time.sum(1)).max()) > TIME_MAX:
+            raise ValueError(
+                "a load is so small that jobs could end where seconds cannot be told apart"
+            )
+        wall_start = start_hour[rows] * _HOUR
+        even = np.cumsum(gap, 1)
+        even *= (day.even_times(latest, wall_start) / even[:, -1])[:, None]
+        found.submit_time[rows] = np.floor(day.wall_times(even, wall_start[:, None]))
+        found.processors[rows] = width
+        found.requested_time[rows] = requested_time
+        found.run_time[rows] = run_time
+    return found
+
+
 def _check_arguments(
     processors: int, jobs: int | None, duration: float | None, load: float | None
 ) -> None:
@@ -340,9 +421,25 @@ class _Day:
 
     def wall_time(self, even: FloatArray) -> FloatArray:
         """Returns the moments at which so many even seconds have passed since time 0."""
-        days, rest = np.divmod(self._even_start + even, _DAY)
+        return self._wall(self._even_start + even) - self._wall_start
+
+    def even_times(self, wall: FloatArray, wall_start: FloatArray) -> FloatArray:
+        """As `even_time`, where time 0 is so many seconds after midnight; any shape."""
+        return self._even(wall_start + wall) - self._even(wall_start)
+
+    def wall_times(self, even: FloatArray, wall_start: FloatArray) -> FloatArray:
+        """As `wall_time`, where time 0 is so many seconds after midnight; any shape."""
+        return self._wall(self._even(wall_start) + even) - wall_start
+
+    def _even(self, wall: FloatArray) -> FloatArray:
+        days, rest = np.divmod(wall, _DAY)
+        even: FloatArray = days * _DAY + np.interp(rest, self._walls, self._evens)
+        return even
+
+    def _wall(self, even: FloatArray) -> FloatArray:
+        days, rest = np.divmod(even, _DAY)
         wall: FloatArray = days * _DAY + np.interp(rest, self._evens, self._walls)
-        return wall - self._wall_start
+        return wall
 
 
 def day_weights(parameters: LublinParameters) -> FloatArray:

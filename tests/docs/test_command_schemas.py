@@ -57,6 +57,7 @@ ACTS = {
         "study malleability",
         "study nobody-loses",
         "study questions-and-delays",
+        "study scale",
     },
 }
 """Commands that do something: they print an id, an address or what they have written."""

@@ -17,6 +17,7 @@ from scenarios.studies.malleability.options import StudyOptions as MalleableOpti
 from scenarios.studies.nobody_loses.options import PARTS
 from scenarios.studies.nobody_loses.options import StudyOptions as ExchangeOptions
 from scenarios.studies.questions_and_delays.options import StudyOptions as DelayOptions
+from scenarios.studies.scale.options import StudyOptions as ScaleOptions
 
 
 class _Studies(click.Group):
@@ -154,3 +155,19 @@ def questions_and_delays(*, complete: bool, **chosen: Any) -> None:
     if complete:
         options = replace(options, draws=max(options.draws, 5), half_year_draws=2)
     run_and_tell("questions_and_delays", options)
+
+
+@study.command("scale")
+@field_options(ScaleOptions)
+def scale(**chosen: Any) -> None:
+    """What exchange costs and brings among very many sites, and what few questions reach.
+
+    Replays sites with workloads of a model that exchange jobs by fair exchange, with 1 to 16 partners asked and
+    with all, sites that come and go, and sites that know few others; measures processor time, memory and gain.
+    It takes some minutes; after Ctrl-C the same command goes on.
+
+    \b
+    Example:
+      scenario study scale --sites 100,100000 --draws 1
+    """  # noqa: D301  # click's mark for a block that is not wrapped
+    run_and_tell("scale", ScaleOptions(**chosen))

@@ -14,6 +14,7 @@ from lrms_sim.workload.lublin import (
     LublinParameters,
     day_weights,
     generate,
+    generate_many,
 )
 
 COLUMNS = ("job_id", "submit_time", "processors", "requested_time", "run_time", "user")
@@ -281,3 +282,60 @@ def test_impossible_parameters_are_refused(parameters: dict[str, Any], problem: 
     """A parameter that makes no distribution is refused with its name, value and bound."""
     with pytest.raises(ValueError, match=problem):
         LublinParameters(**parameters)
+
+
+def test_many_machines_have_the_model_of_one() -> None:
+    """Of 400 machines at once: mean size, run time and load are those of one machine's workload, to 3 std. errors."""
+    made = generate_many(np.full(400, 128, np.int32), seed=4, jobs=500, load=np.full(400, 0.7))
+    assert made.processors.mean() == pytest.approx(14.15, abs=3 * 0.22)
+    assert np.median(made.run_time) == pytest.approx(803, abs=3 * 25)
+    work = (made.run_time * made.processors).sum(1)
+    assert (work / (128 * made.submit_time[:, -1])).tolist() == pytest.approx([0.7] * 400, rel=1e-4)
+    assert np.all(np.diff(made.submit_time, axis=1) >= 0)
+    assert np.all(made.requested_time >= made.run_time)
+
+
+def test_many_machines_have_their_own_midnights() -> None:
+    """A machine six hours ahead has its quiet hours six hours earlier; sizes and loads are as asked for."""
+    hours = np.repeat([0.0, 6.0], 300)
+    made = generate_many(
+        np.full(600, 64, np.int32), seed=1, jobs=200, load=np.full(600, 0.5), start_hour=hours
+    )
+    clock = (made.submit_time / 3600 + hours[:, None]) % 24
+    for rows in (slice(0, 300), slice(300, 600)):
+        busy = np.count_nonzero((clock[rows] >= 9) & (clock[rows] < 17))
+        quiet = np.count_nonzero((clock[rows] >= 0) & (clock[rows] < 8))
+        assert busy > 2 * quiet
+
+
+def test_more_machines_and_other_sizes_leave_workloads_as_they_are() -> None:
+    """A machine's jobs depend on the seed, its size, and how many of that size come before it."""
+    few = generate_many(np.array([64, 128], np.int32), seed=2, jobs=50, load=np.full(2, 0.6))
+    many = generate_many(
+        np.array([128, 32, 64, 64], np.int32), seed=2, jobs=50, load=np.full(4, 0.6)
+    )
+    for name in few._fields:
+        one, other = getattr(few, name), getattr(many, name)
+        assert one[0].tolist() == other[2].tolist()
+        assert one[1].tolist() == other[0].tolist()
+    assert many.run_time[3].tolist() != many.run_time[2].tolist()
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"jobs": 0}, "jobs is 0"),
+        ({"load": np.full(2, 0.0)}, "load is 0"),
+        ({"load": np.full(3, 0.5)}, "3 loads"),
+        ({"load": np.full(2, 1e-16)}, "so small"),
+        ({"start_hour": np.array([0.0, 24.0])}, "start_hour is 24"),
+        ({"processors": np.array([1, 0], np.int32)}, "processors is 0"),
+    ],
+)
+def test_arguments_of_many_machines_are_checked(changed: dict[str, Any], message: str) -> None:
+    """Each is named with its value."""
+    arguments: dict[str, Any] = {
+        "processors": np.full(2, 8, np.int32), "seed": 1, "jobs": 5, "load": np.full(2, 0.5),
+    }  # fmt: skip
+    with pytest.raises(ValueError, match=message):
+        generate_many(**arguments | changed)

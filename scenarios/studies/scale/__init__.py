@@ -1,0 +1,1 @@
+"""What exchange costs and brings among very many sites."""

@@ -13,7 +13,6 @@ import argparse
 import asyncio
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,7 +23,7 @@ from benchmarks.batch_load import processor_s
 from benchmarks.run import machine
 from grms.client import Client, JobState, SiteError
 from lrms_sim.util.files import to_toml
-from tests.clusters.slurm import PATH, SlurmCluster
+from tests.clusters.slurm import SlurmCluster
 
 FIGURES: Final = Path(__file__).with_name("figures-tiny-jobs.json")
 COUNT: Final = 1_000
@@ -77,7 +76,6 @@ async def _through_site(
     ids = {job.job_id for job in jobs if not isinstance(job, SiteError)}
     assert len(ids) == count, "not all were taken"
     ended: dict[str, Any] = {}
-    starts: list[float] = []
     async with asyncio.timeout(TIME_OUT_S):
         while len(ended) < count:
             async for job in client.jobs(states=[JobState.ENDED]):

@@ -203,6 +203,8 @@ class RestApi:
                 wait = error.retry_s
                 headers = {} if wait is None else {"retry-after": str(max(1, -int(-wait // 1)))}
                 text = f"{error.field}: {error.reason}" if error.field else error.reason
+                if error.code is grpc.StatusCode.NOT_FOUND:
+                    text = "you have no such job"  # whatever has become of another's
                 return _error(_STATUS.get(error.code, 500), text, headers, **jobs)
             case _:
                 if (more := self._logged.to_tell(type(error).__name__)) is not None:
@@ -351,8 +353,10 @@ class RestApi:
         return _document(call, job_id=number, step_id="BATCH", job_submit_user_msg="")
 
     async def _cancel(self, call: _Call) -> ASGIApp:
-        context = call.caller(writes=True).context
-        await self._jobs.Cancel(job_pb2.CancelRequest(job_id=_job_id(call.request)), context)
+        context, job_id = call.caller(writes=True).context, _job_id(call.request)
+        # Of another's job nobody is told that it is there.
+        await self._jobs.Get(job_pb2.GetRequest(job_id=job_id), context)
+        await self._jobs.Cancel(job_pb2.CancelRequest(job_id=job_id), context)
         return _document(call)
 
     async def _read(self, call: _Call, body: bytearray) -> None:

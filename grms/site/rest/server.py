@@ -5,7 +5,6 @@ It runs on the daemon's own event loop, as its answers come from the daemon's st
 
 import asyncio
 import contextlib
-import socket
 import ssl
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ import structlog
 import uvicorn
 
 from grms.daemon.fd_budget import BACKLOG, REST_MAX, beside
+from grms.daemon.web.handshake_limit import CountedListener
 from grms.daemon.web.visitors import Visitor, listening_at
 from grms.security.tokens import Issuer, KeysError, Scopes, TokenCheck, read_keys
 from grms.site.config.load import ConfigError
@@ -40,6 +40,15 @@ END_S = 3.0
 
 class _Visitor(Visitor):
     most: ClassVar[int] = REST_MAX
+
+
+def _counted_by(listener: CountedListener) -> type[_Visitor]:
+    class Counted(_Visitor):
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's own
+            listener.finished(transport.get_extra_info("peername"))
+            super().connection_made(transport)
+
+    return Counted
 
 
 class _Uvicorn(uvicorn.Server):
@@ -110,7 +119,7 @@ class RestServer:
         self._tokens = token_check(config.rest)
         _check_certificate(config.rest)
         self._api: RestApi | None = None
-        self._socket: socket.socket | None = None
+        self._socket: CountedListener | None = None
         self._server: _Uvicorn | None = None
         self._task: asyncio.Task[None] | None = None
         self.port = 0
@@ -132,6 +141,14 @@ class RestServer:
             body_bytes=limits.message_bytes,
             log=self._log,
         )
+        endpoint = parse_endpoint(rest.listen)
+        try:
+            listening = CountedListener(listening_at(endpoint.host, endpoint.port))
+        except OSError as error:
+            text = f"cannot listen on rest.listen, {rest.listen}: {error.strerror or error}"
+            raise OSError(text) from error
+        self._socket = listening
+        self.port = int(listening.getsockname()[1])
         options = uvicorn.Config(
             self._api,
             lifespan="off",
@@ -142,7 +159,7 @@ class RestServer:
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            http=_Visitor,
+            http=_counted_by(listening),
             backlog=BACKLOG,
             timeout_graceful_shutdown=1,
             ssl_certfile=rest.certificate,
@@ -153,14 +170,6 @@ class RestServer:
         if options.ssl is not None:
             options.ssl.minimum_version = ssl.TLSVersion.TLSv1_2
         self._server = _Uvicorn(options)
-        endpoint = parse_endpoint(rest.listen)
-        try:
-            listening = listening_at(endpoint.host, endpoint.port)
-        except OSError as error:
-            text = f"cannot listen on rest.listen, {rest.listen}: {error.strerror or error}"
-            raise OSError(text) from error
-        self._socket = listening
-        self.port = int(listening.getsockname()[1])
 
     async def start(self) -> None:
         """Begins to answer."""

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -454,7 +455,7 @@ async def test_one_that_is_refused_keeps_no_other_from_its_release(tmp_path: Pat
     assert not [what for what in asdict(lrms.anomalies).values() if what]
 
 
-def _refused_release(system: Together) -> Callable[[JobRow], Coroutine[None, None, None]]:
+def _refused_release(system: Together) -> Callable[[JobRow], Coroutine[Any, Any, None]]:
     async def release(row: JobRow) -> None:
         system.told.append("release")
         assert row.number == "3"

@@ -160,7 +160,7 @@ class RestApi:
         name = ""
         response: ASGIApp
         try:
-            call, handler = self._admitted(request)
+            call, handler = self._admitted(request, await self._bearer(request))
             name = call.account.user.name
             self._budget.note(name, 1, 0)
             if problem := self._budget.problem(name):
@@ -213,11 +213,26 @@ class RestApi:
 
     # --- who is it, and what is asked? ------------------------------------------------------------
 
-    def _admitted(self, request: Request) -> tuple[_Call, Callable[[_Call], Awaitable[ASGIApp]]]:
+    async def _bearer(self, request: Request) -> Bearer:
         for name in ONCE:
             if len(request.headers.getlist(name)) > 1:
                 raise _AnswerError(400, f"the header {name} comes more than once")
-        bearer = self.tokens.bearer(_token(request), time.time())
+        token = _token(request)
+        try:
+            return self.tokens.bearer(token, time.time())
+        except TokenError as error:
+            if error.keys is None:
+                raise
+            if not await error.keys.renewed():
+                if not error.keys:  # whoever asks again later may be let in
+                    text = "the keys of its issuer could not be fetched; the daemon's log says why"
+                    raise _AnswerError(503, text, retry_after="30") from error
+                raise
+        return self.tokens.bearer(token, time.time())
+
+    def _admitted(
+        self, request: Request, bearer: Bearer
+    ) -> tuple[_Call, Callable[[_Call], Awaitable[ASGIApp]]]:
         account = self._account(bearer.user)
         if account.user.uid < UID_MIN and not bearer.is_mapped:
             # A provider's names are not chosen with this host's services in mind.

@@ -6,9 +6,9 @@ It runs on the daemon's own event loop, as its answers come from the daemon's st
 import asyncio
 import contextlib
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import structlog
 import uvicorn
@@ -16,7 +16,8 @@ import uvicorn
 from grms.daemon.fd_budget import BACKLOG, REST_MAX, beside
 from grms.daemon.web.handshake_limit import CountedListener
 from grms.daemon.web.visitors import Visitor, listening_at
-from grms.security.tokens import Issuer, KeysError, Scopes, TokenCheck, read_keys
+from grms.security.issuer_keys import FetchedKeys
+from grms.security.tokens import Algorithm, Issuer, KeysError, Scopes, TokenCheck, read_keys
 from grms.site.config.load import ConfigError
 from grms.site.config.rest_table import RestConfig, RestIssuerConfig
 from grms.site.config.schema import SiteConfig
@@ -59,14 +60,18 @@ class _Uvicorn(uvicorn.Server):
         yield
 
 
-def token_check(config: RestConfig) -> TokenCheck:
+def token_check(
+    config: RestConfig, fetched: Mapping[tuple[str, Algorithm], FetchedKeys]
+) -> TokenCheck:
     """Returns what checks tokens as a configuration says it; the files of keys are read.
 
+    `fetched` are the keys of issuers that have a URL of these, by that and the algorithm.
+
     Raises:
-        ConfigError: one of them cannot be used.
+        ConfigError: one of the files cannot be used.
     """
     try:
-        return TokenCheck([_issuer(each) for each in config.issuers])
+        return TokenCheck([_issuer(each, fetched) for each in config.issuers])
     except KeysError as error:
         raise ConfigError(f"rest.issuers.keys: {error}") from error
 
@@ -83,12 +88,28 @@ def _check_certificate(rest: RestConfig) -> None:
         raise ConfigError(text) from error
 
 
-def _issuer(table: RestIssuerConfig) -> Issuer:
+def _fetched(
+    config: RestConfig, before: Mapping[tuple[str, Algorithm], FetchedKeys]
+) -> dict[tuple[str, Algorithm], FetchedKeys]:
+    # The keys that are fetched; where they were fetched before they stay.
+    wanted = [(each.jwks, each.algorithm) for each in config.issuers if each.jwks is not None]
+    return {each: before.get(each) or FetchedKeys(*each) for each in wanted}
+
+
+def _issuer(
+    table: RestIssuerConfig, fetched: Mapping[tuple[str, Algorithm], FetchedKeys]
+) -> Issuer:
+    keys: Mapping[str, Any]
+    if table.jwks is not None:
+        keys = fetched[table.jwks, table.algorithm]
+    else:
+        assert table.keys is not None
+        keys = read_keys(Path(table.keys), table.algorithm)
     return Issuer(
         table.issuer,
         table.audience,
         table.algorithm,
-        read_keys(Path(table.keys), table.algorithm),
+        keys,
         table.user_claim,
         None if table.claim_is_user else dict(table.users),
         Scopes(
@@ -116,7 +137,9 @@ class RestServer:
         self._config = config
         self._rest = config.rest
         self._log = log
-        self._tokens = token_check(config.rest)
+        self._fetched = _fetched(config.rest, {})
+        self._follows: list[asyncio.Task[None]] = []
+        self._tokens = token_check(config.rest, self._fetched)
         _check_certificate(config.rest)
         self._api: RestApi | None = None
         self._socket: CountedListener | None = None
@@ -172,7 +195,8 @@ class RestServer:
         self._server = _Uvicorn(options)
 
     async def start(self) -> None:
-        """Begins to answer."""
+        """Begins to answer, and to fetch keys."""
+        self._follow()
         assert self._socket is not None
         assert self._server is not None
         self._task = asyncio.create_task(self._server.serve(sockets=[self._socket]), name="rest")
@@ -181,6 +205,8 @@ class RestServer:
 
     async def stop(self, grace: float | None) -> None:
         """Answers what is under way for `grace` seconds at most, and closes the port."""
+        for each in self._follows:
+            each.cancel()
         if self._task is not None and not self._task.done():
             assert self._server is not None
             self._server.config.timeout_graceful_shutdown = int(grace or 0)
@@ -198,17 +224,28 @@ class RestServer:
         """
         if config.rest is None:
             return lambda: None  # that needs a restart
-        tokens, rest = token_check(config.rest), self._rest
+        fetched, rest = _fetched(config.rest, self._fetched), self._rest
+        tokens = token_check(config.rest, fetched)
         _check_certificate(rest)
 
         def put_in_force() -> None:
-            self._tokens = tokens
+            self._tokens, self._fetched = tokens, fetched
+            self._follow()
             if self._api is not None:
                 self._api.tokens = tokens
             if self._server is not None and rest.certificate and self._server.config.ssl:
                 self._server.config.ssl.load_cert_chain(rest.certificate, rest.key)
 
         return put_in_force
+
+    def _follow(self) -> None:
+        # All are fetched now, those that were there before as well.
+        for each in self._follows:
+            each.cancel()
+        self._follows = [
+            asyncio.create_task(keys.follow(), name=f"keys of {keys.url}")
+            for keys in self._fetched.values()
+        ]
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:

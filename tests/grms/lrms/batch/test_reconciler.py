@@ -447,7 +447,7 @@ async def test_one_that_is_refused_keeps_no_other_from_its_release(tmp_path: Pat
     def asked_again() -> bool:
         return system.told.count("release") + sum(map(len, system.calls[1:])) > 2
 
-    system.release = _refused_release(system)  # type: ignore[method-assign]  # of a test
+    system.release = _refused_release(system)  # type: ignore[method-assign, assignment]  # of a test
     lrms, _ = await released_together(system, tmp_path, 6, asked_again)
     assert sorted(system.calls[0]) == ["1", "2", "3", "4", "5", "6"]
     assert set(itertools.chain(*system.calls[1:])) <= {"3"}

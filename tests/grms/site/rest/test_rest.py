@@ -9,11 +9,13 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import jsonschema
+import jwt
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -24,11 +26,13 @@ from starlette.responses import StreamingResponse
 
 from grms.daemon import loop
 from grms.daemon.web import handshake_limit, visitors
+from grms.security import issuer_keys
 from grms.site.config.load import ConfigError, load_config
 from grms.site.rest import api, server
 from grms.v1 import job_pb2, operator_pb2
 from lrms_sim.util.files import to_toml
 from tests.grms.daemon.test_journal import Disk
+from tests.grms.security.test_issuer_keys import KEYS, key_document, plainly, served
 from tests.grms.site.daemons import document, running
 from tests.grms.site.rest.callers import (
     AT,
@@ -640,3 +644,78 @@ def test_handshakes_that_do_not_end_keep_nobody_out(
             await until(lambda: not listener.unfinished)
 
     run(scene)
+
+
+def test_keys_come_by_url_and_rotate(tmp_path: Path) -> None:
+    """A token with a key that was published a moment ago is good; one whose key is gone is not; nobody need reload."""
+    answers: list[tuple[int, bytes]] = [(503, b"")]
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        status, content = answers[-1]
+        plainly(status, content)(handler)
+
+    async def scene(url: str) -> None:
+        (issuer,) = table(tmp_path)["rest"]["issuers"]
+        del issuer["keys"]
+        more = table(tmp_path, issuers=[{**issuer, "algorithm": "RS256", "jwks": url}])
+        async with running(document(tmp_path, **more), tmp_path) as site:
+
+            async def said(name: str) -> Said:
+                claims = {"iss": NAME, "aud": AUDIENCE, "sub": "subject-1", "scope": "jobs:read"}
+                now = int(time.time())
+                words = claims | {"iat": now, "exp": now + 600}
+                text = jwt.encode(words, KEYS[name], "RS256", headers={"kid": name})
+                return await Caller(site, text).ask("GET", f"{AT}/ping")
+
+            async def reloaded() -> None:
+                rest = site.core.rest
+                assert rest is not None
+                (keys,) = rest._fetched.values()
+                await site.operator.ReloadPolicies(operator_pb2.ReloadPoliciesRequest())
+                await keys.fetched()
+                await keys.fetched()  # the first may have been under way
+
+            away = await said("one")
+            assert (away.status, away.headers["retry-after"]) == (503, "30")
+            assert url not in away.problem
+            answers.append((200, key_document("one")))
+            await reloaded()
+            assert (await said("one")).status == 200
+            answers.append((200, key_document("two")))
+            assert (await said("two")).status == 401, "they were looked for a moment ago"
+            monkeypatch.setattr(issuer_keys, "AGAIN_S", 0.0)
+            assert (await said("two")).status == 200
+            assert (await said("one")).status == 401
+            answers.append((500, b""))
+            assert (await said("one")).status == 401
+            assert (await said("two")).status == 200
+
+    with pytest.MonkeyPatch.context() as monkeypatch, served(answer) as url:
+        run(lambda: scene(url))
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"jwks": "http://login.example.org/keys"}, "not https"),
+        ({"jwks": "ftp://login.example.org/keys"}, "begins with https"),
+        ({"jwks": "https:///keys"}, "begins with https"),
+        ({"jwks": "https://[::1/keys"}, "is no URL"),
+        ({"jwks": "https://x.example:port/keys"}, "is no URL"),
+        ({"jwks": "https://ann@login.example.org/keys"}, "a user"),
+        ({"jwks": "https://login.example.org/keys#a"}, "a fragment"),
+        ({"jwks": "https://login.example.org/a b"}, "a blank"),
+        ({"jwks": "https://login.example.org/keys", "keys": "tokens.key"}, "either keys"),
+        ({}, "either keys"),
+        ({"jwks": "https://login.example.org/keys", "algorithm": "HS256"}, "HS256"),
+    ],
+)
+def test_keys_come_by_no_other_url(tmp_path: Path, changes: dict[str, str], problem: str) -> None:
+    """None on which anybody could give others."""
+    (issuer,) = table(tmp_path)["rest"]["issuers"]
+    del issuer["keys"]
+    one = {**issuer, "algorithm": "RS256", **changes}
+    config = tmp_path / "site.toml"
+    config.write_text(to_toml(document(tmp_path, **table(tmp_path, issuers=[one]))))
+    with pytest.raises(ConfigError, match=problem):
+        load_config(config)

@@ -8,6 +8,7 @@ claim names a mapped user, and its scopes are enough for what is asked and give 
 import re
 import stat
 import warnings
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -64,12 +65,34 @@ class TokenFlaw(StrEnum):
     PRIVILEGED = "token_privileged"
 
 
-class TokenError(ValueError):
-    """A token that is refused; `flaw` says why in a word."""
+class ChangingKeys(Mapping[str, Any]):
+    """Keys of an issuer by their `kid`, which are others at times."""
 
-    def __init__(self, flaw: TokenFlaw, text: str) -> None:
+    @property
+    @abstractmethod
+    def version(self) -> int:
+        """Another number whenever they have changed."""
+
+    @property
+    @abstractmethod
+    def problem(self) -> str:
+        """Why they are not as new as they should be; empty if they are."""
+
+    @abstractmethod
+    async def renewed(self) -> bool:
+        """Looks for newer ones, if that was not done a moment ago; returns whether they have changed."""
+
+
+class TokenError(ValueError):
+    """A token that is refused; `flaw` says why in a word.
+
+    `keys` are those among which its own is not, if newer ones may have it.
+    """
+
+    def __init__(self, flaw: TokenFlaw, text: str, keys: ChangingKeys | None = None) -> None:
         super().__init__(text)
         self.flaw = flaw
+        self.keys = keys
 
 
 class KeysError(Exception):
@@ -147,6 +170,8 @@ class TokenCheck:
         if len(self._issuers) != len(issuers):
             raise ValueError("two issuers of tokens have the same name")
         self._known: dict[str, Bearer] = {}
+        self._changing = [each.keys for each in issuers if isinstance(each.keys, ChangingKeys)]
+        self._versions: list[int] = []
 
     def bearer(self, token: str, now_s: float) -> Bearer:
         """Returns for whom a token speaks; `now_s` is the present moment, seconds since 1970, for those known already.
@@ -154,6 +179,10 @@ class TokenCheck:
         Raises:
             TokenError: it is refused.
         """
+        versions = [each.version for each in self._changing]
+        if versions != self._versions:
+            self._known.clear()  # a key may be gone that has signed one
+            self._versions = versions
         known = self._known.get(token)
         if known is not None and now_s < known.end_s:
             return known
@@ -189,7 +218,9 @@ def _key(issuer: Issuer, kid: object) -> Any:
         return next(iter(issuer.keys.values()))
     key = issuer.keys.get(kid) if isinstance(kid, str) else None
     if key is None:
-        raise TokenError(TokenFlaw.KEY, f"its key {_shown(kid)} is none of its issuer's")
+        changing = issuer.keys if isinstance(issuer.keys, ChangingKeys) else None
+        text = f"its key {_shown(kid)} is none of its issuer's"
+        raise TokenError(TokenFlaw.KEY, text, changing)
     return key
 
 
@@ -276,12 +307,12 @@ def read_keys(path: Path, algorithm: Algorithm) -> dict[str, Any]:
     if algorithm == "HS256":
         return {"": _secret(path, content)}
     if content.lstrip().startswith(b"{"):
-        return _key_set(path, content, algorithm)
+        return key_set(str(path), content, algorithm)
     try:
         key = jwt.get_algorithm_by_name(algorithm).prepare_key(content)
     except (jwt.PyJWTError, ValueError, TypeError) as error:
         raise KeysError(f"{path}: holds no public key of {algorithm} in PEM form") from error
-    _check_public(path, key, algorithm)
+    _check_public(str(path), key, algorithm)
     return {"": key}
 
 
@@ -301,14 +332,19 @@ def _secret(path: Path, content: bytes) -> Any:
         raise KeysError(f"{path}: is a key or a certificate, and no secret") from error
 
 
-def _key_set(path: Path, content: bytes, algorithm: Algorithm) -> dict[str, Any]:
+def key_set(where: str, content: bytes, algorithm: Algorithm) -> dict[str, Any]:
+    """Returns the public keys of a JSON Web Key Set by their `kid`; `where` it is, is for messages.
+
+    Raises:
+        KeysError: it is none, or holds no key of the algorithm for signatures, a private or too short one.
+    """
     found: dict[str, Any] = {}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             keys = jwt.PyJWKSet.from_json(content.decode()).keys
-    except (jwt.PyJWTError, ValueError, AttributeError) as error:
-        raise KeysError(f"{path}: holds no JSON Web Key Set: {error}") from error
+    except (jwt.PyJWTError, ValueError, AttributeError, TypeError, RecursionError) as error:
+        raise KeysError(f"{where}: holds no JSON Web Key Set: {error}") from error
     kind = {"RS256": "RSA", "ES256": "EC"}[algorithm]
     for each in keys:
         if each.key_type != kind or each.public_key_use not in {None, "sig"}:
@@ -316,22 +352,22 @@ def _key_set(path: Path, content: bytes, algorithm: Algorithm) -> dict[str, Any]
         if each.algorithm_name != algorithm:
             continue
         if not each.key_id:
-            raise KeysError(f"{path}: a key has no kid")
+            raise KeysError(f"{where}: a key has no kid")
         if each.key_id in found:
-            raise KeysError(f"{path}: the kid {each.key_id!r} comes twice")
-        _check_public(path, each.key, algorithm)
+            raise KeysError(f"{where}: the kid {each.key_id!r} comes twice")
+        _check_public(where, each.key, algorithm)
         found[each.key_id] = each.key
     if not found:
-        raise KeysError(f"{path}: holds no key of {algorithm} for signatures")
+        raise KeysError(f"{where}: holds no key of {algorithm} for signatures")
     return found
 
 
-def _check_public(path: Path, key: object, algorithm: Algorithm) -> None:
+def _check_public(where: str, key: object, algorithm: Algorithm) -> None:
     if algorithm == "RS256":
         if not isinstance(key, rsa.RSAPublicKey):
-            raise KeysError(f"{path}: must be the public key of {algorithm}")
+            raise KeysError(f"{where}: must be the public key of {algorithm}")
         if key.key_size < RSA_BITS_MIN:
-            text = f"{path}: has {key.key_size} bits; at least {RSA_BITS_MIN} are needed"
+            text = f"{where}: has {key.key_size} bits; at least {RSA_BITS_MIN} are needed"
             raise KeysError(text)
     elif not (isinstance(key, ec.EllipticCurvePublicKey) and key.curve.name == "secp256r1"):
-        raise KeysError(f"{path}: must be the public key of {algorithm}, on the curve P-256")
+        raise KeysError(f"{where}: must be the public key of {algorithm}, on the curve P-256")

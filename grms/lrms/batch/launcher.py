@@ -25,6 +25,7 @@ import shutil
 import stat
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -102,8 +103,16 @@ OUTPUTS_BYTES_MAX: Final = 128 << 10
 """Most bytes of the list of a job's outputs; the job itself could write more."""
 
 # Per process: a thread outlives the task that was cancelled while waiting for it, and would otherwise write
-# concurrently with that of the next task.
-_changes = threading.Lock()
+# concurrently with that of the next task. Notes of different jobs do not wait for each other's way to the disk.
+_changes = tuple(threading.Lock() for _ in range(64))
+
+
+def _changing(key: str) -> threading.Lock:
+    return _changes[hash(key) % len(_changes)]
+
+
+NOTED_AT_ONCE: Final = 16
+"""Notes of so many jobs are on their way to the disk together, which takes little longer than one."""
 
 BLOCK_BYTES: Final = 512
 """Unit of the blocks of a file (stat(2))."""
@@ -488,7 +497,7 @@ class Spool:
             names = [each.file.name for each in program.inputs]
             given = {name: word_of((place / name).lstat()) for name in names}
             self._notes.keep_given(place.name, given)
-            with _changes:
+            with _changing(key):
                 self._keep(key, Marks(run, limit_s=limit_s, preemptible=preemptible))
         except BaseException:
             if not known:  # else it may be there, and about to run
@@ -565,7 +574,7 @@ class Spool:
 
     def wanted(self, key: str) -> None:
         """Keeps that a job is to run; it is on the disk when this returns."""
-        with _changes:
+        with _changing(key):
             marks = self.marks(key) or Marks(run=True)
             self._keep(key, replace(marks, run=True))
 
@@ -635,13 +644,26 @@ class Spool:
 
     def released(self, key: str, number: str) -> None:
         """Records durably that a job's hold is about to be lifted."""
-        with _changes:
+        with _changing(key):
             marks = self.marks(key) or Marks(run=True)
             self._keep(key, replace(marks, run=True, released=True, number=number))
 
+    def released_all(self, numbers: Mapping[str, str]) -> set[str]:
+        """Records the same of several jobs, by their keys.
+
+        Returns the keys of those of which it is recorded now; of the others the disk could not take it.
+        """
+        with ThreadPoolExecutor(NOTED_AT_ONCE, thread_name_prefix="notes") as threads:
+            done = {key: threads.submit(self.released, key, numbers[key]) for key in numbers}
+        return {key for key, each in done.items() if not isinstance(each.exception(), OSError)}
+
+    def begun_of(self, keys: Iterable[str]) -> set[str]:
+        """Returns which of several jobs have begun to run."""
+        return {key for key in keys if self.runs(key)}
+
     def evicting(self, key: str) -> bool:
         """Records durably that a job is about to be ended for another one; returns whether it may be."""
-        with _changes:
+        with _changing(key):
             marks = self.marks(key)
             if marks is None or not marks.preemptible:
                 return False
@@ -737,7 +759,7 @@ class Spool:
             self._notes.check_there()
             return Remains()
         if self.runs(key):
-            with _changes:
+            with _changing(key):
                 marks = self.marks(key) or Marks(run=True)
                 self._keep(key, replace(marks, begun=True))
         _open_all(place)

@@ -1,7 +1,7 @@
 """Carries out operations that polls show to be due: cancellations, and pending releases.
 
-Cancellations are batched across callers: one poll and one call for very many jobs. Orders of a poll are carried out
-until the next poll is due, which finds the rest.
+Cancellations are batched across callers: one poll and one call for very many jobs. So are the releases that a poll shows
+to be due, where the batch system can. Orders of a poll are carried out until the next poll is due, which finds the rest.
 
 A run that the batch system has forgotten is detected here, before a release would repeat it: the job's folder says
 that it has begun.
@@ -33,11 +33,14 @@ from grms.lrms.batch.job_tracker import Act, Order
 from grms.lrms.batch.launcher import Spool
 from grms.lrms.batch.poller import Poller, Rotation
 from grms.lrms.batch.queue_snapshot import JobRow, Question
-from grms.lrms.batch.system import BatchSystem
+from grms.lrms.batch.system import BatchSystem, ReleasesMany
 from grms.lrms.batch.tracked_job import Want
 
 TOGETHER: Final = 200
 """Most jobs ended in one call."""
+
+RELEASED_TOGETHER: Final = 100
+"""Most jobs released in one call: Slurm takes some milliseconds for each, and the limit of a program's time is for all."""
 
 _log = structlog.get_logger()
 
@@ -121,7 +124,10 @@ class Reconciler:
         until = time.monotonic() + self._poller.orders_s
         others = [order for order in orders if order.act is not Act.CANCEL]
         rotation = self._rotations[account]
-        for order in rotation.ordered(others, key=lambda each: each.key):
+        ordered = rotation.ordered(others, key=lambda each: each.key)
+        if isinstance(self._system, ReleasesMany):
+            ordered = await self._released_together(self._system, ordered, rotation)
+        for order in ordered:
             if time.monotonic() > until:
                 return
             rotation.had(order.key)
@@ -134,6 +140,50 @@ class Reconciler:
                 pass  # it was logged, and the next look finds the same; no other job waits for that
         if away is not None:
             raise away
+
+    async def _released_together(
+        self, system: ReleasesMany, orders: list[Order], rotation: Rotation
+    ) -> list[Order]:
+        # Returns the orders that need a call of their own. Half of the time is theirs.
+        sure = {
+            order.key: order.row
+            for order in orders
+            if order.act is Act.RELEASE and self._is_free(_mark(order))
+        }
+        if len(sure) < 2:
+            return orders
+        begun, waiting = set[str](), list(sure)
+        until = time.monotonic() + self._poller.orders_s / 2
+        while waiting and time.monotonic() <= until:
+            some, waiting = waiting[:RELEASED_TOGETHER], waiting[RELEASED_TOGETHER:]
+            for key in some:
+                rotation.had(key)
+            self._under_way.update(some)
+            try:
+                begun |= await self._release_some(system, {key: sure[key] for key in some})
+            except LrmsRefusedError as error:
+                # Which ones, the next poll shows. Asked for by itself, one that was released may run already, and would
+                # be taken for one whose run was forgotten.
+                _refused(Act.RELEASE, ",".join(some), error)
+            except LrmsDiskError:
+                pass  # it was logged, and the next poll finds the same
+            finally:
+                self._under_way.difference_update(some)
+        return [order for order in orders if order.key not in sure or order.key in begun]
+
+    async def _release_some(self, system: ReleasesMany, rows: Mapping[str, JobRow]) -> set[str]:
+        # Returns those that have begun, of which more is to be asked; each of the others as `_release` does it.
+        begun = await self._disk.do(self._spool.begun_of, rows)
+        numbers = {key: row.number for key, row in rows.items() if key not in begun}
+        for key in numbers:
+            self._tracker.releasing(key)
+        noted = await self._disk.do(self._spool.released_all, numbers)
+        await system.release_all([row for key, row in rows.items() if key in noted])
+        for key in numbers:
+            if key in noted:
+                self._tracker.released(key, self._clock())
+        self._poller.write_anomalies()
+        return begun
 
     def _is_free(self, mark: str) -> bool:
         return mark not in self._under_way

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from grms.lrms.base import LrmsJob
 from grms.lrms.batch.guests_to_end import WaitingJob
@@ -82,6 +82,18 @@ class BatchSystem(Protocol):
 
         Returns:
             Whether it has it, or how it has ended; `None` if it does not say.
+        """
+
+
+@runtime_checkable
+class ReleasesMany(Protocol):
+    """What a kind of batch system adds that releases many jobs in one call."""
+
+    async def release_all(self, rows: Sequence[JobRow]) -> None:
+        """Lifts the holds of jobs.
+
+        Raises:
+            LrmsRefusedError: some, possibly unknown ones, were not released; the others were.
         """
 
 

@@ -5,8 +5,9 @@ queue. What the batch system does about it, whether the answer comes, and whethe
 writes is chosen (`choices`). A poll may also come while a call is under way.
 """
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
 from grms.lrms import base
@@ -309,6 +310,12 @@ class Folders(Spool):
         folder = self._world.folder(key)
         self._world.keep(with_marks(folder, run=True, released=True, number=number))
 
+    def released_all(self, numbers: Mapping[str, str]) -> set[str]:
+        """See `Spool.released_all`."""
+        for key, number in numbers.items():
+            self.released(key, number)
+        return set(numbers)
+
     def runs(self, key: str) -> list[str]:
         """See `Spool.runs`."""
         return ["0"] * (self._world.folder(key).begun >= 0)
@@ -411,6 +418,12 @@ class TroubledSystem:
     async def release(self, row: JobRow) -> None:
         """See `BatchSystem.release`."""
         if not self._tells("a release", lambda: self._release(row)):
+            raise LrmsRefusedError("Invalid job id specified")
+
+    async def release_all(self, rows: Sequence[JobRow]) -> None:
+        """See `ReleasesMany.release_all`; it goes on where it is refused one."""
+        refused = [row for row in rows if not self._tells("a release", partial(self._release, row))]
+        if refused:
             raise LrmsRefusedError("Invalid job id specified")
 
     def _release(self, row: JobRow) -> bool:

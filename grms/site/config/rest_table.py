@@ -1,13 +1,30 @@
 """The table `[rest]`: where users are served over HTTP, and whose tokens are taken."""
 
 from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from grms.daemon.config_base import FilePath, Model, Seconds, wrong
 from grms.site.config.connections import Address
+from grms.util.names import is_loopback
 
 Word = Annotated[str, Field(min_length=1, max_length=256)]
+
+
+def _url(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise wrong(f"{value!r} is no URL: {error}") from error
+    if not host or parts.scheme not in {"https", "http"}:
+        raise wrong(f"{value!r} is no URL that begins with https://")
+    if any(not 32 < ord(each) < 127 for each in value) or "#" in value or "@" in parts.netloc:
+        raise wrong(f"{value!r} has a blank, a fragment or a user, which no address of keys has")
+    if parts.scheme == "http" and not is_loopback(host):
+        raise wrong(f"{value!r} is not https://, and anybody on the way could give other keys")
+    return value
 
 
 class RestIssuerConfig(Model):
@@ -18,6 +35,7 @@ class RestIssuerConfig(Model):
         audience: has to be in the claim `aud`.
         algorithm: of all its signatures.
         keys: file of its keys: a public key in PEM form or a JSON Web Key Set, of HS256 the secret.
+        jwks: URL of its keys, a JSON Web Key Set, in place of `keys`; HTTPS, or on loopback.
         user_claim: the claim that names the user.
         users: this site's users by the value of that claim.
         claim_is_user: the value itself is the name of this site's user.
@@ -31,7 +49,8 @@ class RestIssuerConfig(Model):
     issuer: Word
     audience: Word
     algorithm: Literal["HS256", "RS256", "ES256"]
-    keys: FilePath
+    keys: FilePath | None = None
+    jwks: Annotated[str, AfterValidator(_url)] | None = None
     user_claim: Word = "sub"
     users: dict[Word, Word] = Field(default_factory=dict)
     claim_is_user: bool = False
@@ -45,6 +64,10 @@ class RestIssuerConfig(Model):
     def _check_users(self) -> Self:
         if self.claim_is_user == bool(self.users):
             raise wrong("needs either users, by the values of user_claim, or claim_is_user = true")
+        if (self.keys is None) == (self.jwks is None):
+            raise wrong("needs either keys, a file, or jwks, the URL of a key set")
+        if self.jwks is not None and self.algorithm == "HS256":
+            raise wrong("the secret of HS256 is in a file (keys), and at no URL (jwks)")
         return self
 
 

@@ -160,7 +160,7 @@ class RestApi:
         name = ""
         response: ASGIApp
         try:
-            call, handler = self._admitted(request)
+            call, handler = self._admitted(request, await self._bearer(request))
             name = call.account.user.name
             self._budget.note(name, 1, 0)
             if problem := self._budget.problem(name):
@@ -203,6 +203,8 @@ class RestApi:
                 wait = error.retry_s
                 headers = {} if wait is None else {"retry-after": str(max(1, -int(-wait // 1)))}
                 text = f"{error.field}: {error.reason}" if error.field else error.reason
+                if error.code is grpc.StatusCode.NOT_FOUND:
+                    text = "you have no such job"  # whatever has become of another's
                 return _error(_STATUS.get(error.code, 500), text, headers, **jobs)
             case _:
                 if (more := self._logged.to_tell(type(error).__name__)) is not None:
@@ -211,11 +213,26 @@ class RestApi:
 
     # --- who is it, and what is asked? ------------------------------------------------------------
 
-    def _admitted(self, request: Request) -> tuple[_Call, Callable[[_Call], Awaitable[ASGIApp]]]:
+    async def _bearer(self, request: Request) -> Bearer:
         for name in ONCE:
             if len(request.headers.getlist(name)) > 1:
                 raise _AnswerError(400, f"the header {name} comes more than once")
-        bearer = self.tokens.bearer(_token(request), time.time())
+        token = _token(request)
+        try:
+            return self.tokens.bearer(token, time.time())
+        except TokenError as error:
+            if error.keys is None:
+                raise
+            if not await error.keys.renewed():
+                if not error.keys:  # whoever asks again later may be let in
+                    text = "the keys of its issuer could not be fetched; the daemon's log says why"
+                    raise _AnswerError(503, text, retry_after="30") from error
+                raise
+        return self.tokens.bearer(token, time.time())
+
+    def _admitted(
+        self, request: Request, bearer: Bearer
+    ) -> tuple[_Call, Callable[[_Call], Awaitable[ASGIApp]]]:
         account = self._account(bearer.user)
         if account.user.uid < UID_MIN and not bearer.is_mapped:
             # A provider's names are not chosen with this host's services in mind.
@@ -351,8 +368,10 @@ class RestApi:
         return _document(call, job_id=number, step_id="BATCH", job_submit_user_msg="")
 
     async def _cancel(self, call: _Call) -> ASGIApp:
-        context = call.caller(writes=True).context
-        await self._jobs.Cancel(job_pb2.CancelRequest(job_id=_job_id(call.request)), context)
+        context, job_id = call.caller(writes=True).context, _job_id(call.request)
+        # Of another's job nobody is told that it is there.
+        await self._jobs.Get(job_pb2.GetRequest(job_id=job_id), context)
+        await self._jobs.Cancel(job_pb2.CancelRequest(job_id=job_id), context)
         return _document(call)
 
     async def _read(self, call: _Call, body: bytearray) -> None:

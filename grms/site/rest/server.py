@@ -5,18 +5,19 @@ It runs on the daemon's own event loop, as its answers come from the daemon's st
 
 import asyncio
 import contextlib
-import socket
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import structlog
 import uvicorn
 
 from grms.daemon.fd_budget import BACKLOG, REST_MAX, beside
+from grms.daemon.web.handshake_limit import CountedListener
 from grms.daemon.web.visitors import Visitor, listening_at
-from grms.security.tokens import Issuer, KeysError, Scopes, TokenCheck, read_keys
+from grms.security.issuer_keys import FetchedKeys
+from grms.security.tokens import Algorithm, Issuer, KeysError, Scopes, TokenCheck, read_keys
 from grms.site.config.load import ConfigError
 from grms.site.config.rest_table import RestConfig, RestIssuerConfig
 from grms.site.config.schema import SiteConfig
@@ -42,6 +43,15 @@ class _Visitor(Visitor):
     most: ClassVar[int] = REST_MAX
 
 
+def _counted_by(listener: CountedListener) -> type[_Visitor]:
+    class Counted(_Visitor):
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's own
+            listener.finished(transport.get_extra_info("peername"))
+            super().connection_made(transport)
+
+    return Counted
+
+
 class _Uvicorn(uvicorn.Server):
     # Signals are the daemon's.
 
@@ -50,14 +60,18 @@ class _Uvicorn(uvicorn.Server):
         yield
 
 
-def token_check(config: RestConfig) -> TokenCheck:
+def token_check(
+    config: RestConfig, fetched: Mapping[tuple[str, Algorithm], FetchedKeys]
+) -> TokenCheck:
     """Returns what checks tokens as a configuration says it; the files of keys are read.
 
+    `fetched` are the keys of issuers that have a URL of these, by that and the algorithm.
+
     Raises:
-        ConfigError: one of them cannot be used.
+        ConfigError: one of the files cannot be used.
     """
     try:
-        return TokenCheck([_issuer(each) for each in config.issuers])
+        return TokenCheck([_issuer(each, fetched) for each in config.issuers])
     except KeysError as error:
         raise ConfigError(f"rest.issuers.keys: {error}") from error
 
@@ -74,12 +88,28 @@ def _check_certificate(rest: RestConfig) -> None:
         raise ConfigError(text) from error
 
 
-def _issuer(table: RestIssuerConfig) -> Issuer:
+def _fetched(
+    config: RestConfig, before: Mapping[tuple[str, Algorithm], FetchedKeys]
+) -> dict[tuple[str, Algorithm], FetchedKeys]:
+    # The keys that are fetched; where they were fetched before they stay.
+    wanted = [(each.jwks, each.algorithm) for each in config.issuers if each.jwks is not None]
+    return {each: before.get(each) or FetchedKeys(*each) for each in wanted}
+
+
+def _issuer(
+    table: RestIssuerConfig, fetched: Mapping[tuple[str, Algorithm], FetchedKeys]
+) -> Issuer:
+    keys: Mapping[str, Any]
+    if table.jwks is not None:
+        keys = fetched[table.jwks, table.algorithm]
+    else:
+        assert table.keys is not None
+        keys = read_keys(Path(table.keys), table.algorithm)
     return Issuer(
         table.issuer,
         table.audience,
         table.algorithm,
-        read_keys(Path(table.keys), table.algorithm),
+        keys,
         table.user_claim,
         None if table.claim_is_user else dict(table.users),
         Scopes(
@@ -107,10 +137,12 @@ class RestServer:
         self._config = config
         self._rest = config.rest
         self._log = log
-        self._tokens = token_check(config.rest)
+        self._fetched = _fetched(config.rest, {})
+        self._follows: list[asyncio.Task[None]] = []
+        self._tokens = token_check(config.rest, self._fetched)
         _check_certificate(config.rest)
         self._api: RestApi | None = None
-        self._socket: socket.socket | None = None
+        self._socket: CountedListener | None = None
         self._server: _Uvicorn | None = None
         self._task: asyncio.Task[None] | None = None
         self.port = 0
@@ -132,6 +164,14 @@ class RestServer:
             body_bytes=limits.message_bytes,
             log=self._log,
         )
+        endpoint = parse_endpoint(rest.listen)
+        try:
+            listening = CountedListener(listening_at(endpoint.host, endpoint.port))
+        except OSError as error:
+            text = f"cannot listen on rest.listen, {rest.listen}: {error.strerror or error}"
+            raise OSError(text) from error
+        self._socket = listening
+        self.port = int(listening.getsockname()[1])
         options = uvicorn.Config(
             self._api,
             lifespan="off",
@@ -142,7 +182,7 @@ class RestServer:
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            http=_Visitor,
+            http=_counted_by(listening),
             backlog=BACKLOG,
             timeout_graceful_shutdown=1,
             ssl_certfile=rest.certificate,
@@ -153,17 +193,10 @@ class RestServer:
         if options.ssl is not None:
             options.ssl.minimum_version = ssl.TLSVersion.TLSv1_2
         self._server = _Uvicorn(options)
-        endpoint = parse_endpoint(rest.listen)
-        try:
-            listening = listening_at(endpoint.host, endpoint.port)
-        except OSError as error:
-            text = f"cannot listen on rest.listen, {rest.listen}: {error.strerror or error}"
-            raise OSError(text) from error
-        self._socket = listening
-        self.port = int(listening.getsockname()[1])
 
     async def start(self) -> None:
-        """Begins to answer."""
+        """Begins to answer, and to fetch keys."""
+        self._follow()
         assert self._socket is not None
         assert self._server is not None
         self._task = asyncio.create_task(self._server.serve(sockets=[self._socket]), name="rest")
@@ -172,6 +205,8 @@ class RestServer:
 
     async def stop(self, grace: float | None) -> None:
         """Answers what is under way for `grace` seconds at most, and closes the port."""
+        for each in self._follows:
+            each.cancel()
         if self._task is not None and not self._task.done():
             assert self._server is not None
             self._server.config.timeout_graceful_shutdown = int(grace or 0)
@@ -189,17 +224,28 @@ class RestServer:
         """
         if config.rest is None:
             return lambda: None  # that needs a restart
-        tokens, rest = token_check(config.rest), self._rest
+        fetched, rest = _fetched(config.rest, self._fetched), self._rest
+        tokens = token_check(config.rest, fetched)
         _check_certificate(rest)
 
         def put_in_force() -> None:
-            self._tokens = tokens
+            self._tokens, self._fetched = tokens, fetched
+            self._follow()
             if self._api is not None:
                 self._api.tokens = tokens
             if self._server is not None and rest.certificate and self._server.config.ssl:
                 self._server.config.ssl.load_cert_chain(rest.certificate, rest.key)
 
         return put_in_force
+
+    def _follow(self) -> None:
+        # All are fetched now, those that were there before as well.
+        for each in self._follows:
+            each.cancel()
+        self._follows = [
+            asyncio.create_task(keys.follow(), name=f"keys of {keys.url}")
+            for keys in self._fetched.values()
+        ]
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:

@@ -55,6 +55,12 @@ def program_text(name: str) -> str:
     return _TEXT.format(name=name, python=sys.executable, places=f"[{listed}]")
 
 
+def program_words(name: str) -> list[str]:
+    """Returns what starts a program with this Python and this package, without a folder of programs."""
+    text = f"import sys; sys.path += {_places()!r}; from hanse_slurm.programs import main; main({name!r})"
+    return [sys.executable, "-I", "-S", "-c", text]
+
+
 def _places() -> list[str]:
     # Folders in which packages are, without those in which this Python looks in any case.
     from importlib.util import find_spec  # noqa: PLC0415  # of the installation alone

@@ -1,11 +1,13 @@
 """What becomes of orders, above all when a batch system forgets a run; the rest is in the conformance scenes."""
 
 import asyncio
+import errno
 import itertools
 import subprocess
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +27,7 @@ from grms.lrms.batch.adapter import BatchLrms
 from grms.lrms.batch.launcher import Spool
 from grms.lrms.batch.queue_snapshot import JobRow, QueueSnapshot
 from grms.lrms.batch.reconciler import TOGETHER
+from grms.lrms.job_notes import JobNotes, Marks
 from grms.util.outcomes import Outcome
 from tests.grms.lrms.batch.forgetful import END, HELD, KEY, Forgetful
 from tests.waiting import TIME_OUT_S
@@ -364,3 +367,153 @@ async def test_looks_go_on_while_very_many_jobs_are_released(
     await asyncio.wait([follows])
     assert sorted(map(int, told)) == list(range(1, 61))
     assert most < 30
+
+
+class Together(Many):
+    """One that releases many jobs in a call.
+
+    Attributes:
+        calls: the numbers that each call was about.
+        unreleased: numbers that it refuses to release, after which it goes on.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        super().__init__(jobs)
+        self.calls: list[list[str]] = []
+        self.unreleased: set[str] = set()
+
+    async def release_all(self, rows: Sequence[JobRow]) -> None:
+        """See `ReleasesMany.release_all`."""
+        await asyncio.sleep(0)
+        if self.away:
+            raise LrmsUnavailableError("no controller")
+        self.calls.append([row.number for row in rows])
+        done = set(self.calls[-1]) - self.unreleased
+        self.rows = tuple(
+            replace(row, phase=LrmsPhase.WAITING) if row.number in done else row
+            for row in self.rows
+        )
+        if done != set(self.calls[-1]):
+            raise LrmsRefusedError("some are not yours")
+
+    def held(self) -> list[int]:
+        """Returns the numbers of those that are held."""
+        return [int(row.number) for row in self.rows if row.phase is LrmsPhase.HELD]
+
+
+async def released_together(
+    system: Together, folder: Path, jobs: int, done: Callable[[], bool]
+) -> tuple[BatchLrms, Spool]:
+    """Follows jobs that were prepared by an earlier life, and are to run, until all is as it should be."""
+    spool = Spool(folder)
+    for number in range(1, jobs + 1):
+        if not (folder / f"A+1+{number}").exists():
+            spool.prepare(f"A/1/{number}", Program("#!/bin/sh\n"), run=True)
+    lrms = many(system, folder)
+    await lrms.snapshot()
+    for number in range(1, jobs + 1):
+        await lrms.submit(LrmsJob(f"A/1/{number}", 2, 60.0, program=Program("#!/bin/sh\n")))
+    follows = asyncio.create_task(lrms.run())
+    async with asyncio.timeout(TIME_OUT_S):
+        while not done():  # noqa: ASYNC110  # what is told has no event
+            await asyncio.sleep(0.01)
+    follows.cancel()
+    await asyncio.wait([follows])
+    return lrms, spool
+
+
+async def test_jobs_that_are_due_at_once_are_released_in_few_calls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each once, after it was noted that it is; a crash between leaves jobs of which it is known."""
+    monkeypatch.setattr("grms.lrms.batch.reconciler.RELEASED_TOGETHER", 5)
+    system = Together(12)
+    jobs = len(system.rows)
+    lrms, spool = await released_together(system, tmp_path, jobs, lambda: not system.held())
+    assert sorted(map(int, itertools.chain(*system.calls))) == list(range(1, jobs + 1))
+    assert [len(each) for each in system.calls] == [5, 5, 2]
+    for number in range(1, jobs + 1):
+        marks = spool.marks(f"A/1/{number}")
+        assert marks is not None
+        assert (marks.released, marks.number) == (True, str(number))
+    assert not [what for what in asdict(lrms.anomalies).values() if what]
+
+
+async def test_one_that_is_refused_keeps_no_other_from_its_release(tmp_path: Path) -> None:
+    """Those that were released are not asked for again, whatever has become of them since; the one is."""
+    system = Together(6)
+    system.unreleased = {"3"}
+
+    def asked_again() -> bool:
+        return system.told.count("release") + sum(map(len, system.calls[1:])) > 2
+
+    system.release = _refused_release(system)  # type: ignore[method-assign, assignment]  # of a test
+    lrms, _ = await released_together(system, tmp_path, 6, asked_again)
+    assert sorted(system.calls[0]) == ["1", "2", "3", "4", "5", "6"]
+    assert set(itertools.chain(*system.calls[1:])) <= {"3"}
+    assert system.held() == [3]
+    assert not [what for what in asdict(lrms.anomalies).values() if what]
+
+
+def _refused_release(system: Together) -> Callable[[JobRow], Coroutine[Any, Any, None]]:
+    async def release(row: JobRow) -> None:
+        system.told.append("release")
+        assert row.number == "3"
+        raise LrmsRefusedError("3 is not yours")
+
+    return release
+
+
+async def test_one_that_has_begun_is_not_released_with_the_others(tmp_path: Path) -> None:
+    """It is held as if it had never run: its own folder knows better, and its copy is cancelled."""
+    system = Together(4)
+    spool = Spool(tmp_path)
+    spool.prepare("A/1/2", Program("#!/bin/sh\n"), run=True)
+    folder = spool.place("A/1/2")
+    (folder / "begun").write_text("0 1700000000\nended 0 1700000001\n")
+    await released_together(
+        system, tmp_path, 4, lambda: system.held() == [2] and system.named == ["2"]
+    )
+    assert sorted(itertools.chain(*system.calls)) == ["1", "3", "4"]
+
+
+async def test_releases_without_an_answer_are_made_again(tmp_path: Path) -> None:
+    """All of them, as nobody knows of any; what is noted of them stays."""
+    system = Together(3)
+    system.away = True
+    release_all, attempts = system.release_all, 0
+
+    async def counted(rows: Sequence[JobRow]) -> None:
+        nonlocal attempts
+        attempts += 1
+        system.away = attempts < 2
+        await release_all(rows)
+
+    system.release_all = counted  # type: ignore[method-assign]  # of a test
+    await released_together(system, tmp_path, 3, lambda: not system.held())
+    assert attempts == 2
+    assert [sorted(each) for each in system.calls] == [["1", "2", "3"]]
+
+
+async def test_a_note_that_the_disk_does_not_take_delays_its_own_job_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not released before it is noted."""
+    system = Together(3)
+    keep, failed = JobNotes.keep, list[str]()
+
+    def fails_once(self: JobNotes, name: str, marks: Marks) -> None:
+        if name == "A+1+2" and marks.released and len(failed) < 2:
+            failed.append(name)
+            raise OSError(errno.ENOSPC, "full")
+        keep(self, name, marks)
+
+    monkeypatch.setattr(JobNotes, "keep", fails_once)
+
+    async def release(row: JobRow) -> None:
+        await system.release_all([row])  # one alone
+
+    system.release = release  # type: ignore[method-assign]  # of a test
+    await released_together(system, tmp_path, 3, lambda: not system.held())
+    assert len(failed) == 2
+    assert [sorted(each) for each in system.calls] == [["1", "3"], ["2"]]

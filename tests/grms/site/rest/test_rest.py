@@ -9,11 +9,13 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import jsonschema
+import jwt
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -23,12 +25,14 @@ from grpc import aio
 from starlette.responses import StreamingResponse
 
 from grms.daemon import loop
-from grms.daemon.web import visitors
+from grms.daemon.web import handshake_limit, visitors
+from grms.security import issuer_keys
 from grms.site.config.load import ConfigError, load_config
 from grms.site.rest import api, server
 from grms.v1 import job_pb2, operator_pb2
 from lrms_sim.util.files import to_toml
 from tests.grms.daemon.test_journal import Disk
+from tests.grms.security.test_issuer_keys import KEYS, key_document, plainly, served
 from tests.grms.site.daemons import document, running
 from tests.grms.site.rest.callers import (
     AT,
@@ -187,8 +191,11 @@ def test_who_has_no_good_token_sees_and_does_nothing(tmp_path: Path) -> None:
             await Caller(site).submit()
             other = Caller(site, token(sub="subject-2"))
             assert (await other.ask("GET", f"{AT}/jobs")).document["jobs"] == []
-            assert (await other.ask("GET", f"{AT}/job/1")).status == 404
-            assert (await other.ask("DELETE", f"{AT}/job/1")).status == 403
+            for method in ("GET", "DELETE"):
+                said, unknown = [
+                    await other.ask(method, f"{AT}/job/{number}") for number in (1, 99999)
+                ]
+                assert (said.status, said.document) == (404, unknown.document)
             reader = Caller(site, token(scope="jobs:read"))
             assert (await reader.ask("GET", f"{AT}/job/1")).status == 200
             for said in (await reader.submit(), await reader.ask("DELETE", f"{AT}/job/1")):
@@ -216,7 +223,8 @@ def test_a_token_of_an_operator_gives_no_rights_of_operators(tmp_path: Path) -> 
             await Caller(site).submit()
             operator = Caller(site, token(sub="subject-2"))
             assert (await operator.ask("GET", f"{AT}/job/1")).status == 404
-            assert (await operator.ask("DELETE", f"{AT}/job/1")).status == 403
+            assert (await operator.ask("DELETE", f"{AT}/job/1")).status == 404
+            assert (await Caller(site).ask("GET", f"{AT}/job/1")).document["jobs"]
 
     run(scene)
 
@@ -604,3 +612,110 @@ def test_tls_of_its_own_takes_a_renewed_certificate(tmp_path: Path) -> None:
             assert await status(second) == 200
 
     run(scene)
+
+
+def test_handshakes_that_do_not_end_keep_nobody_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are counted from the moment at which they are accepted; those that end count no more."""
+    monkeypatch.setattr(handshake_limit, "PER_ADDRESS_MAX", 4)
+    monkeypatch.setattr(handshake_limit, "UNFINISHED_MAX", 6)
+
+    async def scene() -> None:
+        files = {"certificate": str(tmp_path / "rest.pem"), "key": str(tmp_path / "rest.key")}
+        pem = certificate(tmp_path)
+        async with running(document(tmp_path, **table(tmp_path, **files)), tmp_path) as site:
+            rest = site.core.rest
+            assert rest is not None
+            listener = rest._socket
+            assert listener is not None
+            silent = []
+            for number in range(24):
+                at = ("127.0.0.1", rest.port), 60.0, (f"127.0.0.{2 + number % 3}", 0)
+                silent.append(await asyncio.to_thread(socket.create_connection, *at))
+            await until(lambda: listener.closed == 18)
+            assert listener.unfinished == 6
+            trust = ssl.create_default_context(cadata=pem.decode())
+            for _ in range(8):
+                said = await Caller(site, context=trust).ask("GET", f"{AT}/ping")
+                assert said.status == 200
+            for each in silent:
+                each.close()
+            await until(lambda: not listener.unfinished)
+
+    run(scene)
+
+
+def test_keys_come_by_url_and_rotate(tmp_path: Path) -> None:
+    """A token with a key that was published a moment ago is good; one whose key is gone is not; nobody need reload."""
+    answers: list[tuple[int, bytes]] = [(503, b"")]
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        status, content = answers[-1]
+        plainly(status, content)(handler)
+
+    async def scene(url: str) -> None:
+        (issuer,) = table(tmp_path)["rest"]["issuers"]
+        del issuer["keys"]
+        more = table(tmp_path, issuers=[{**issuer, "algorithm": "RS256", "jwks": url}])
+        async with running(document(tmp_path, **more), tmp_path) as site:
+
+            async def said(name: str) -> Said:
+                claims = {"iss": NAME, "aud": AUDIENCE, "sub": "subject-1", "scope": "jobs:read"}
+                now = int(time.time())
+                words = claims | {"iat": now, "exp": now + 600}
+                text = jwt.encode(words, KEYS[name], "RS256", headers={"kid": name})
+                return await Caller(site, text).ask("GET", f"{AT}/ping")
+
+            async def reloaded() -> None:
+                rest = site.core.rest
+                assert rest is not None
+                (keys,) = rest._fetched.values()
+                await site.operator.ReloadPolicies(operator_pb2.ReloadPoliciesRequest())
+                await keys.fetched()
+                await keys.fetched()  # the first may have been under way
+
+            away = await said("one")
+            assert (away.status, away.headers["retry-after"]) == (503, "30")
+            assert url not in away.problem
+            answers.append((200, key_document("one")))
+            await reloaded()
+            assert (await said("one")).status == 200
+            answers.append((200, key_document("two")))
+            assert (await said("two")).status == 401, "they were looked for a moment ago"
+            monkeypatch.setattr(issuer_keys, "AGAIN_S", 0.0)
+            assert (await said("two")).status == 200
+            assert (await said("one")).status == 401
+            answers.append((500, b""))
+            assert (await said("one")).status == 401
+            assert (await said("two")).status == 200
+
+    with pytest.MonkeyPatch.context() as monkeypatch, served(answer) as url:
+        run(lambda: scene(url))
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"jwks": "http://login.example.org/keys"}, "not https"),
+        ({"jwks": "ftp://login.example.org/keys"}, "begins with https"),
+        ({"jwks": "https:///keys"}, "begins with https"),
+        ({"jwks": "https://[::1/keys"}, "is no URL"),
+        ({"jwks": "https://x.example:port/keys"}, "is no URL"),
+        ({"jwks": "https://ann@login.example.org/keys"}, "a user"),
+        ({"jwks": "https://login.example.org/keys#a"}, "a fragment"),
+        ({"jwks": "https://login.example.org/a b"}, "a blank"),
+        ({"jwks": "https://login.example.org/keys", "keys": "tokens.key"}, "either keys"),
+        ({}, "either keys"),
+        ({"jwks": "https://login.example.org/keys", "algorithm": "HS256"}, "HS256"),
+    ],
+)
+def test_keys_come_by_no_other_url(tmp_path: Path, changes: dict[str, str], problem: str) -> None:
+    """None on which anybody could give others."""
+    (issuer,) = table(tmp_path)["rest"]["issuers"]
+    del issuer["keys"]
+    one = {**issuer, "algorithm": "RS256", **changes}
+    config = tmp_path / "site.toml"
+    config.write_text(to_toml(document(tmp_path, **table(tmp_path, issuers=[one]))))
+    with pytest.raises(ConfigError, match=problem):
+        load_config(config)

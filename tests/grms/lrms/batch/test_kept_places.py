@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from grms.daemon.clock import WallClock
 from grms.lrms.base import (
     Accepted,
     Ended,
@@ -20,7 +21,10 @@ from grms.lrms.base import (
 )
 from grms.lrms.batch.launcher import Spool
 from grms.lrms.exit_status import ASIDE, FENCED, NOT_HERE
+from grms.lrms.simulated.machine import SteppedMachine
+from grms.lrms.simulated.simulated import SimulatedLrms
 from grms.util.outcomes import Outcome
+from lrms_sim.scheduling.disciplines import Fcfs
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.clusters.slurm import SlurmCluster, need_slurm
 from tests.grms.lrms.batch.scene import Scene, until
@@ -53,6 +57,12 @@ async def waiting(scene: Scene[Any], number: int) -> str:
 def _phase(scene: Scene[Any], key: str) -> str:
     found = [row for row in scene.rows() if row[-1].endswith(f":{key}")]
     return found[0][0] if found and found[0][1] != "JobHeldUser" else ""
+
+
+def is_back(scene: Scene[Any], waiting: int) -> bool:
+    """Returns whether so many jobs wait for room, and none for a moment."""
+    rows = [row for row in scene.rows() if row[0] == "PD"]
+    return len(rows) == waiting and not any(row[1] == "BeginTime" for row in rows)
 
 
 def scene_of(folder: Path) -> Scene[Any]:
@@ -128,7 +138,7 @@ async def test_real_slurm_keeps_the_place_through_the_death_of_its_controller(
         await scene.lrms.submit(job(3, times=2))
         await asyncio.to_thread(scene.cluster.lose_state)
         await asyncio.to_thread(scene.cluster.start_controller)
-        await until(lambda: len(scene.rows()) == 4 and not markers(scene))
+        await until(lambda: is_back(scene, 3))
         await let_all_run(scene, first.key, [*back, last])
     assert (tmp_path / "order").read_text().split() == [*back, last]
 
@@ -159,7 +169,7 @@ async def test_a_start_that_a_crash_has_undone_is_done_again(tmp_path: Path, *, 
         if late:
             await until(lambda: not scene.lrms.folders.places())
         altered(scene, "2", name=name, far=True)
-        await until(lambda: not markers(scene) and _phase(scene, "S/1/2") == "PD")
+        await until(lambda: is_back(scene, 2))
         await let_all_run(scene, first.key, ["S/1/2", last])
         assert (tmp_path / "order").read_text().split() == ["S/1/2", last]
 
@@ -261,6 +271,9 @@ def test_what_place_who_comes_back_has_is_told(tmp_path: Path) -> None:
     assert isinstance(scene.lrms, WithPlaces)
     assert queue_place_of(scene.lrms) is QueuePlace.BEHIND
     assert queue_place_of(object()) is QueuePlace.BEHIND
+    machine = SimulatedLrms(SteppedMachine(8, Fcfs()), WallClock())
+    assert queue_place_of(machine) is QueuePlace.AS_SUBMITTED
+    assert not isinstance(machine, WithPlaces)
 
 
 def test_a_job_that_has_come_back_begins_in_its_own_folder(tmp_path: Path) -> None:

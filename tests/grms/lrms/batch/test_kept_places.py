@@ -27,8 +27,8 @@ from grms.util.outcomes import Outcome
 from lrms_sim.scheduling.disciplines import Fcfs
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.clusters.slurm import SlurmCluster, need_slurm
-from tests.grms.lrms.batch.scene import Scene, until
-from tests.waiting import TIME_OUT_S
+from tests.grms.lrms.batch.scene import Scene
+from tests.waiting import TIME_OUT_S, until
 
 WAITS = "#!/bin/sh\necho ran >>runs\nwhile ! test -e go; do sleep 0.05; done\n"
 QUICK = '#!/bin/sh\necho ran >>runs\necho "$1" >>../../order\n'

@@ -7,6 +7,7 @@ as one of both sides has ended, is looked up by the site before it is ordered ag
 
 import asyncio
 import os
+import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -31,6 +32,11 @@ ACTS: Final[Mapping[str, frozenset[str] | None]] = {
     "scontrol": frozenset(("release", "hold", "show")),
 }
 """Programs that are run, with their first words where not all are allowed."""
+
+_CHANGE: Final = re.compile(
+    r"update JobId=[0-9]{1,20}(?= )( JobName=\S+)?( StartTime=now(\+365days)?)?"
+)
+"""The one change of a job that is made: its place in the queue is kept while it is elsewhere."""
 
 VARIABLES: Final = frozenset(("SLURM_CONF", "SLURM_TIME_FORMAT"))
 """Variables that the site may set."""
@@ -185,7 +191,7 @@ class Deputy:
         # Why an order is not carried out; empty if it is.
         first = next(iter(order.arguments), "")
         acts = ACTS.get(order.program, frozenset())
-        if acts is not None and first not in acts:
+        if acts is not None and not (first in acts or _CHANGE.fullmatch(" ".join(order.arguments))):
             return "a deputy runs no such program"
         if strange := sorted(set(order.environment) - VARIABLES):
             return f"a deputy sets no variable {strange[0]}"

@@ -604,16 +604,21 @@ class QueuePlace(QuickEnum):
 
 
 @runtime_checkable
-class WithPlaces(Protocol):
+class WithQueuePlace(Protocol):
+    """An LRMS that tells what place a job has that comes back to its queue."""
+
+    @property
+    def queue_place(self) -> QueuePlace:
+        """What place it has, by the last poll."""
+
+
+@runtime_checkable
+class WithPlaces(WithQueuePlace, Protocol):
     """An LRMS that can keep the place in its queue of a job that is elsewhere.
 
     What is kept never starts before the job is submitted again (`submit` without `LrmsJob.aside`), whoever starts it. `cancel`
     with any of the job's keys gives the place up. `snapshot` shows places as held jobs, by the keys of the jobs' first submissions.
     """
-
-    @property
-    def queue_place(self) -> QueuePlace:
-        """What place a job has that comes back, by the last poll."""
 
     async def keep_place(self, job: LrmsJob) -> None:
         """Keeps a place for a job that is elsewhere, behind all that wait now; where one is kept it changes nothing.
@@ -629,7 +634,7 @@ class WithPlaces(Protocol):
 
 def queue_place_of(lrms: object) -> QueuePlace:
     """Returns what place a job has that comes back to an LRMS's queue; of one without the port that it is behind all others."""
-    return lrms.queue_place if isinstance(lrms, WithPlaces) else QueuePlace.BEHIND
+    return lrms.queue_place if isinstance(lrms, WithQueuePlace) else QueuePlace.BEHIND
 
 
 @runtime_checkable

@@ -297,6 +297,11 @@ class JobTracker:
         """Returns whether a job's submission can no longer be forgotten, at a moment."""
         return max(at - job.acknowledged_at, job.shown_s) >= self._settle_s
 
+    def key_of(self, number: str) -> str | None:
+        """Returns the key of a job that is to run, by the batch system's id; `None` if there is none."""
+        found = (job.key for job in self._jobs.values() if job.number == number)
+        return next((key for key in found if self._jobs[key].want is Want.RUN), None)
+
     def left(self, key: str, at: float) -> list[LrmsEvent]:
         """Returns the events of a job that has left the queue for elsewhere, and has never begun here; `at` in seconds."""
         job = self._jobs.get(key)

@@ -167,7 +167,7 @@ class KeptPlaces:
             for row in table.rows:
                 key = self._system.place_of(row.name) or ""
                 if key and key not in kept and row.live and row.phase in _NOT_STARTED:
-                    await self._system.cancel(row)  # nobody waits for it
+                    await self._look_unnoted(key, row)
         except LrmsError as error:
             _log.warning("lrms.places_not_kept", reason=error.reason)
         away = {place.number for place in (self._kept or {}).values() if not place.back}
@@ -194,6 +194,14 @@ class KeptPlaces:
                 await self._system.release(row)
         elif self._system.place_of(row.name) is None or not self._system.is_aside(row):
             await self._system.set_aside(row, self._system.place_name(key))
+
+    async def _look_unnoted(self, key: str, row: JobRow) -> None:
+        # One that came back long ago, which a controller with an older state has forgotten, or one for which nobody waits.
+        back = self._tracker.key_of(row.number)
+        if back is None or place_key(back) != key:
+            await self._system.cancel(row)
+        else:
+            await self.note(back, KeptPlace(row.number, back, released=True, back=back))
 
     def _with_old_name(self, place: KeptPlace, table: QueueSnapshot) -> JobRow | None:
         # One whose leaving a crash has undone has its old name, and would start. One that has started was faster, and stays,

@@ -19,6 +19,7 @@ from grms.lrms.base import (
     LrmsRecord,
     LrmsRefusedError,
     LrmsSnapshot,
+    QueuePlace,
     Tell,
 )
 from grms.lrms.preemption import CANNOT, EndedBy, Preemption
@@ -118,6 +119,11 @@ class SimulatedLrms:
     def remembers(self) -> float:
         """Infinity: the machine has every job of the journal."""
         return math.inf
+
+    @property
+    def queue_place(self) -> QueuePlace:
+        """A job that comes back stands by its place (`LrmsJob.place`)."""
+        return QueuePlace.AS_SUBMITTED
 
     def listen(self, tell: Tell) -> None:
         """Sets the receiver of events."""

@@ -471,7 +471,7 @@ class LrmsDriver:
         job = _job(command, None if place is None else partial(place, command))
         if command.aside:
             if isinstance(self.lrms, WithPlaces):
-                await self.lrms.keep_place(job)
+                await self.lrms.keep_place(replace(job, aside=True))
             return None
         if command.partner:
             job = replace(job, account=supplies.account(command.partner, command.lrms_key))

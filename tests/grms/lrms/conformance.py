@@ -28,8 +28,10 @@ from grms.lrms.base import (
     LrmsRefusedError,
     LrmsUnavailableError,
     Program,
+    QueuePlace,
     Requeued,
     Started,
+    queue_place_of,
 )
 from grms.lrms.preemption import EndedBy, preemption_of
 from grms.util.outcomes import Outcome
@@ -206,6 +208,34 @@ async def cancelled_only_if_it_waits(site: Site) -> None:
     assert (site.runs(waits.key), site.runs(runs.key)) == (0, 1)
 
 
+async def elsewhere(site: Site) -> None:
+    """What is elsewhere does not start before it is back, and then runs once; what has ended there never does."""
+    back, over, wide = (
+        site.job(60, "true"),
+        site.job(61, "true"),
+        site.job(62, "true", site.world.slots),
+    )
+    for job in (back, over):
+        for _ in range(2):
+            await site.lrms.keep_place(job)
+    await site.lrms.submit(wide)
+    await site.phase(wide.key, LrmsPhase.WAITING)
+    assert await site.lrms.leave(wide.key)
+    end = (await site.ended(wide.key)).end
+    assert (end.outcome, end.run_time) == (Outcome.CANCELLED, 0.0)
+    await site.looks(3)
+    for job in (back, over):
+        assert (site.of(job.key), await site.lrms.look_up(job.key)) == ([], None)
+    for key in (over.key, f"{wide.key}/2"):
+        assert not await site.lrms.cancel(key)
+    await site.lrms.submit(back)
+    assert (await site.ended(back.key)).end.outcome is Outcome.COMPLETED
+    assert [site.runs(job.key) for job in (back, over, wide)] == [1, 0, 0]
+    assert site.kinds(back.key) == LIFE
+    kept = {QueuePlace.KEPT, QueuePlace.BEHIND}
+    assert queue_place_of(site.lrms) in kept
+
+
 async def held_and_released(site: Site) -> None:
     """It waits as long as the site wants, and then runs once."""
     job = site.job(14, "true")
@@ -298,6 +328,7 @@ PEACEFUL = (
     cancelled,
     cancelled_together,
     cancelled_only_if_it_waits,
+    elsewhere,
     held_and_released,
     requeued,
     not_set_up_for_preemption,

@@ -19,6 +19,7 @@ from grms.lrms.base import (
 from grms.lrms.batch.adapter import BatchLrms
 from grms.lrms.batch.launcher import Spool
 from grms.lrms.batch.system import BatchSystem
+from grms.lrms.slurm.slurm import Slurm
 
 DEADLINE_S = 300.0
 NAME = "2nd job: größe|'$x'\n"
@@ -152,9 +153,16 @@ class Site:
 
     def again(self) -> None:
         """Begins a new life: an adapter that remembers nothing."""
-        self.system = Deaf(self.world.system(self.name, requeue=self.requeue, node=self.node))
-        spool = Spool(self.spool)
-        self.lrms = BatchLrms(self.system, spool, poll_s=POLL_S, settle_s=0.0, repeats=self.requeue)
+        system = self.world.system(self.name, requeue=self.requeue, node=self.node)
+        self.system = Deaf(system)
+        self.lrms = BatchLrms(
+            self.system,
+            Spool(self.spool),
+            poll_s=POLL_S,
+            settle_s=0.0,
+            repeats=self.requeue,
+            placing=system if isinstance(system, Slurm) else None,
+        )
         self.lrms.listen(self.events.extend)
 
     def job(

@@ -3,9 +3,11 @@
 import asyncio
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from grms.daemon.clock import WallClock
 from grms.lrms.base import (
     Accepted,
     Ended,
@@ -19,8 +21,12 @@ from grms.lrms.base import (
 )
 from grms.lrms.batch.launcher import Spool
 from grms.lrms.exit_status import ASIDE, FENCED, NOT_HERE
+from grms.lrms.simulated.machine import SteppedMachine
+from grms.lrms.simulated.simulated import SimulatedLrms
 from grms.util.outcomes import Outcome
+from lrms_sim.scheduling.disciplines import Fcfs
 from tests.clusters.fake_slurm import FakeSlurm
+from tests.clusters.slurm import SlurmCluster, need_slurm
 from tests.grms.lrms.batch.scene import Scene
 from tests.waiting import TIME_OUT_S, until
 
@@ -34,12 +40,12 @@ def job(number: int, script: str = QUICK, *, times: int = 1) -> LrmsJob:
     return LrmsJob(key, 1, 600.0, program=Program(script, (key,)))
 
 
-def markers(scene: Scene[FakeSlurm]) -> list[list[str]]:
+def markers(scene: Scene[Any]) -> list[list[str]]:
     """Returns the rows of markers."""
     return [row for row in scene.rows() if row[-1].endswith(":away")]
 
 
-async def waiting(scene: Scene[FakeSlurm], number: int) -> str:
+async def waiting(scene: Scene[Any], number: int) -> str:
     """Submits a job, and returns its key when it waits."""
     one = job(number)
     await scene.lrms.submit(one)
@@ -48,23 +54,29 @@ async def waiting(scene: Scene[FakeSlurm], number: int) -> str:
     return one.key
 
 
-def _phase(scene: Scene[FakeSlurm], key: str) -> str:
+def _phase(scene: Scene[Any], key: str) -> str:
     found = [row for row in scene.rows() if row[-1].endswith(f":{key}")]
     return found[0][0] if found and found[0][1] != "JobHeldUser" else ""
 
 
-def scene_of(folder: Path) -> Scene[FakeSlurm]:
+def is_back(scene: Scene[Any], waiting: int) -> bool:
+    """Returns whether so many jobs wait for room, and none for a moment."""
+    rows = [row for row in scene.rows() if row[0] == "PD"]
+    return len(rows) == waiting and not any(row[1] == "BeginTime" for row in rows)
+
+
+def scene_of(folder: Path) -> Scene[Any]:
     """Returns a machine of one processor."""
     return Scene(FakeSlurm(folder / "cluster", nodes=1, cpus=1), folder)
 
 
-async def let_all_run(scene: Scene[FakeSlurm], first: str, keys: list[str]) -> None:
+async def let_all_run(scene: Scene[Any], first: str, keys: list[str]) -> None:
     """Lets the job that has the machine end, and all others run."""
     (scene.lrms.folders.place(first) / "go").touch()
     await until(lambda: all(scene.has(key, Ended) for key in keys))
 
 
-async def aside(scene: Scene[FakeSlurm], one: LrmsJob) -> None:
+async def aside(scene: Scene[Any], one: LrmsJob) -> None:
     """Has the place of a job kept, and returns when it stands."""
     before = len(markers(scene))
     await scene.lrms.keep_place(one)
@@ -105,12 +117,38 @@ async def test_who_comes_back_stands_where_it_stood(tmp_path: Path) -> None:
         scene.cluster.down()
 
 
-def altered(scene: Scene[FakeSlurm], number: str, **values: object) -> None:
+@pytest.mark.services
+async def test_real_slurm_keeps_the_place_through_the_death_of_its_controller(
+    tmp_path: Path,
+) -> None:
+    """Under `priority/basic`, with the rights of the jobs' owner alone: the controller forgets that two jobs came back."""
+    need_slurm()
+    scene: Scene[Any] = Scene(SlurmCluster(tmp_path / "cluster", nodes=1, cpus=1), tmp_path)
+    async with scene.up():
+        first = await with_first(scene)
+        await aside(scene, job(2))
+        await waiting(scene, 3)
+        assert await scene.lrms.leave("S/1/3")
+        last = await waiting(scene, 4)
+        assert queue_place_of(scene.lrms) is QueuePlace.KEPT
+        await until(lambda: [row[1] for row in markers(scene)] == ["BeginTime"] * 2)
+        await asyncio.to_thread(scene.cluster.save_state)
+        back = ["S/1/2", "S/1/3/2"]
+        await scene.lrms.submit(job(2))
+        await scene.lrms.submit(job(3, times=2))
+        await asyncio.to_thread(scene.cluster.lose_state)
+        await asyncio.to_thread(scene.cluster.start_controller)
+        await until(lambda: is_back(scene, 3))
+        await let_all_run(scene, first.key, [*back, last])
+    assert (tmp_path / "order").read_text().split() == [*back, last]
+
+
+def altered(scene: Scene[Any], number: str, **values: object) -> None:
     """Has the controller take a job for what it was, as after a crash."""
     scene.cluster.machine._table[number].update(values)  # there is no other way
 
 
-async def with_first(scene: Scene[FakeSlurm]) -> LrmsJob:
+async def with_first(scene: Scene[Any]) -> LrmsJob:
     """Submits a job that has the machine."""
     first = job(1, WAITS)
     await scene.lrms.submit(first)
@@ -118,8 +156,9 @@ async def with_first(scene: Scene[FakeSlurm]) -> LrmsJob:
     return first
 
 
-async def test_a_start_that_a_crash_has_undone_is_done_again(tmp_path: Path) -> None:
-    """The controller has forgotten the job's name and its start."""
+@pytest.mark.parametrize("late", [False, True])
+async def test_a_start_that_a_crash_has_undone_is_done_again(tmp_path: Path, *, late: bool) -> None:
+    """The controller has forgotten the job's name and its start; also where its state is older than what is noted."""
     scene = scene_of(tmp_path)
     async with scene.up():
         first = await with_first(scene)
@@ -127,8 +166,10 @@ async def test_a_start_that_a_crash_has_undone_is_done_again(tmp_path: Path) -> 
         name = markers(scene)[0][-1]
         last = await waiting(scene, 3)
         await scene.lrms.submit(job(2))
+        if late:
+            await until(lambda: not scene.lrms.folders.places())
         altered(scene, "2", name=name, far=True)
-        await until(lambda: not markers(scene) and _phase(scene, "S/1/2") == "PD")
+        await until(lambda: is_back(scene, 2))
         await let_all_run(scene, first.key, ["S/1/2", last])
         assert (tmp_path / "order").read_text().split() == ["S/1/2", last]
 
@@ -230,6 +271,9 @@ def test_what_place_who_comes_back_has_is_told(tmp_path: Path) -> None:
     assert isinstance(scene.lrms, WithPlaces)
     assert queue_place_of(scene.lrms) is QueuePlace.BEHIND
     assert queue_place_of(object()) is QueuePlace.BEHIND
+    machine = SimulatedLrms(SteppedMachine(8, Fcfs()), WallClock())
+    assert queue_place_of(machine) is QueuePlace.AS_SUBMITTED
+    assert not isinstance(machine, WithPlaces)
 
 
 def test_a_job_that_has_come_back_begins_in_its_own_folder(tmp_path: Path) -> None:

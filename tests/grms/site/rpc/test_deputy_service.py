@@ -267,12 +267,18 @@ async def served(site: Site, runner: Any, **more: Any) -> AsyncIterator[Deputy]:
 
 async def test_a_deputy_runs_what_it_is_told(tmp_path: Path) -> None:
     """With folder, umask and the site's variables, and nothing else of its user's environment."""
-    runner = programs(tmp_path, sbatch=SBATCH, scancel="#!/bin/sh\necho no >&2\nexit 3\n")
+    change = "#!/bin/sh\necho $*\n"
+    runner = programs(
+        tmp_path, sbatch=SBATCH, scancel="#!/bin/sh\necho no >&2\nexit 3\n", scontrol=change
+    )
     async with site_at(tmp_path) as (site, _), served(site, runner):
         answer = await site.asked("sbatch", "--hold", "a  b", folder=str(tmp_path))
         assert answer.output.decode() == f"--hold a  b|{tmp_path}|0027|/conf|\n"
         answer = await site.asked("scancel", "7")
         assert (answer.code, answer.error) == (3, "no")
+        for words in (("JobName=x@y:away", "StartTime=now+365days"), ("StartTime=now",)):
+            answer = await site.asked("scontrol", "update", "JobId=7", *words)
+            assert answer.output.decode() == f"update JobId=7 {' '.join(words)}\n"
 
 
 @pytest.mark.parametrize(
@@ -281,6 +287,9 @@ async def test_a_deputy_runs_what_it_is_told(tmp_path: Path) -> None:
         (("rm", "-rf", "x"), "runs no such program"),
         (("/bin/sh", "-c", "id"), "runs no such program"),
         (("scontrol", "update", "JobId=7"), "runs no such program"),
+        (("scontrol", "update", "JobId=7", "Priority=1"), "runs no such program"),
+        (("scontrol", "update", "JobId=7", "JobName=x", "Nice=-5"), "runs no such program"),
+        (("scontrol", "update", "partitionname=x", "StartTime=now"), "runs no such program"),
         (("scontrol",), "runs no such program"),
         (("scontrol", "release", "7"), "there is no program scontrol"),
     ],

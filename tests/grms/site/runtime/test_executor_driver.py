@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+import pytest
 import structlog
 
 from grms.daemon.clock import VirtualClock
@@ -665,3 +666,32 @@ def test_commands_wait_while_it_is_away() -> None:
             assert told == [base.Away("no controller"), base.Back()]
 
     run(scene)
+
+
+class Keeping(Slow):
+    """One that keeps places."""
+
+    queue_place = base.QueuePlace.KEPT
+
+    async def keep_place(self, job: LrmsJob) -> None:
+        """Notes the call."""
+        assert job.aside
+        self.asked.append(("keep", job.key))
+
+    async def leave(self, key: str) -> bool:
+        """Notes the call."""
+        self.asked.append(("leave", key))
+        return True
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+async def test_places_are_kept_where_the_batch_system_can(*, keeps: bool) -> None:
+    """Elsewhere a job leaves the queue as ever, and comes back behind all others."""
+    lrms = Keeping() if keeps else Slow()
+    lrms.answers["let go"] = [True]
+    async with driven(lrms, VirtualClock(0.0)) as (driver, told):
+        driver.do(replace(submission("a"), aside=True))
+        driver.do(LrmsCancel(0, "b", only_waiting=True, keep_place=True))
+        await until(lambda: driver.commands_open == 0)
+    assert [news for news in told if isinstance(news, LrmsLetGo)] == [LrmsLetGo("b", done=True)]
+    assert sorted(lrms.asked) == ([("keep", "a"), ("leave", "b")] if keeps else [("let go", "b")])

@@ -566,3 +566,32 @@ def test_what_was_put_off_at_its_first_attempt_ends_at_once() -> None:
     waiting.put_off(call, "it is shut")
     waiting.add(LrmsCancel(0, "a"))
     assert waiting.resume(call) == [LrmsRefused("a", "it is shut")]
+
+
+def test_a_place_that_is_refused_is_no_refusal_of_its_job() -> None:
+    """Which is elsewhere, or has come back since and is submitted next; nor is it asked for again and again."""
+    waiting = queue()
+    waiting.add(replace(submission("a"), aside=True))
+    waiting.add(submission("a"))
+    (call,) = waiting.calls()
+    assert not waiting.asks_again(call, passing=True)
+    assert waiting.refused(call, "too many jobs") == []
+    (call,) = waiting.calls()
+    assert call.command == submission("a")
+    assert waiting.asks_again(call, passing=True)
+
+
+@pytest.mark.parametrize("found", [None, LrmsRecord(LrmsPhase.WAITING)])
+def test_a_place_without_an_answer_is_asked_for_again_unless_the_job_is_there(
+    found: LrmsRecord | None,
+) -> None:
+    """Nothing is told of it."""
+    waiting = queue()
+    waiting.add(replace(submission("a"), aside=True))
+    (call,) = waiting.calls()
+    waiting.unanswered(call, 1.0)
+    waiting.again(call)
+    (call,) = waiting.calls()
+    assert call.step is LrmsStep.LOOK_UP
+    assert waiting.answered(call, found, 2.0) == []
+    assert steps(waiting.calls()) == ([("submit", "a")] if found is None else [])

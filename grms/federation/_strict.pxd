@@ -176,15 +176,15 @@ cdef inline bint affords(
     # their jobs that would find room without guests, but not beside this one and the others.
     cdef OwnAccount* account = site.account
     cdef double spare = account.rules.allowance * account.base
-    cdef double owed = owed_now(federation, site, index, now)
+    cdef double owed
     cdef processors_t idle = core_idle(&site.core)
     cdef processors_t beside = 0
     cdef double impacts = 0.0
     cdef double impact = 0.0
     cdef seconds_t known
     cdef Py_ssize_t i
-    if account.saved + spare - owed < 0.0:
-        return False
+    if account.saved + spare < 0.0:
+        return False    # waiting jobs, that take their time to look at, only add to what is owed
     for i in range(site.guest_count):
         beside += federation.jobs.processors[site.guests[i]]
         impacts += federation.impact[site.guests[i]]
@@ -195,7 +195,13 @@ cdef inline bint affords(
             known if known > 86400.0 else 86400.0
         )
     federation.impact[job.number] = impact
-    return account.gain + spare - owed - impacts - impact >= 0.0
+    if account.gain + spare - impacts - impact < 0.0:
+        return False
+    owed = owed_now(federation, site, index, now)
+    return (
+        account.saved + spare - owed >= 0.0
+        and account.gain + spare - owed - impacts - impact >= 0.0
+    )
 
 
 cdef inline int send_home(
@@ -239,6 +245,8 @@ cdef inline int send_home(
     federation.left_run[job] += home.restart - kept
     federation.executed_on[job] = home_index
     jobs.start_time[job] = NAN
+    if home.account != NULL:
+        home.account.early_known = False
     core_set_clock(&home.core, now)
     core_return(&home.core, job)
     home.returned = federation.any_returned = True
@@ -281,6 +289,7 @@ cdef inline int look_at(Federation* federation, seconds_t now) except -1 nogil:
     # The accounts that are due at a moment: first all shadows, then all turns, then passes.
     cdef SiteRun* site
     cdef Py_ssize_t index, i
+    cdef double spare, owed
     cdef int turned
     for index in range(federation.count):
         site = &federation.sites[index]
@@ -291,10 +300,14 @@ cdef inline int look_at(Federation* federation, seconds_t now) except -1 nogil:
         if site.account == NULL or site.next_look > now:
             continue
         site.next_look = next_multiple(now, site.account.rules.period)
-        turned = account_turn(
-            site.account, owed_now(federation, site, <site_index_t> index, now), now
-        )
-        if turned == 0 or site.strict.account != GUESTS_PREEMPTED:
+        if site.strict.account != GUESTS_PREEMPTED:
+            continue    # the account is asked about each guest
+        spare = site.account.saved + site.account.rules.allowance * site.account.base
+        owed = 0.0
+        if spare >= 0.0:    # else it is not in credit, whatever is owed
+            owed = owed_now(federation, site, <site_index_t> index, now)
+        turned = account_turn(site.account, owed, now)
+        if turned == 0:
             continue
         core_set_clock(&site.core, now)
         for i in range(site.guest_count):

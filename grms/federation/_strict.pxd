@@ -137,9 +137,9 @@ cdef inline int guest_start(
 
 
 cdef inline double owed_now(
-    Federation* federation, SiteRun* site, site_index_t index, seconds_t now
+    Federation* federation, SiteRun* site, site_index_t index, seconds_t now, double covered
 ) noexcept nogil:
-    # What the site's own waiting jobs have lost by now.
+    # What the site's own waiting jobs have lost by now, or any sum that exceeds what is covered.
     cdef const WaitingQueue* queue = &site.core.view.queue
     cdef double ratio = account_ratio(site.account)
     cdef double total = 0.0
@@ -151,6 +151,8 @@ cdef inline double owed_now(
         job = queue.job[slot]
         if job >= 0 and federation.submitted_to[job] == index:
             total += account_owed(site.account, job, ratio, now)
+            if covered - total < 0.0:
+                break
     return total
 
 
@@ -183,8 +185,9 @@ cdef inline bint affords(
     cdef double impact = 0.0
     cdef seconds_t known
     cdef Py_ssize_t i
-    if account.saved + spare < 0.0:
-        return False    # waiting jobs, that take their time to look at, only add to what is owed
+    owed = owed_now(federation, site, index, now, account.saved + spare)
+    if account.saved + spare - owed < 0.0:
+        return False
     for i in range(site.guest_count):
         beside += federation.jobs.processors[site.guests[i]]
         impacts += federation.impact[site.guests[i]]
@@ -195,13 +198,7 @@ cdef inline bint affords(
             known if known > 86400.0 else 86400.0
         )
     federation.impact[job.number] = impact
-    if account.gain + spare - impacts - impact < 0.0:
-        return False
-    owed = owed_now(federation, site, index, now)
-    return (
-        account.saved + spare - owed >= 0.0
-        and account.gain + spare - owed - impacts - impact >= 0.0
-    )
+    return account.gain + spare - owed - impacts - impact >= 0.0
 
 
 cdef inline int send_home(
@@ -303,9 +300,7 @@ cdef inline int look_at(Federation* federation, seconds_t now) except -1 nogil:
         if site.strict.account != GUESTS_PREEMPTED:
             continue    # the account is asked about each guest
         spare = site.account.saved + site.account.rules.allowance * site.account.base
-        owed = 0.0
-        if spare >= 0.0:    # else it is not in credit, whatever is owed
-            owed = owed_now(federation, site, <site_index_t> index, now)
+        owed = owed_now(federation, site, <site_index_t> index, now, spare)
         turned = account_turn(site.account, owed, now)
         if turned == 0:
             continue

@@ -255,7 +255,7 @@ cdef inline bint takes(
     ):
         return False
     know_itself(site, other, job, False, &load, &books)
-    if site.account.in_credit or policy.further:
+    if site.account.in_credit:
         site.core.view.now = now
         load.starts_now = core_job_starts_now(
             &site.core, job.number, job.processors, job.requested_time
@@ -265,6 +265,7 @@ cdef inline bint takes(
         0.0 if checkpoint == NULL else checkpoint[job.number],
         load.processors, &books, site.account.in_credit, load.starts_now,
     )
+    load.starts_now = True    # as a guest; also where the batch system would let others go first
     return handing[job.number] != DECLINED and inner_fast(policy, job, load, False)
 
 

@@ -27,6 +27,10 @@ cdef struct OwnAccount:
     Py_ssize_t next              # the first of them that the shadow does not know yet
     seconds_t first_arrival
     seconds_t last               # time of the shadow's last event
+    job_index_t* early           # run there since before their real starts, of unknown run time
+    Py_ssize_t early_count
+    Py_ssize_t early_capacity
+    bint early_known             # else they are looked for; a job has lost its real start
     double gain                  # Σ w·(end in the shadow − end), fading
     double saved                 # the same, never more than `cap`·base
     double base                  # Σ w·(end in the shadow − submit time), fading

@@ -43,7 +43,8 @@ cdef int account_open(
 cdef void account_close(OwnAccount* account) noexcept:
     core_close(&account.shadow)
     free(account.arrived)
-    account.arrived = NULL
+    free(account.early)
+    account.arrived = account.early = NULL
 
 
 cdef void account_bind(
@@ -94,6 +95,39 @@ cdef inline seconds_t may_end(
     return account.start[job] + (now - real if real == real else 0.0)
 
 
+cdef inline int note_early(OwnAccount* account, job_index_t job) except -1 nogil:
+    # A job that runs in the shadow may stop it, unless it started there no earlier than it really
+    # did: then it might not end before the present moment, up to which the shadow goes.
+    cdef seconds_t real = account.real_start[job]
+    cdef Py_ssize_t capacity
+    if account.known_run[job] != INFINITY or real <= account.start[job]:
+        return 0
+    if account.early_count == account.early_capacity:
+        capacity = doubled(account.early_capacity, 64)
+        account.early = <job_index_t*> safe_realloc(
+            account.early, capacity, sizeof(job_index_t), b"jobs in a shadow"
+        )
+        account.early_capacity = capacity
+    account.early[account.early_count] = job
+    account.early_count += 1
+    return 0
+
+
+cdef int look_for_early(OwnAccount* account) except -1 nogil:
+    # Those that are still early, or all that are.
+    cdef Py_ssize_t count = account.early_count
+    cdef Py_ssize_t i
+    account.early_count = 0
+    if account.early_known:
+        for i in range(count):
+            note_early(account, account.early[i])
+    else:
+        for i in range(account.shadow.running):
+            note_early(account, account.shadow.heap[i].job)
+    account.early_known = True
+    return 0
+
+
 cdef inline void account_book(OwnAccount* account, job_index_t job) noexcept nogil:
     # A job has ended in the shadow.
     cdef MachineCore* shadow = &account.shadow
@@ -129,12 +163,11 @@ cdef int catch_up(OwnAccount* account, seconds_t now) except -1 nogil:
             return 0
         if not looked:
             looked = True
-            for i in range(shadow.running):
-                job = shadow.heap[i].job
-                if account.known_run[job] == INFINITY:
-                    end = may_end(account, job, now)
-                    if end < limit:
-                        limit = end
+            look_for_early(account)
+            for i in range(account.early_count):
+                end = may_end(account, account.early[i], now)
+                if end < limit:
+                    limit = end
         if (own if own < arrival else arrival) > limit:
             return 0
         if own < arrival or own == arrival and not shadow.ops.per_event:
@@ -154,6 +187,7 @@ cdef int catch_up(OwnAccount* account, seconds_t now) except -1 nogil:
         for i in range(shadow.started.count):
             job = shadow.started.job[i]
             if account.known_run[job] == INFINITY:
+                note_early(account, job)
                 end = may_end(account, job, now)
                 if end < limit:
                     limit = end
@@ -236,6 +270,7 @@ cdef class OwnAccountKernel:
         account_ended(&self.account, job, run_time)
 
     def look(self, double now):
+        self.account.early_known = False    # the caller may have changed any real start
         with nogil:
             account_look(&self.account, now)
 

@@ -137,9 +137,9 @@ cdef inline int guest_start(
 
 
 cdef inline double owed_now(
-    Federation* federation, SiteRun* site, site_index_t index, seconds_t now
+    Federation* federation, SiteRun* site, site_index_t index, seconds_t now, double covered
 ) noexcept nogil:
-    # What the site's own waiting jobs have lost by now.
+    # What the site's own waiting jobs have lost by now, or any sum that exceeds what is covered.
     cdef const WaitingQueue* queue = &site.core.view.queue
     cdef double ratio = account_ratio(site.account)
     cdef double total = 0.0
@@ -151,6 +151,8 @@ cdef inline double owed_now(
         job = queue.job[slot]
         if job >= 0 and federation.submitted_to[job] == index:
             total += account_owed(site.account, job, ratio, now)
+            if covered - total < 0.0:
+                break
     return total
 
 
@@ -176,13 +178,14 @@ cdef inline bint affords(
     # their jobs that would find room without guests, but not beside this one and the others.
     cdef OwnAccount* account = site.account
     cdef double spare = account.rules.allowance * account.base
-    cdef double owed = owed_now(federation, site, index, now)
+    cdef double owed
     cdef processors_t idle = core_idle(&site.core)
     cdef processors_t beside = 0
     cdef double impacts = 0.0
     cdef double impact = 0.0
     cdef seconds_t known
     cdef Py_ssize_t i
+    owed = owed_now(federation, site, index, now, account.saved + spare)
     if account.saved + spare - owed < 0.0:
         return False
     for i in range(site.guest_count):
@@ -241,6 +244,8 @@ cdef inline int send_home(
     federation.left_run[job] += home.restart - kept
     federation.executed_on[job] = home_index
     jobs.start_time[job] = NAN
+    if home.account != NULL:
+        home.account.early_known = False
     core_set_clock(&home.core, now)
     core_return(&home.core, job)
     home.returned = federation.any_returned = True
@@ -283,6 +288,7 @@ cdef inline int look_at(Federation* federation, seconds_t now) except -1 nogil:
     # The accounts that are due at a moment: first all shadows, then all turns, then passes.
     cdef SiteRun* site
     cdef Py_ssize_t index, i
+    cdef double spare, owed
     cdef int turned
     for index in range(federation.count):
         site = &federation.sites[index]
@@ -293,10 +299,12 @@ cdef inline int look_at(Federation* federation, seconds_t now) except -1 nogil:
         if site.account == NULL or site.next_look > now:
             continue
         site.next_look = next_multiple(now, site.account.rules.period)
-        turned = account_turn(
-            site.account, owed_now(federation, site, <site_index_t> index, now), now
-        )
-        if turned == 0 or site.strict.account != GUESTS_PREEMPTED:
+        if site.strict.account != GUESTS_PREEMPTED:
+            continue    # the account is asked about each guest
+        spare = site.account.saved + site.account.rules.allowance * site.account.base
+        owed = owed_now(federation, site, <site_index_t> index, now, spare)
+        turned = account_turn(site.account, owed, now)
+        if turned == 0:
             continue
         core_set_clock(&site.core, now)
         for i in range(site.guest_count):

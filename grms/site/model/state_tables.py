@@ -351,6 +351,15 @@ class StateTables:
                 processors_idle=told.processors_free,
                 hidden=hidden,
             )
+        elif (
+            told.processors_idle is not None
+            and told.asked is None
+            and not self.settings.sends_guests_home
+        ):
+            # One that is polled gives own jobs the processors of guests. Policies know no such guests, and a partner's job
+            # has no more than what nobody uses.
+            idle = min(told.processors_free, told.processors_idle)
+            told = replace(told, processors_free=idle, processors_idle=None)
         if not self.unconfirmed:
             return told
         starting = min(self.unconfirmed, told.processors_free)

@@ -162,7 +162,7 @@ def _may_go(
         processors_waiting=load.processors_waiting,
         own=False,
         requested_time=requested_time,
-        starts_now=load.starts_now(request),
+        starts_now=True,  # as a guest; also where the batch system would let others go first
         within=False,
     )
     return Handing(preemptible=True, protected=found == _PROTECTED) if agreed else None

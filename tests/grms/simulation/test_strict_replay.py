@@ -3,9 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from grms.federation.federation import Federation, Site
+from grms.learning.transfer.encoding import RuleBaseSettings, decode
+from grms.policy.constraints import STRICT_EXCHANGE
+from grms.policy.transfer import Constrained
 from grms.simulation.findings import known
 from grms.simulation.replay import LockStepReplay, ReplayedSite
 from grms.site.model.commands import ProtectGuests
@@ -73,6 +77,28 @@ def test_states_are_the_kernel_job_by_job(rules: Sequence[str]) -> None:
             assert again.memory.account.record() == account.record()
     assert looks > 1000
     assert (sent_home > 0) == ("G" in rules)
+
+
+def test_rules_within_strict_exchange_through_states() -> None:
+    """Rules that always agree change nothing; of others, kernel and states ask the same, guests that may go included."""
+    settings = RuleBaseSettings(3, further=("requested_time", "starts_now"))
+    changed = 0
+    for seed in range(4):
+        plain = strict_sites(seed, ("G",))
+        rng, genome = np.random.default_rng(seed), settings.agreeing
+        for noise in (0.0, 2.0):
+            genome.real[:] += rng.normal(0, noise, len(genome.real))
+            policy = Constrained(STRICT_EXCHANGE, decode(genome, further=settings.further))
+            sites = [
+                replace(each, transfer_policies=dict.fromkeys(each.transfer_policies, policy))
+                for each in plain
+            ]
+            expected = Federation(sites).exchange()
+            assert_same(LockStepReplay(sites).run(), expected.schedule)
+            if not noise:
+                assert_same(expected.schedule, Federation(plain).exchange().schedule)
+            changed += expected.offers != Federation(plain).exchange().offers
+    assert changed > 1
 
 
 class Restarting(Journaled):

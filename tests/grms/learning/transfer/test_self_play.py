@@ -13,7 +13,7 @@ from grms.learning.evolution.self_play import joined, parted
 from grms.learning.transfer.encoding import RuleBaseSettings, decode
 from grms.learning.transfer.fitness import PENALTY
 from grms.learning.transfer.self_play import MatchFitness, within_constraints_alone
-from grms.policy.constraints import FAIR_EXCHANGE
+from grms.policy.constraints import FAIR_EXCHANGE, STRICT_EXCHANGE, ExchangeConstraints
 from grms.policy.transfer import Constrained
 from lrms_sim.workload.jobs import JobTable
 from tests.training_grids import two_sites
@@ -26,14 +26,15 @@ def random_meeting(seed: int) -> list[Genome]:
     return [uniform_genome(generator(2 * seed + place), SETTINGS.space) for place in range(2)]
 
 
-def test_rules_that_always_agree_are_the_constraints_alone() -> None:
-    """To the last bit; so the value that all have to beat is 1."""
-    fitness = MatchFitness(CASES, FAIR_EXCHANGE, SETTINGS)
+@pytest.mark.parametrize("rails", [FAIR_EXCHANGE, STRICT_EXCHANGE], ids=["fair", "strict"])
+def test_rules_that_always_agree_are_the_constraints_alone(rails: ExchangeConstraints) -> None:
+    """To the last bit, guests included that may be sent home; so the value that all have to beat is 1."""
+    fitness = MatchFitness(CASES, rails, SETTINGS)
     found = fitness(joined([SETTINGS.agreeing] * 2))
     assert found.value == 1.0
     assert found.figures == ((1.0, 1.0), *fitness.constant)
     for sites, constant, alone in zip(CASES, fitness.constant, fitness.alone, strict=True):
-        constrained = Federation(within_constraints_alone(sites, FAIR_EXCHANGE))
+        constrained = Federation(within_constraints_alone(sites, rails))
         assert constant == tuple(constrained.awrt())
         assert constant != alone
 

@@ -180,6 +180,17 @@ def test_what_others_hold_is_not_idle_though_own_jobs_may_have_it() -> None:
     assert not one(offered(site, load=hidden), AnswerOffer).accepted
 
 
+def test_without_an_account_a_batch_system_that_is_polled_has_what_nobody_uses() -> None:
+    """Policies know of no guests that may be ended; a simulated one is asked, and knows better."""
+    memory = Conversation(settings()).state.memory
+    polled = Load(8, 8, 0, processors_idle=1)
+    for told, free in ((polled, 1), (replace(polled, asked=lambda _width, _time: True), 8)):
+        load = memory.load(told)
+        assert load is not None
+        assert load.processors_free == free
+    assert site_of().state.memory.load(polled) is polled
+
+
 def test_guests_of_a_batch_system_that_counts_them_as_used_are_room_for_own_jobs() -> None:
     """So an own job that starts at once by ending guests is offered to nobody."""
     site = site_of()

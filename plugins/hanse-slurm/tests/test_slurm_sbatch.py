@@ -17,8 +17,10 @@ from tests.waiting import run
 def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Slurm:
     """Slurm's programs, and the variables of a site."""
     monkeypatch.setenv("HANSE_SOCKET", str(tmp_path / "home.sock"))
-    for name in ("HANSE_JOB_ID", "SLURM_JOB_ID", "HANSE_SLURM_TOLD_ID", "HANSE_TIMEOUT"):
+    for name in ("HANSE_JOB_ID", "SLURM_JOB_ID", "HANSE_TIMEOUT"):
         monkeypatch.delenv(name, raising=False)
+    for name in ("TOLD_ID", "HOME_ONLY", "SITES"):
+        monkeypatch.delenv(f"HANSE_SLURM_{name}", raising=False)
     return Slurm(tmp_path, monkeypatch)
 
 
@@ -82,6 +84,32 @@ def test_what_slurm_alone_could_run_is_refused(
         in capsys.readouterr().err
     )
     assert all(line.startswith("--test-only") for line in slurm.asked)
+
+
+def test_variables_say_where_jobs_may_run(
+    slurm: Slurm, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any site by default; what makes no sense is refused before Slurm is asked."""
+    slurm.says("ntasks : 4", "time : 00:02:00")
+
+    async def scene() -> None:
+        async with running(document(slurm.folder), slurm.folder) as site:
+            for name, value in (("SITES", ""), ("SITES", "home"), ("HOME_ONLY", "1")):
+                monkeypatch.setenv("HANSE_SLURM_SITES", "")
+                monkeypatch.setenv(f"HANSE_SLURM_{name}", value)
+                assert await asyncio.to_thread(run_command, ["--parsable", "job.sh"]) == 0
+            jobs = list(site.core.engine.state.jobs())
+            assert [job.sites for job in jobs] == [(), ("home",), ("home",)]
+
+    run(scene)
+    asked = len(slurm.asked)
+    monkeypatch.setenv("HANSE_SLURM_SITES", "home")
+    assert run_command(["job.sh"]) == 1
+    assert "HANSE_SLURM_HOME_ONLY and HANSE_SLURM_SITES cannot both" in capsys.readouterr().err
+    monkeypatch.setenv("HANSE_SLURM_HOME_ONLY", "yes")
+    assert run_command(["job.sh"]) == 1
+    assert "HANSE_SLURM_HOME_ONLY=yes must be 0 or 1" in capsys.readouterr().err
+    assert len(slurm.asked) == asked
 
 
 def test_a_site_that_does_not_answer_may_have_taken_the_job(

@@ -17,7 +17,7 @@ from grms.lrms.slurm.sbatch_words import SbatchWords, UnknownOptionError, has_op
 from grms.lrms.told_number import TOLD_ID
 from hanse_slurm.options import LEFT, UsageError, leave, run
 from hanse_slurm.programs import real
-from hanse_slurm.variables import own_name, socket, timeout_s
+from hanse_slurm.variables import own_name, socket, timeout_s, where_to_run
 from lrms_sim.util.messages import printable
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def sbatch(words: Sequence[str]) -> int:
         leave("sbatch", words)
     if READS in os.environ:
         raise UsageError(f"{real('sbatch')} is to be Slurm's own sbatch, and starts this one again")
-    where, limit_s = socket(), timeout_s()
+    where, limit_s, placing = socket(), timeout_s(), where_to_run()
     slurm = slurm._replace(options=_with_own_names(slurm.options))
     program = real("sbatch")
     if not program:
@@ -78,6 +78,7 @@ def sbatch(words: Sequence[str]) -> int:
     wanted = {**job.wanted, "inputs": {}, "outputs": (), "shared": (), "run_time_s": None}
     told = {TOLD_ID: "1"} if os.environ.get(TOLD_ID) == "1" else {}
     wanted |= {"arguments": slurm.arguments, "environment": job.environment | told, "key": None}
+    wanted |= placing
     if has_option(slurm.options, "verbose") or "-v" in slurm.options:
         for line in job.not_carried():
             print(f"sbatch: {line}", file=sys.stderr)

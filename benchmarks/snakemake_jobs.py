@@ -102,10 +102,13 @@ rule sleeps:
 
 
 @asynccontextmanager
-async def two_sites(folder: Path) -> AsyncIterator[dict[str, Daemon]]:
-    """Yields two sites, each above a cluster of its own, and ends all of it."""
+async def two_sites(
+    folder: Path,
+) -> AsyncIterator[tuple[dict[str, Daemon], dict[str, SlurmCluster]]]:
+    """Yields two sites, each above a cluster of its own, and the clusters; ends all of it."""
     clusters = {
-        name: SlurmCluster(folder / f"cluster-{name}", nodes=1, cpus=4) for name in ("home", "away")
+        name: SlurmCluster(folder / f"cluster-{name}", nodes=1, cpus=4, name=name)
+        for name in ("home", "away")
     }
     try:
         for cluster in clusters.values():
@@ -113,7 +116,7 @@ async def two_sites(folder: Path) -> AsyncIterator[dict[str, Daemon]]:
         processors = dict.fromkeys(clusters, 4)
         lrms = {"poll_s": 0.5, "settle_s": 0.0}
         async with daemons(folder, folder, clusters, processors, lrms=lrms) as (found, _):
-            yield found
+            yield found, clusters
     finally:
         for cluster in clusters.values():
             cluster.down()
@@ -295,7 +298,7 @@ def main() -> None:
 
 async def all_parts(folder: Path) -> None:
     """Runs all of it over the same sites."""
-    async with two_sites(folder) as sites:
+    async with two_sites(folder) as (sites, _):
         print(f"all_outputs: {await all_outputs(folder, sites)}", flush=True)
         for part in (all_endings, interrupted):
             figures = await asyncio.to_thread(part, folder, sites["home"].socket)

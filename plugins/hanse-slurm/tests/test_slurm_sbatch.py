@@ -77,13 +77,43 @@ def test_what_slurm_alone_could_run_is_refused(
         "sbatch: error: it is not submitted for --nodelist=n1: a partner has other nodes",
         f"sbatch: error: Slurm's own command is {slurm.folder}/sbatch",
     ]
-    slurm.says("ntasks : 4", code=1, rest="sbatch: error: Unable to contact slurm controller")
+    slurm.says("ntasks : 4", code=1, rest="sbatch: error: Invalid account")
     assert run_command(["job.sh"]) == 1
     assert (
-        "it is not submitted: a trial of it has ended with: Unable to contact"
+        "it is not submitted: a trial of it has ended with: Invalid account"
         in capsys.readouterr().err
     )
     assert all(line.startswith("--test-only") for line in slurm.asked)
+
+
+def test_a_controller_that_does_not_answer_is_asked_again(
+    slurm: Slurm, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As long as the time-out of calls lasts; nothing was submitted meanwhile."""
+    slurm.says("ntasks : 4", code=1, rest="allocation failure: Transport endpoint is not connected")
+    monkeypatch.setattr("hanse_slurm.sbatch._PAUSE_S", 0.01)
+    monkeypatch.setenv("HANSE_TIMEOUT", "0.2")
+    assert run_command(["job.sh"]) == 1
+    assert "Transport endpoint is not connected" in capsys.readouterr().err
+    assert len(slurm.asked) > 1
+    # The third of these is answered.
+    slurm.says("ntasks : 4", "time : 00:02:00")
+    own = slurm.folder / "sbatch"
+    own.rename(slurm.folder / "answering")
+    silent = "echo sbatch: error: Zero Bytes were transmitted or received >&2; exit 1"
+    own.write_text(
+        '#!/bin/sh\ncd "$(dirname "$0")" && echo x >>tries\n'
+        f'test "$(wc -l <tries)" -ge 3 || {{ {silent}; }}\nexec ./answering "$@"\n'
+    )
+    own.chmod(0o755)
+    monkeypatch.setenv("HANSE_TIMEOUT", "60")
+
+    async def scene() -> None:
+        async with running(document(slurm.folder), slurm.folder) as site:
+            assert await asyncio.to_thread(run_command, ["job.sh"]) == 0
+            assert len(list(site.core.engine.state.jobs())) == 1
+
+    run(scene)
 
 
 def test_variables_say_where_jobs_may_run(

@@ -7,6 +7,7 @@ commands would take that for a number of the site's.
 import os
 import re
 import sys
+import time
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 _OWN: Final = {"--wait": False, "-W": False, "--parsable": False}
 _NUMBER: Final = r"\d+"
 _SHORT_DEPENDENCY: Final = "-d"
+_PAUSE_S: Final = 0.5
+"""Between two trials while Slurm's controller does not answer, seconds."""
 
 
 def run_command(words: Sequence[str]) -> int:
@@ -74,7 +77,7 @@ def sbatch(words: Sequence[str]) -> int:
     if not program:
         raise UsageError("there is no sbatch of Slurm's along PATH, which has to read the options")
     stdin = None if slurm.script or has_option(slurm.options, "wrap") else _script()
-    job = read_job(Handed(slurm, stdin, program, numbers=True), frozenset(), {}, travels=True)
+    job = _read(Handed(slurm, stdin, program, numbers=True), limit_s)
     wanted = {**job.wanted, "inputs": {}, "outputs": (), "shared": (), "run_time_s": None}
     told = {TOLD_ID: "1"} if os.environ.get(TOLD_ID) == "1" else {}
     wanted |= {"arguments": slurm.arguments, "environment": job.environment | told, "key": None}
@@ -95,6 +98,21 @@ def sbatch(words: Sequence[str]) -> int:
     if ended is None:
         return 0
     return 1 if ended.signal is not None else exit_status(ended)
+
+
+def _read(job: Handed, limit_s: float) -> "SlurmJob":
+    # A trial submits nothing: where the controller does not answer, it can be repeated.
+    end_s = time.monotonic() + limit_s
+    while True:
+        try:
+            return read_job(job, frozenset(), {}, travels=True)
+        except StaysHomeError as stays:
+            from grms.lrms.slurm.silence import is_no_answer  # noqa: PLC0415  # seldom needed
+
+            is_silent = [*stays.reasons] == [""] and is_no_answer(stays.trial.problem)
+            if not is_silent or time.monotonic() + _PAUSE_S > end_s:
+                raise
+        time.sleep(_PAUSE_S)
 
 
 def _with_own_names(options: Sequence[str]) -> tuple[str, ...]:

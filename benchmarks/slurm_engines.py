@@ -14,6 +14,7 @@ import argparse
 import asyncio
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -122,6 +123,10 @@ class Field:
             "HANSE_TIMEOUT": "60",
             "TZ": "UTC",
         }
+        # Some engines bring a package of the name of this one.
+        package = folder / "programs/benchmarks"
+        shutil.copytree(ROOT / "benchmarks/engines", package / "engines")
+        (package / "__init__.py").touch()
         paths = {"PYTHONPATH": f"{PROGRAMS}:{ROOT}"}
         install = "from hanse_slurm.command import main; main()"
         command = [sys.executable, "-c", install, "install", str(folder / "bin")]
@@ -133,7 +138,12 @@ class Field:
         plan = Plan(self.folder / name)
         plan.write()
         path = f"{self.folder / 'bin'}:{python.parent}:{PATH}"
-        variables = {**self._variables, **engine.variables, "PATH": path, "PYTHONPATH": str(ROOT)}
+        variables = {
+            **self._variables,
+            **engine.variables,
+            "PATH": path,
+            "PYTHONPATH": str(self.folder / "programs"),
+        }
         variables |= {"ENGINE_FOLDER": str(plan.folder), "USER": os.environ.get("USER", "root")}
         begun = time.monotonic()
         before = {line.partition("|")[0] for line in self._ask(variables)}

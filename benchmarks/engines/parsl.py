@@ -31,11 +31,12 @@ def main() -> None:
         (each, each.submit(command, 1, f"job-{number}"))
         for number, (each, command) in enumerate(jobs)
     ]
+    found: dict[int, Told] = {}
     for number in plan.numbers("gone"):
         plan.until_run([number])
         each, job = submitted[number]
         each.cancel([job])
-    found: dict[int, Told] = {}
+        found[number] = Told(each.resources[job]["status"].state.name)
 
     def all_ended() -> bool:
         for each in limits.values():

@@ -96,17 +96,37 @@ def test_a_controller_that_does_not_answer_is_asked_again(
     assert run_command(["job.sh"]) == 1
     assert "Transport endpoint is not connected" in capsys.readouterr().err
     assert len(slurm.asked) > 1
-    # The third of these is answered.
+    monkeypatch.setenv("HANSE_TIMEOUT", "60")
+    taken_at_the_third_try(slurm, "echo sbatch: error: Zero Bytes were transmitted >&2; exit 1")
+
+
+def test_a_controller_that_does_not_know_its_nodes_yet_is_asked_again(
+    slurm: Slurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Slurm's own sbatch takes a job then; where all nodes are known the first answer counts."""
+    monkeypatch.setattr("grms.cli.slurm_jobs.NODES_PAUSE_S", 0.01)
+    sinfo = slurm.folder / "sinfo"
+    known = sinfo.read_text()
+    sinfo.write_text("#!/bin/sh\necho idle\necho unk*\n")
+    unfit = "allocation failure: Requested node configuration is not available"
+    taken_at_the_third_try(slurm, f"echo {unfit} >&2; exit 1")
+    sinfo.write_text(known)
+    slurm.says("ntasks : 4", code=1, rest=unfit)
+    before = len(slurm.asked)
+    assert run_command(["job.sh"]) == 1
+    assert len(slurm.asked) == before + 1
+
+
+def taken_at_the_third_try(slurm: Slurm, otherwise: str) -> None:
+    """Submits a job, where Slurm answers two trials by the commands `otherwise`."""
     slurm.says("ntasks : 4", "time : 00:02:00")
     own = slurm.folder / "sbatch"
     own.rename(slurm.folder / "answering")
-    silent = "echo sbatch: error: Zero Bytes were transmitted or received >&2; exit 1"
     own.write_text(
         '#!/bin/sh\ncd "$(dirname "$0")" && echo x >>tries\n'
-        f'test "$(wc -l <tries)" -ge 3 || {{ {silent}; }}\nexec ./answering "$@"\n'
+        f'test "$(wc -l <tries)" -ge 3 || {{ {otherwise}; }}\nexec ./answering "$@"\n'
     )
     own.chmod(0o755)
-    monkeypatch.setenv("HANSE_TIMEOUT", "60")
 
     async def scene() -> None:
         async with running(document(slurm.folder), slurm.folder) as site:
@@ -114,6 +134,7 @@ def test_a_controller_that_does_not_answer_is_asked_again(
             assert len(list(site.core.engine.state.jobs())) == 1
 
     run(scene)
+    assert len((slurm.folder / "tries").read_text().splitlines()) == 3
 
 
 def test_variables_say_where_jobs_may_run(

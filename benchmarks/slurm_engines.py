@@ -4,8 +4,8 @@
     python -m benchmarks.slurm_engines submitit parsl --json figures.json
 
 Each engine has an environment of its own (`--environments`), which is made where it is not there. It submits twenty jobs: twelve that
-end well, four that fail, three that are cancelled while they run, and one that runs over its limit; meanwhile the slurmctld of the first
-site is killed, just after it has saved its state, and started again. The engine has to tell the right state of each, and the exit code where it tells one; so has
+end well, four that fail, three that are then cancelled, and one that runs over its limit. When all have begun, the
+slurmctld of the first site is killed, just after it has saved its state, and started again. The engine has to tell the right state of each, and the exit code where it tells one; so has
 `sacct`; and each job must have run once, by the lines that jobs write themselves. Engines whose jobs need no folder of
 theirs run at both sites, the others at home.
 """
@@ -36,8 +36,8 @@ ENGINE_S: Final = 600.0
 AWAY_S: Final = 4.0
 """For so long there is no slurmctld."""
 
-RUNNING: Final = 4
-"""Jobs that have begun when it is killed."""
+CPUS: Final = {"home": 6, "away": 4}
+"""The jobs that are over by themselves only later take four."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ ENGINES: Final = {
     "snakemake": Engine(
         ("snakemake-executor-plugin-slurm==2.8.0", "snakemake==9.27.1"),
         {**SLURMS, "good": "finished"},
-        variables=HOME,
+        variables=HOME | TOLD_ID,
         status=1,
     ),
     "toil": Engine(
@@ -90,7 +90,7 @@ ENGINES: Final = {
     ),
     "clusterfutures": Engine(
         ("clusterfutures==0.5",),
-        {"good": "result", "bad": "JobDied", "gone": "JobDied", "over": "JobDied"},
+        {},
         variables=HOME,
     ),
 }
@@ -128,6 +128,13 @@ class Field:
         shutil.copytree(ROOT / "benchmarks/engines", package / "engines")
         (package / "__init__.py").touch()
         paths = {"PYTHONPATH": f"{PROGRAMS}:{ROOT}"}
+        # Snakemake keeps few of Slurm's variables, and the cluster is known by one of them alone.
+        srun = folder / "found/srun"
+        srun.parent.mkdir()
+        where = clusters["home"].environment["SLURM_CONF"]
+        own = shutil.which("srun", path=PATH)
+        srun.write_text(f'#!/bin/sh\nSLURM_CONF={where} exec {own} "$@"\n')
+        srun.chmod(0o755)
         install = "from hanse_slurm.command import main; main()"
         command = [sys.executable, "-c", install, "install", str(folder / "bin")]
         subprocess.run(command, env=os.environ | paths, check=True, stdout=subprocess.DEVNULL)
@@ -137,7 +144,7 @@ class Field:
         engine = ENGINES[name]
         plan = Plan(self.folder / name)
         plan.write()
-        path = f"{self.folder / 'bin'}:{python.parent}:{PATH}"
+        path = f"{self.folder / 'bin'}:{self.folder / 'found'}:{python.parent}:{PATH}"
         variables = {
             **self._variables,
             **engine.variables,
@@ -176,19 +183,19 @@ class Field:
 
     def _ask(self, variables: Mapping[str, str]) -> list[str]:
         words = [str(self.folder / "bin/sacct"), "-X", "-n", "-P", "-o", "JobID,State,ExitCode"]
-        return subprocess.run(
-            words, env=variables, check=True, capture_output=True, text=True
-        ).stdout.splitlines()
+        ended = subprocess.run(words, env=variables, check=True, stdout=subprocess.PIPE, text=True)
+        return ended.stdout.splitlines()
 
     def _kill_controller(self, plan: Plan, process: subprocess.Popen[str]) -> None:
-        while process.poll() is None and len(plan.marks()) < RUNNING:
+        while process.poll() is None and len(plan.marks()) < len(KINDS):
             time.sleep(0.1)
         home = self._clusters["home"]
-        # It saves changes every five seconds, and forgets what came later: jobs that run then, too.
+        # It saves changes every five seconds, and forgets what came later: jobs that it has started since, too.
         home.save_state()
         home.kill_controller()
         time.sleep(AWAY_S)
         home.start_controller()
+        plan.tell_killed()
 
 
 def judged(
@@ -242,7 +249,7 @@ def is_right(name: str, found: Mapping[str, Any]) -> bool:
 
 async def _all(folder: Path, pythons: Mapping[str, Path]) -> dict[str, Any]:
     all_found: dict[str, Any] = {}
-    async with two_sites(folder) as (sites, clusters):
+    async with two_sites(folder, CPUS) as (sites, clusters):
         ground = Field(folder, sites["home"].socket, clusters)
         for name, python in pythons.items():
             found = await asyncio.to_thread(ground.run, name, python)

@@ -7,7 +7,7 @@ import warnings
 from importlib import import_module
 from typing import Any
 
-from benchmarks.engines.plan import KINDS, LIMIT_MIN, LONG_MIN, Told, here, told, until
+from benchmarks.engines.plan import KINDS, LIMIT_MIN, LONG_MIN, Told, here, told
 
 TASKS = 200
 
@@ -42,7 +42,7 @@ def main() -> None:
     with distributed.Client(good) as client:
         found = client.gather(client.map(lambda number: number * number, range(TASKS)))
     assert found == [number * number for number in range(TASKS)]
-    until(lambda: len(plan.marks()) >= len(KINDS))
+    plan.until_killed()
     told({number: Told(None) for number in range(len(KINDS))})
 
 

@@ -32,8 +32,8 @@ def main() -> None:
         for number, (each, command) in enumerate(jobs)
     ]
     found: dict[int, Told] = {}
+    plan.until_killed()
     for number in plan.numbers("gone"):
-        plan.until_run([number])
         each, job = submitted[number]
         each.cancel([job])
         found[number] = Told(each.resources[job]["status"].state.name)

@@ -31,9 +31,12 @@ SCRIPT: Final = f"""\
 # What a job does: it leaves a line under its name, the name of the cluster, and ends as its kind wants.
 echo "$SLURM_CLUSTER_NAME" >>"$(dirname "$0")/marks/$2" || exit 9
 case $1 in
-good) sleep 1 ;;
+good) sleep 3 ;;
 bad) exit {STATUS} ;;
-over | gone) exec sleep 600 ;;
+over | gone)
+    trap '' USR1 USR2 # of engines that warn a job before its limit
+    exec sleep 600
+    ;;
 esac
 """
 
@@ -73,9 +76,13 @@ class Plan:
         """Returns the clusters on which each job has run, a name for every run."""
         return {path.name: path.read_text().split() for path in sorted(self.folder.glob("marks/*"))}
 
-    def until_run(self, numbers: list[int]) -> None:
-        """Returns when jobs have begun."""
-        until(lambda: {str(number) for number in numbers} <= self.marks().keys())
+    def tell_killed(self) -> None:
+        """Says that Slurm's controller was killed, and is there again."""
+        (self.folder / "killed").touch()
+
+    def until_killed(self) -> None:
+        """Returns when all jobs have begun, and Slurm's controller was killed and is there again."""
+        until((self.folder / "killed").exists)
 
 
 def until(condition: Callable[[], bool], wait_s: float = WAIT_S) -> None:

@@ -24,8 +24,8 @@ def main() -> None:
         job = psij.Job(spec)
         executor.submit(job)
         jobs.append(job)
+    plan.until_killed()
     for number in plan.numbers("gone"):
-        plan.until_run([number])
         jobs[number].cancel()
     ends = [job.wait(timeout=timedelta(seconds=WAIT_S)) for job in jobs]
     told({number: Told(end.state.name, end.exit_code) for number, end in enumerate(ends) if end})

@@ -41,8 +41,8 @@ def main() -> None:
     command += ["--slurm-init-seconds-before-status-checks", "2", "--verbose"]
     with said.open("w") as log:
         process = subprocess.Popen(command, cwd=plan.folder, stdout=log, stderr=log)
+    plan.until_killed()
     for number in plan.numbers("gone"):
-        plan.until_run([number])
         list(lines_of("scancel", numbers_of(said)[number]))
     status = process.wait(WAIT_S)
     assert status == 1, said.read_text()

@@ -30,8 +30,8 @@ def main() -> None:
     for number, kind in enumerate(KINDS):
         executor.update_parameters(time=LIMIT_MIN.get(kind, LONG_MIN))
         jobs.append(executor.submit(run, plan.words(number)))
+    plan.until_killed()
     for number in plan.numbers("gone"):
-        plan.until_run([number])
         jobs[number].cancel()
     watcher = jobs[0].watcher
 

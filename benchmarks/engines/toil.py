@@ -36,7 +36,7 @@ def main() -> None:
         described = toil_job.JobDescription(requirements=needs, jobName=f"job-{number}")
         jobs[system.issueBatchJob(plan.command(number), described)] = number
     gone = plan.numbers("gone")
-    plan.until_run(gone)
+    plan.until_killed()
     # As its users do it; Toil tells nothing of jobs that it has killed itself.
     of_number = {number: job for job, number in jobs.items()}
     names = [system.background_thread.getBatchSystemID(of_number[number]) for number in gone]

@@ -7,7 +7,7 @@ import warnings
 from importlib import import_module
 from typing import Any
 
-from benchmarks.engines.plan import KINDS, LIMIT_MIN, LONG_MIN, Told, here, told
+from benchmarks.engines.plan import KINDS, LIMIT_MIN, LONG_MIN, Told, here, lines_of, told, until
 
 TASKS = 200
 
@@ -19,14 +19,15 @@ def main() -> None:
     distributed: Any = import_module("distributed")
     plan = here()
 
-    def cluster(kind: str, *more: str) -> Any:
-        mark = f'/bin/sh {plan.folder}/job.sh {kind} "{kind}-$SLURM_CLUSTER_NAME-$SLURM_JOB_ID"'
+    def cluster(name: str, *more: str) -> Any:
+        kind = name.removeprefix("worker-")
+        mark = f'/bin/sh {plan.folder}/job.sh {name} "{name}-$SLURM_CLUSTER_NAME-$SLURM_JOB_ID"'
         made = jobqueue.SLURMCluster(
             cores=1,
             processes=1,
             memory="200MB",
             walltime=f"00:{LIMIT_MIN.get(kind, LONG_MIN):02}:00",
-            job_name=kind,
+            job_name=name,
             nanny=False,
             job_script_prologue=[f"{mark} || exit $?"],
             worker_extra_args=list(more),
@@ -35,14 +36,16 @@ def main() -> None:
         made.scale(jobs=KINDS.count(kind))
         return made
 
-    # The other kinds only leave their marks here: workers run, until they are cancelled or over their limit.
-    over, gone, bad = cluster("worker-over"), cluster("worker-gone"), cluster("bad")
+    # The others only leave their marks: workers run, until they are cancelled or over their limit.
+    others = [cluster("worker-over"), cluster("worker-gone"), cluster("bad")]
     good = cluster("worker-good", "--lifetime", "20 seconds")
-    del over, gone, bad
     with distributed.Client(good) as client:
         found = client.gather(client.map(lambda number: number * number, range(TASKS)))
     assert found == [number * number for number in range(TASKS)]
     plan.until_killed()
+    others[1].close()
+    # At the end of this process all jobs that still run would be cancelled.
+    until(lambda: not list(lines_of("squeue", "-h", "--me")))
     told({number: Told(None) for number in range(len(KINDS))})
 
 

@@ -38,7 +38,7 @@ def main() -> None:
 
     # The others only leave their marks: workers run, until they are cancelled or over their limit.
     others = [cluster("worker-over"), cluster("worker-gone"), cluster("bad")]
-    good = cluster("worker-good", "--lifetime", "20 seconds")
+    good = cluster("worker-good", "--lifetime", "20s")
     with distributed.Client(good) as client:
         found = client.gather(client.map(lambda number: number * number, range(TASKS)))
     assert found == [number * number for number in range(TASKS)]

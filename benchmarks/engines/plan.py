@@ -31,7 +31,7 @@ SCRIPT: Final = f"""\
 # What a job does: it leaves a line under its name, the name of the cluster, and ends as its kind wants.
 echo "$SLURM_CLUSTER_NAME" >>"$(dirname "$0")/marks/$2" || exit 9
 case $1 in
-good) sleep 3 ;;
+good) sleep 6 ;;
 bad) exit {STATUS} ;;
 over | gone)
     trap '' USR1 USR2 # of engines that warn a job before its limit

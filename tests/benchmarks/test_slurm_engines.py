@@ -39,14 +39,14 @@ def all_right(name: str) -> tuple[Lines, Ends]:
 
 @pytest.mark.parametrize("name", sorted(ENGINES))
 def test_an_engine_that_tells_all_is_right(name: str, plan: Plan) -> None:
-    """Where its jobs may travel some have, where not none has."""
+    """None of its jobs has travelled that must not."""
     lines, ends = all_right(name)
     engine = ENGINES[name]
     found = judged(engine, lines, ends, plan)
     assert (found["jobs"], found["sacct right"]) == (20, 20)
     assert found["ran"] == {"away": 10, "home": 10}
     assert is_right(name, found) == engine.travels
-    assert is_right(name, {**found, "ran": {"home": 20}}) != engine.travels
+    assert is_right(name, {**found, "ran": {"home": 20}})
 
 
 def test_each_fault_is_found(plan: Plan) -> None:

@@ -90,6 +90,7 @@ system: test-thorough mutants  ## All that takes too long for .ci/run: hours, on
 	@test -x build/psij/bin/pytest || { $(PYTHON) -m venv build/psij \
 	  && HANSE_WITHOUT_KERNELS=1 build/psij/bin/pip install --quiet 'psij-python>=0.9.11,<0.10' pytest --editable '.[site]'; }  # wants older releases
 	$(BIN)/python -m benchmarks.psij_tests --python build/psij/bin/python
+	$(BIN)/python -m benchmarks.slurm_engines
 	$(BIN)/python -m benchmarks.faults --count 20000 --dry
 	$(BIN)/python -m benchmarks.faults --count 20000 --together --dry
 	$(BIN)/python -m benchmarks.faults --count 10000 --first 0 --returns

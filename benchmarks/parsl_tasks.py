@@ -112,7 +112,7 @@ def tasks(folder: Path, socket: Path) -> dict[str, Any]:
 
 
 async def _all(folder: Path) -> None:
-    async with two_sites(folder) as sites:
+    async with two_sites(folder) as (sites, _):
         print(await asyncio.to_thread(tasks, folder, sites["home"].socket), flush=True)
 
 

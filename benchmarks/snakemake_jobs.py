@@ -2,14 +2,15 @@
 
     python -m benchmarks.snakemake_jobs
 
-Snakemake has to be installed (`pip install snakemake`). Two sites that share no folder, and three runs of Snakemake at
+Snakemake has to be installed (`pip install snakemake`). Two sites that share no folder, and four workflows at
 the first:
 
 - 30 jobs with a script, a configuration, logs, a folder and a temporary file, while the daemons of both sites are killed and
   started again: every output has to be at home and right, some jobs must have run at the partner, and each once;
 - one job that fails, one that its user cancels, one that hits its limit, a group of two rules that is well: Snakemake has
   to end, to say why each has failed, and to have the output of the group;
-- jobs that sleep, and Ctrl-C: the site must have ended them.
+- jobs that sleep, and Ctrl-C: the site must have ended them;
+- twelve jobs, while Snakemake itself is killed and started again: every output has to be right, and each job must have run once.
 """
 
 import argparse
@@ -21,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -35,6 +36,7 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 PLUGIN: Final = ROOT / "plugins/snakemake-executor-plugin-hanse/src"
 WAIT_S: Final = 900.0
 PAIRS: Final = 14
+CPUS: Final = {"home": 4, "away": 4}
 
 WORKFLOW: Final = """
 configfile: "config.yaml"
@@ -100,20 +102,40 @@ rule sleeps:
     shell: "sleep 600; echo {wildcards.n} > {output}"
 """
 
+SLOW: Final = """
+rule all:
+    input: expand("{n}.done", n=range(6))
+rule slow:
+    output: "{n}.txt"
+    resources: runtime=10, mem_mb=0
+    shell: "sleep 4; echo {wildcards.n} > {output}"
+rule slower:
+    input: "{n}.txt"
+    output: "{n}.done"
+    resources: runtime=10, mem_mb=0
+    shell: "sleep 4; cp {input} {output}"
+"""
+
 
 @asynccontextmanager
-async def two_sites(folder: Path) -> AsyncIterator[dict[str, Daemon]]:
-    """Yields two sites, each above a cluster of its own, and ends all of it."""
+async def two_sites(
+    folder: Path, cpus: Mapping[str, int] = CPUS
+) -> AsyncIterator[tuple[dict[str, Daemon], dict[str, SlurmCluster]]]:
+    """Yields two sites, each above a cluster of its own, and the clusters; ends all of it."""
     clusters = {
-        name: SlurmCluster(folder / f"cluster-{name}", nodes=1, cpus=4) for name in ("home", "away")
+        name: SlurmCluster(folder / f"cluster-{name}", nodes=1, cpus=count, name=name)
+        for name, count in cpus.items()
     }
     try:
         for cluster in clusters.values():
             cluster.up()
-        processors = dict.fromkeys(clusters, 4)
         lrms = {"poll_s": 0.5, "settle_s": 0.0}
-        async with daemons(folder, folder, clusters, processors, lrms=lrms) as (found, _):
-            yield found
+        # Partitions have the same names at both.
+        translate = {"guests": {"translate": {"partitions": {"*": "*"}}}}
+        tables = dict.fromkeys(clusters, translate)
+        running = daemons(folder, folder, clusters, cpus, lrms=lrms, tables=tables)
+        async with running as (found, _):
+            yield found, clusters
     finally:
         for cluster in clusters.values():
             cluster.down()
@@ -264,6 +286,37 @@ def interrupted(folder: Path, socket: Path) -> dict[str, float]:
     return {"seconds until both were cancelled": round(time.monotonic() - begun, 1)}
 
 
+def restarted(folder: Path, socket: Path) -> dict[str, float]:
+    """Kills Snakemake itself, and starts it again; returns figures."""
+    run = Run(folder / "restarted", socket, SLOW)
+
+    def names(site: SyncClient) -> list[str]:
+        return [job.job_id for job in site.jobs() if job.name in {"slow", "slower"}]
+
+    with SyncClient(socket) as site:
+        process = run.start()
+        until(partial(has_done, run, process, 2))
+        until(lambda: any(site.get(job).state is JobState.RUNNING for job in names(site)))
+        process.kill()
+        process.wait()
+        before = names(site)
+        unlocked = run.start("--unlock").wait(WAIT_S)
+        check(unlocked == 0, run.said.read_text())
+        status = run.start("--rerun-incomplete").wait(WAIT_S)
+        check(status == 0, run.said.read_text())
+        after = names(site)
+        ends = {site.get(job).outcome for job in after}
+    for n in range(6):
+        check((run.folder / f"{n}.done").read_text() == f"{n}\n", f"{n}.done")
+    check(ends == {Outcome.COMPLETED}, f"jobs have ended as {ends}")
+    check(len(after) == 12, f"{len(after)} jobs, {len(before)} of them before the kill")
+    logs = folder.glob("cluster-*/jobcomp.txt")
+    runs = [line for log in logs for line in log.read_text().splitlines() if "Name=slow" in line]
+    completed = sum("JobState=COMPLETED" in line for line in runs)
+    check(completed == 12, f"{completed} runs")
+    return {"jobs": len(after), "submitted before the kill": len(before)}
+
+
 def running(site: SyncClient, name: str, count: int) -> list[str]:
     """Returns so many jobs of that name once they run."""
     found: list[str] = []
@@ -295,9 +348,9 @@ def main() -> None:
 
 async def all_parts(folder: Path) -> None:
     """Runs all of it over the same sites."""
-    async with two_sites(folder) as sites:
+    async with two_sites(folder) as (sites, _):
         print(f"all_outputs: {await all_outputs(folder, sites)}", flush=True)
-        for part in (all_endings, interrupted):
+        for part in (all_endings, interrupted, restarted):
             figures = await asyncio.to_thread(part, folder, sites["home"].socket)
             print(f"{part.__name__}: {figures}", flush=True)
 

@@ -5,6 +5,7 @@ nothing. From then on it is a job like any other. Heavy modules are imported by 
 """
 
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -24,6 +25,12 @@ NAME_MAX: Final = 128
 
 SBATCH_TIMEOUT_S: Final = 60.0
 """Slurm's programs try for some ten seconds to reach its controller."""
+
+NODES_TIMEOUT_S: Final = 30.0
+"""For so long a trial is repeated while a controller that has just started does not know its nodes yet, seconds."""
+
+NODES_PAUSE_S: Final = 0.5
+"""Between two such trials, seconds."""
 
 READS: Final = "HANSE_READS_JOB"
 """Is set for Slurm's programs that say what a job is; whoever stands for one of them is not to ask again."""
@@ -179,8 +186,13 @@ def read_job(
         text = f"there is no script {shown}" if not Path(shown).exists() else f"{shown}: {error}"
         raise SlurmJobError(text) from error
     words = ("--test-only", "--verbose", "--verbose", *job.command(without_quiet(options)))
-    answer = _run(job.sbatch, *words, given=job.stdin)
-    trial = read_dry_run(answer.stderr, answer.returncode)
+    end_s = time.monotonic() + NODES_TIMEOUT_S
+    while True:
+        answer = _run(job.sbatch, *words, given=job.stdin)
+        trial = read_dry_run(answer.stderr, answer.returncode)
+        if not trial.too_much or time.monotonic() > end_s or not _waits_for_nodes(job.sbatch):
+            break
+        time.sleep(NODES_PAUSE_S)
     reasons = kept_at_home(trial, without) | _too_much(script, job.words.arguments)
     unfit = trial.problem if trial.too_much else ""
     if trial.processors is None and not reasons and not unfit:
@@ -294,6 +306,15 @@ def _at_home(trial: "DryRun", environment: Mapping[str, str]) -> "HomeRun | None
         variables[b"SLURM_EXPORT_ENV"] = os.fsencode(value)
     pairs = tuple(name + b"=" + text for name, text in variables.items())
     return HomeRun(folder, pairs, options)
+
+
+def _waits_for_nodes(sbatch: str) -> bool:
+    # Whether nodes have still to tell a controller that has just started what they have: a trial is refused for that, while
+    # sbatch itself takes the job.
+    answer = _run(str(Path(sbatch).with_name("sinfo")), "-h", "-a", "-o", "%t")
+    return answer.returncode == 0 and any(
+        line.startswith("unk") for line in answer.stdout.splitlines()
+    )
 
 
 def _limit_s(trial: "DryRun", sbatch: str) -> float:

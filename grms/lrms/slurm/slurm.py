@@ -42,6 +42,7 @@ from grms.lrms.nodes import NodeTable
 from grms.lrms.partitions import Charged, Partitions
 from grms.lrms.preemption import Preemption
 from grms.lrms.slurm.sbatch_text import options_at_home
+from grms.lrms.slurm.silence import is_no_answer
 from grms.lrms.slurm.slurm_limits import whole_minutes
 from grms.lrms.slurm.slurm_machine import hindrance
 from grms.lrms.slurm.slurm_nodes import (
@@ -109,45 +110,6 @@ OUTPUT: Final = "slurm-%j.out"
 
 SECONDS: Final = {"SLURM_TIME_FORMAT": "%s"}
 """Prints moments as seconds since 1970; `sbatch` does not get it, as jobs would inherit it."""
-
-_UNAVAILABLE = (
-    "Unable to contact slurm controller",
-    "Socket timed out",
-    "Connection refused",
-    "Connection reset",
-    "Connection timed out",
-    "No route to host",
-    "Zero Bytes were transmitted",
-    "Communication connection failure",
-    "backup controller",
-    "standby mode",
-    "temporarily unable to accept job",
-    "Resource temporarily unavailable",
-    "authentication",  # Munge is down, or clocks differ
-    "Munge",
-    "Unspecified error",
-    "error writing",
-    "Message send failure",
-    "Message receive failure",
-    "Transport endpoint is not connected",
-    "Broken pipe",
-    "Network is unreachable",
-    "Host is down",
-    "slurm_msg_sendto",  # of Slurm's own functions that send and receive, whatever the reason
-    "slurm_receive_msg",
-    "Unexpected missing socket",
-    "Communication shutdown failure",
-    "Header lengths are longer",
-    "Insane message length",
-    "Incompatible versions of client and server",  # an upgrade is under way
-    "Can't find an address",
-    "getaddrinfo",
-    "Unable to establish control machine",
-    "configuration source",  # which is the controller
-    "failed to fetch config",
-    "Unable to process configuration file",  # on a file system that is away
-)
-"""Messages of Slurm's programs without an answer of the controller; everything else is an answer."""
 
 FAR: Final = "now+365days"
 """The start of a job that is set aside; should the daemon be away for so long, its launcher ends it."""
@@ -787,7 +749,7 @@ def failure(program: str, answer: Answer) -> LrmsRefusedError | LrmsUnavailableE
         return LrmsRefusedError(f"{program}: {text}", passing=True)
     whole = answer.error
     passing = any(word.lower() in whole.lower() for word in _PASSING)
-    unavailable = any(word.lower() in whole.lower() for word in _UNAVAILABLE)
+    unavailable = is_no_answer(whole)
     if not lines or (unavailable and not passing):
         # Of another user's process that says something of that user's jobs alone: anybody can write one.
         kind = UserAwayError if answer.theirs else LrmsUnavailableError

@@ -17,8 +17,10 @@ from tests.waiting import run
 def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Slurm:
     """Slurm's programs, and the variables of a site."""
     monkeypatch.setenv("HANSE_SOCKET", str(tmp_path / "home.sock"))
-    for name in ("HANSE_JOB_ID", "SLURM_JOB_ID", "HANSE_SLURM_TOLD_ID", "HANSE_TIMEOUT"):
+    for name in ("HANSE_JOB_ID", "SLURM_JOB_ID", "HANSE_TIMEOUT"):
         monkeypatch.delenv(name, raising=False)
+    for name in ("TOLD_ID", "HOME_ONLY", "SITES"):
+        monkeypatch.delenv(f"HANSE_SLURM_{name}", raising=False)
     return Slurm(tmp_path, monkeypatch)
 
 
@@ -75,13 +77,90 @@ def test_what_slurm_alone_could_run_is_refused(
         "sbatch: error: it is not submitted for --nodelist=n1: a partner has other nodes",
         f"sbatch: error: Slurm's own command is {slurm.folder}/sbatch",
     ]
-    slurm.says("ntasks : 4", code=1, rest="sbatch: error: Unable to contact slurm controller")
+    slurm.says("ntasks : 4", code=1, rest="sbatch: error: Invalid account")
     assert run_command(["job.sh"]) == 1
     assert (
-        "it is not submitted: a trial of it has ended with: Unable to contact"
+        "it is not submitted: a trial of it has ended with: Invalid account"
         in capsys.readouterr().err
     )
     assert all(line.startswith("--test-only") for line in slurm.asked)
+
+
+def test_a_controller_that_does_not_answer_is_asked_again(
+    slurm: Slurm, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As long as the time-out of calls lasts; nothing was submitted meanwhile."""
+    slurm.says("ntasks : 4", code=1, rest="allocation failure: Transport endpoint is not connected")
+    monkeypatch.setattr("hanse_slurm.sbatch._PAUSE_S", 0.01)
+    monkeypatch.setenv("HANSE_TIMEOUT", "0.2")
+    assert run_command(["job.sh"]) == 1
+    assert "Transport endpoint is not connected" in capsys.readouterr().err
+    assert len(slurm.asked) > 1
+    monkeypatch.setenv("HANSE_TIMEOUT", "60")
+    taken_at_the_third_try(slurm, "echo sbatch: error: Zero Bytes were transmitted >&2; exit 1")
+
+
+def test_a_controller_that_does_not_know_its_nodes_yet_is_asked_again(
+    slurm: Slurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Slurm's own sbatch takes a job then; where all nodes are known the first answer counts."""
+    monkeypatch.setattr("grms.cli.slurm_jobs.NODES_PAUSE_S", 0.01)
+    sinfo = slurm.folder / "sinfo"
+    known = sinfo.read_text()
+    sinfo.write_text("#!/bin/sh\necho idle\necho unk*\n")
+    unfit = "allocation failure: Requested node configuration is not available"
+    taken_at_the_third_try(slurm, f"echo {unfit} >&2; exit 1")
+    sinfo.write_text(known)
+    slurm.says("ntasks : 4", code=1, rest=unfit)
+    before = len(slurm.asked)
+    assert run_command(["job.sh"]) == 1
+    assert len(slurm.asked) == before + 1
+
+
+def taken_at_the_third_try(slurm: Slurm, otherwise: str) -> None:
+    """Submits a job, where Slurm answers two trials by the commands `otherwise`."""
+    slurm.says("ntasks : 4", "time : 00:02:00")
+    own = slurm.folder / "sbatch"
+    own.rename(slurm.folder / "answering")
+    own.write_text(
+        '#!/bin/sh\ncd "$(dirname "$0")" && echo x >>tries\n'
+        f'test "$(wc -l <tries)" -ge 3 || {{ {otherwise}; }}\nexec ./answering "$@"\n'
+    )
+    own.chmod(0o755)
+
+    async def scene() -> None:
+        async with running(document(slurm.folder), slurm.folder) as site:
+            assert await asyncio.to_thread(run_command, ["job.sh"]) == 0
+            assert len(list(site.core.engine.state.jobs())) == 1
+
+    run(scene)
+    assert len((slurm.folder / "tries").read_text().splitlines()) == 3
+
+
+def test_variables_say_where_jobs_may_run(
+    slurm: Slurm, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any site by default; what makes no sense is refused before Slurm is asked."""
+    slurm.says("ntasks : 4", "time : 00:02:00")
+
+    async def scene() -> None:
+        async with running(document(slurm.folder), slurm.folder) as site:
+            for name, value in (("SITES", ""), ("SITES", "home"), ("HOME_ONLY", "1")):
+                monkeypatch.setenv("HANSE_SLURM_SITES", "")
+                monkeypatch.setenv(f"HANSE_SLURM_{name}", value)
+                assert await asyncio.to_thread(run_command, ["--parsable", "job.sh"]) == 0
+            jobs = list(site.core.engine.state.jobs())
+            assert [job.sites for job in jobs] == [(), ("home",), ("home",)]
+
+    run(scene)
+    asked = len(slurm.asked)
+    monkeypatch.setenv("HANSE_SLURM_SITES", "home")
+    assert run_command(["job.sh"]) == 1
+    assert "HANSE_SLURM_HOME_ONLY and HANSE_SLURM_SITES cannot both" in capsys.readouterr().err
+    monkeypatch.setenv("HANSE_SLURM_HOME_ONLY", "yes")
+    assert run_command(["job.sh"]) == 1
+    assert "HANSE_SLURM_HOME_ONLY=yes must be 0 or 1" in capsys.readouterr().err
+    assert len(slurm.asked) == asked
 
 
 def test_a_site_that_does_not_answer_may_have_taken_the_job(

@@ -54,7 +54,37 @@ async def test_files_travel_and_come_home(site: FakeSite, tmp_path: Path) -> Non
     assert (tmp_path / "e").is_dir()
     assert (tmp_path / "r.log").read_text() == "said"
     assert not (tmp_path / "other").exists()
+    scene.executor.shutdown()
     assert site.removed == ["home-1"]
+
+
+async def test_a_run_after_one_that_was_killed_finds_its_jobs(
+    site: FakeSite, tmp_path: Path
+) -> None:
+    """Whether they run, have ended, or were brought home without a note of it; and only where nothing has changed."""
+    rules = [RuleJob(name, input=["in.txt"], output=[name]) for name in "abcd"]
+    first = Scene(site)
+    first.run(*rules)
+    for job, name in (("home-1", "a"), ("home-2", "b")):
+        site.left[name] = {name: b"made"}
+        site.end(job, Outcome.COMPLETED, exit_code=0)
+        await first.look()
+        site.calls.clear()
+    assert first.executor.succeeded == ["a", "b"]
+    assert site.removed == ["home-1"]  # b was not noted before the run was killed
+    site.end("home-3", Outcome.FAILED, exit_code=1)
+    again = Scene(site)
+    again.run(*rules)
+    assert len(site.jobs) == 5  # with the next look b's would have been over as well
+    assert await again.look() == 2
+    assert again.executor.succeeded == ["b"]
+    assert set(again.executor.failed) == {"c"}
+    again.run(rules[2])
+    (tmp_path / "in.txt").write_text("given anew")
+    again.run(rules[3])
+    assert len(site.jobs) == 7
+    again.executor.cancel()
+    assert list((tmp_path / ".snakemake/hanse_open").iterdir()) == []
 
 
 async def test_on_a_shared_disk_nothing_travels(site: FakeSite, tmp_path: Path) -> None:

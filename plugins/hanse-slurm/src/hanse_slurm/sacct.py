@@ -89,6 +89,7 @@ _LONG_OF: Final = {
     "r": "partition",
     "u": "user",
 }
+_STEP: Final = re.compile(r"\d+(?:_\d+)?\.(?:\d+|batch|extern)", re.ASCII)
 _NOTHING: Final = frozenset(("-D", "-X", "--duplicates", "--allocations", "--local", "--noconvert"))
 """Options that change nothing: a site has jobs alone, each once."""
 _SHORTENED: Final = {
@@ -116,8 +117,16 @@ def sacct(words: Sequence[str]) -> int:
         raise UsageError(f"Unknown arguments: {' '.join(rest)}")
     wanted = Wanted([])
     said: dict[str, str] = {}
+    steps = False
     for option, value in given:
         name = option.lstrip("-")
+        if _LONG_OF.get(name, name) == "jobs":
+            # A site has no steps, so nothing is said of those that are named.
+            jobs = _without_steps(value)
+            steps = steps or jobs != value
+            if jobs or jobs == value:
+                wanted.take("jobs", jobs)
+            continue
         if option in _NOTHING or wanted.take(_LONG_OF.get(name, name), value):
             continue
         if name in {"s", "state"}:
@@ -131,6 +140,9 @@ def sacct(words: Sequence[str]) -> int:
     begin = read_moment(said.get("S", default), now)
     end = read_moment(said.get("E", "now"), now)
     fields = _fields(said.get("o") or (BRIEF if "b" in said else DEFAULT))
+    if steps and not wanted.jobs:
+        _print(fields, [], said)
+        return 0
     with Site() as site:
         rows = [
             row
@@ -140,6 +152,11 @@ def sacct(words: Sequence[str]) -> int:
         ]
     _print(fields, list(together(rows)), said)
     return 0
+
+
+def _without_steps(text: str) -> str:
+    words = re.split(r",(?![^\[]*\])", text)
+    return ",".join(word for word in words if _STEP.fullmatch(word) is None)
 
 
 def _fields(text: str) -> list[tuple[Field, int]]:

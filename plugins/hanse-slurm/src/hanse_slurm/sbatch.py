@@ -7,6 +7,7 @@ commands would take that for a number of the site's.
 import os
 import re
 import sys
+import time
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -17,7 +18,7 @@ from grms.lrms.slurm.sbatch_words import SbatchWords, UnknownOptionError, has_op
 from grms.lrms.told_number import TOLD_ID
 from hanse_slurm.options import LEFT, UsageError, leave, run
 from hanse_slurm.programs import real
-from hanse_slurm.variables import own_name, socket, timeout_s
+from hanse_slurm.variables import own_name, socket, timeout_s, where_to_run
 from lrms_sim.util.messages import printable
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 _OWN: Final = {"--wait": False, "-W": False, "--parsable": False}
 _NUMBER: Final = r"\d+"
 _SHORT_DEPENDENCY: Final = "-d"
+_PAUSE_S: Final = 0.5
+"""Between two trials while Slurm's controller does not answer, seconds."""
 
 
 def run_command(words: Sequence[str]) -> int:
@@ -68,16 +71,17 @@ def sbatch(words: Sequence[str]) -> int:
         leave("sbatch", words)
     if READS in os.environ:
         raise UsageError(f"{real('sbatch')} is to be Slurm's own sbatch, and starts this one again")
-    where, limit_s = socket(), timeout_s()
+    where, limit_s, placing = socket(), timeout_s(), where_to_run()
     slurm = slurm._replace(options=_with_own_names(slurm.options))
     program = real("sbatch")
     if not program:
         raise UsageError("there is no sbatch of Slurm's along PATH, which has to read the options")
     stdin = None if slurm.script or has_option(slurm.options, "wrap") else _script()
-    job = read_job(Handed(slurm, stdin, program, numbers=True), frozenset(), {}, travels=True)
+    job = _read(Handed(slurm, stdin, program, numbers=True), limit_s)
     wanted = {**job.wanted, "inputs": {}, "outputs": (), "shared": (), "run_time_s": None}
     told = {TOLD_ID: "1"} if os.environ.get(TOLD_ID) == "1" else {}
     wanted |= {"arguments": slurm.arguments, "environment": job.environment | told, "key": None}
+    wanted |= placing
     if has_option(slurm.options, "verbose") or "-v" in slurm.options:
         for line in job.not_carried():
             print(f"sbatch: {line}", file=sys.stderr)
@@ -94,6 +98,21 @@ def sbatch(words: Sequence[str]) -> int:
     if ended is None:
         return 0
     return 1 if ended.signal is not None else exit_status(ended)
+
+
+def _read(job: Handed, limit_s: float) -> "SlurmJob":
+    # A trial submits nothing: where the controller does not answer, it can be repeated.
+    end_s = time.monotonic() + limit_s
+    while True:
+        try:
+            return read_job(job, frozenset(), {}, travels=True)
+        except StaysHomeError as stays:
+            from grms.lrms.slurm.silence import is_no_answer  # noqa: PLC0415  # seldom needed
+
+            is_silent = [*stays.reasons] == [""] and is_no_answer(stays.trial.problem)
+            if not is_silent or time.monotonic() + _PAUSE_S > end_s:
+                raise
+        time.sleep(_PAUSE_S)
 
 
 def _with_own_names(options: Sequence[str]) -> tuple[str, ...]:

@@ -13,6 +13,12 @@ TIMEOUT_VARIABLE: Final = "HANSE_TIMEOUT"
 TIMEOUT_S: Final = 30.0
 """Of a call with its retries, seconds, unless `HANSE_TIMEOUT` says otherwise."""
 
+HOME_ONLY: Final = "HANSE_SLURM_HOME_ONLY"
+"""With 1, the site itself runs what `sbatch` submits."""
+
+SITES: Final = "HANSE_SLURM_SITES"
+"""Names of the sites that may run what `sbatch` submits, with commas between; any by default."""
+
 _JOB: Final = re.compile(r"(?:\S+-)?\d{1,18}(?:_(?:\d{1,9}|\[[\d,:-]+\]))?", re.ASCII)
 
 
@@ -42,6 +48,21 @@ def timeout_s() -> float:
     if not 0 < found < float("inf"):
         raise UsageError(f"{TIMEOUT_VARIABLE}={text} must be more than 0 seconds")
     return found
+
+
+def where_to_run() -> dict[str, object]:
+    """Returns which sites may run a job, as arguments of `grms.client.Client.submit`.
+
+    Raises:
+        UsageError: `HANSE_SLURM_HOME_ONLY` is neither 0 nor 1, or sites are named beside it.
+    """
+    said = os.environ.get(HOME_ONLY, "") or "0"
+    if said not in {"0", "1"}:
+        raise UsageError(f"{HOME_ONLY}={said} must be 0 or 1")
+    sites = [word for word in os.environ.get(SITES, "").split(",") if word]
+    if sites and said == "1":
+        raise UsageError(f"{HOME_ONLY} and {SITES} cannot both be set")
+    return {"sites": sites, "home_only": said == "1"}
 
 
 def job_words(words: Sequence[str]) -> list[str]:

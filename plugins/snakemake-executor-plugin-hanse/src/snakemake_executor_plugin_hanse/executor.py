@@ -17,18 +17,23 @@ from snakemake_executor_plugin_hanse.job_files import (
     SOURCES,
     declared,
     inputs_of,
+    local_files,
     name_of,
     outputs_of,
     pack,
 )
 from snakemake_executor_plugin_hanse.needs import needs_of
+from snakemake_executor_plugin_hanse.open_jobs import OpenJobs
 from snakemake_executor_plugin_hanse.settings import ExecutorSettings
-from snakemake_executor_plugin_hanse.site_jobs import SiteJobs, Submission, new_key
+from snakemake_executor_plugin_hanse.site_jobs import SiteJobs, Submission
 
 SOCKET_VARIABLE: Final = "HANSE_SOCKET"
 
 LOGS: Final = Path(".snakemake/hanse_logs")
 """What failed jobs have printed, each in a folder of its name."""
+
+OPEN: Final = Path(".snakemake/hanse_open")
+"""Keys of jobs that are under way, for a run of Snakemake after one that was killed."""
 
 
 class Executor(RemoteExecutor):
@@ -49,6 +54,9 @@ class Executor(RemoteExecutor):
         self._files_travel = SharedFSUsage.INPUT_OUTPUT not in usage
         self._sources_travel = self._files_travel and SharedFSUsage.SOURCES not in usage
         self._packed: Path | None = None
+        self._source_names: list[str] | None = None
+        self._kept = OpenJobs(OPEN)
+        self._done: list[Submission] = []
         self._open: dict[str, Submission] = {}
         self._is_away = False
         self._site = SiteJobs(socket, self._settings.timeout)
@@ -98,7 +106,6 @@ class Executor(RemoteExecutor):
 
     def _submission(self, job: Any) -> Submission:
         wanted: dict[str, Any] = {
-            "key": new_key(),
             "name": job.name,
             "needs": needs_of(dict(job.resources.items()), job.threads, self._settings.runtime),
             "environment": dict(self.envvars()),
@@ -108,27 +115,37 @@ class Executor(RemoteExecutor):
         }
         lines = ["#!/bin/sh"]
         outputs: dict[str, bool] = {}
+        inputs: dict[str, Any] = {}
         if self._files_travel:
-            wanted["inputs"] = inputs_of(job)
+            inputs |= inputs_of(job)
             outputs = outputs_of(job)
             wanted["outputs"] = declared(outputs)
             if self._sources_travel:
-                wanted["inputs"][SOURCES] = self._sources()
+                inputs[SOURCES] = self._sources()
                 lines.append(f"tar -xzf {SOURCES} || exit 1")
         else:
             # At another site there may be another disk.
             wanted["home_only"] = wanted["home_only"] or not wanted["sites"]
             lines.append(f"cd {shlex.quote(str(Path.cwd()))} || exit 1")
         wanted["script"] = "\n".join([*lines, self.format_job_exec(job), ""])
-        return Submission(wanted, outputs)
+        # One that a run before this one has submitted, and that is the same, stays one job.
+        key = self._kept.key(wanted, [*self._workflow(), *local_files(job)])
+        if self._files_travel:
+            wanted["inputs"] = inputs
+        return Submission({**wanted, "key": key}, outputs)
 
     def _sources(self) -> Path:
         if self._packed is None:
             name_of(self.snakefile)
             packed = Path(self.tmpdir) / SOURCES
-            pack(self.dag.get_sources(), packed)
+            pack(self._workflow(), packed)
             self._packed = packed
         return self._packed
+
+    def _workflow(self) -> list[str]:
+        if self._source_names is None:
+            self._source_names = [str(name) for name in self.dag.get_sources()]
+        return self._source_names
 
     def additional_general_args(self) -> str:
         """Returns further words of the command of a job: where files travel, its folder is the working directory."""
@@ -143,6 +160,7 @@ class Executor(RemoteExecutor):
         if not active_jobs:
             # Snakemake looks for the first time before `__post_init__`, and an error there would end all looks unseen.
             return
+        self._forget_done()
         unsent = [info for info in active_jobs if not _of(info).job_id]
         sent = [info for info in active_jobs if _of(info).job_id]
         for info in self._submit(unsent):
@@ -177,8 +195,17 @@ class Executor(RemoteExecutor):
             self._fail(info, problem)
         elif problem is not None:
             self._open.pop(_of(info).key, None)
+            self._done.append(_of(info))
             self.report_job_success(info)
         return problem is not None
+
+    def _forget_done(self) -> None:
+        # At the next look: a run of Snakemake that is killed before it has noted that they are done finds them again.
+        done, self._done = self._done, []
+        for submission in done:
+            self._kept.forget(submission.key)
+            if self._files_travel:
+                self._site.remove(submission)
 
     def _brought(self, info: SubmittedJobInfo) -> str | None:
         # What is wrong with the files of a job that has ended well; `None` if they are still to come.
@@ -197,6 +224,7 @@ class Executor(RemoteExecutor):
         if info.aux is not None:
             submission = _of(info)
             self._open.pop(submission.key, None)
+            self._kept.forget(submission.key)
             if submission.job_id and (log := self._log(submission.job_id)):
                 logs = [log]
         self.report_job_error(info, msg=f"{reason} ", aux_logs=logs)
@@ -224,6 +252,8 @@ class Executor(RemoteExecutor):
         jobs = {_of(info).key: _of(info) for info in active_jobs} | self._open
         try:
             self._site.cancel(jobs.values())
+            for key in jobs:
+                self._kept.forget(key)
         except SiteError as error:
             named = ", ".join(job.job_id or f"key {job.key}" for job in jobs.values())
             text = f"These jobs may go on, as the site has not answered: {named}: {error}"
@@ -232,6 +262,7 @@ class Executor(RemoteExecutor):
     def shutdown(self) -> None:
         """Ends the looks at jobs, and then the connection."""
         super().shutdown()
+        self._forget_done()
         self._site.close()
 
 

@@ -47,6 +47,16 @@ def inputs_of(job: Any) -> dict[str, str]:
     return found
 
 
+def local_files(job: Any) -> list[str]:
+    """Returns the files that a job reads and that are here; of a folder, also all files below it."""
+    found = []
+    for path in map(str, _plain(job.input)):
+        found.append(path)
+        if Path(path).is_dir():
+            found += [f"{folder}/{each}" for folder, _, files in os.walk(path) for each in files]
+    return found
+
+
 def outputs_of(job: Any) -> dict[str, bool]:
     """Returns the files that a job leaves, folders with a `/` at their end; whether each has to be there.
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,11 +10,7 @@ from typing import Any
 from grms.client import Job, Results, SiteError, SiteUnavailable, SyncClient
 from grms.client.fetching import PROBLEMS, Bringer
 from grms.daemon.file_names import STDOUT
-
-
-def new_key() -> str:
-    """Returns a key for one submission: with it a job can be handed in again, and stays one job."""
-    return f"snakemake-{secrets.token_hex(16)}"
+from snakemake_executor_plugin_hanse.open_jobs import new_key
 
 
 @dataclass
@@ -93,7 +88,7 @@ class SiteJobs:
             self._client.cancel_many(named)
 
     def bring(self, job: Submission, folder: Path) -> str | None:
-        """Brings what a job has left into a folder, and deletes it at the site.
+        """Brings what a job has left into a folder.
 
         Returns:
             What is wrong with it, for people; empty if nothing is, `None` if not everything has come to the site yet.
@@ -106,9 +101,12 @@ class SiteJobs:
         problem = self._brought(job, results, folder)
         if problem:
             return f"Job {job.job_id} has ended well, but of its files {problem}"
+        return ""
+
+    def remove(self, job: Submission) -> None:
+        """Deletes what a job has left at the site."""
         with contextlib.suppress(SiteError):  # the site deletes it later by itself
             self._client.remove_results(job.job_id)
-        return ""
 
     def _brought(self, job: Submission, results: Results, folder: Path) -> str:
         bring = Bringer(self._reader(job.job_id), folder, force=True)

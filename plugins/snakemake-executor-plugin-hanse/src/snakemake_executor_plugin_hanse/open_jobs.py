@@ -1,0 +1,62 @@
+"""Keys of the jobs of a working directory that are under way, so that a new run of Snakemake finds them at their site.
+
+Each is a file, named by a digest of everything that makes the job; one that has changed is another job, with a key of its own.
+"""
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+
+def new_key() -> str:
+    """Returns a key for one submission: with it a job can be handed in again, and stays one job."""
+    return f"snakemake-{secrets.token_hex(16)}"
+
+
+class OpenJobs:
+    """The files of a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._paths: dict[str, Path] = {}
+
+    def key(self, wanted: Mapping[str, Any], files: Iterable[str]) -> str:
+        """Returns the key with which such a job was submitted, or a new one, which is kept.
+
+        Args:
+            wanted: what makes the job, but for the content of files.
+            files: those of the workflow, and its inputs; by size and time, as Snakemake takes them for the same.
+
+        Raises:
+            OSError: the folder cannot be read or written.
+        """
+        said = [sorted(wanted.items()), sorted(map(_state, set(files)))]
+        text = json.dumps(said, sort_keys=True, default=repr)
+        path = self._folder / hashlib.sha256(text.encode()).hexdigest()
+        key = path.read_text(encoding="utf-8") if path.exists() else ""
+        if not key:
+            key = new_key()
+            self._folder.mkdir(parents=True, exist_ok=True)
+            part = path.with_suffix(f".{os.getpid()}")
+            part.write_text(key, encoding="utf-8")
+            part.replace(path)
+        self._paths[key] = path
+        return key
+
+    def forget(self, key: str) -> None:
+        """Deletes the file of a job that is over: a later one like it is another job."""
+        path = self._paths.pop(key, None)
+        if path is not None:
+            path.unlink(missing_ok=True)
+
+
+def _state(file: str) -> tuple[str, int, int]:
+    try:
+        status = Path(file).stat()
+    except FileNotFoundError:
+        return file, 0, 0
+    return file, status.st_size, status.st_mtime_ns

@@ -1,0 +1,70 @@
+"""What engines tell of their jobs is judged by what was to come of these."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.engines.plan import KINDS, Plan
+from benchmarks.slurm_engines import ENGINES, SLURMS, is_right, judged
+
+Lines = list[dict[str, Any]]
+Ends = list[list[str]]
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    made = Plan(tmp_path / "jobs")
+    made.write()
+    for number in range(len(KINDS)):
+        (made.folder / "marks" / str(number)).write_text("home\n" if number % 2 else "away\n")
+    return made
+
+
+def all_right(name: str) -> tuple[Lines, Ends]:
+    """Returns what an engine, and `sacct`, have to tell."""
+    engine = ENGINES[name]
+    lines = [
+        {
+            "number": number,
+            "state": engine.states.get(kind),
+            "exit": engine.codes.get(kind),
+        }
+        for number, kind in enumerate(KINDS)
+    ]
+    words = {**SLURMS, "bad": "FAILED" if engine.status else "COMPLETED"}
+    codes = {"bad": f"{engine.status}:0", "gone": "0:15"}
+    return lines, [[words[kind], codes.get(kind, "0:0")] for kind in KINDS]
+
+
+@pytest.mark.parametrize("name", sorted(ENGINES))
+def test_an_engine_that_tells_all_is_right(name: str, plan: Plan) -> None:
+    """None of its jobs has travelled that must not."""
+    lines, ends = all_right(name)
+    engine = ENGINES[name]
+    found = judged(engine, lines, ends, plan)
+    assert (found["jobs"], found["sacct right"]) == (20, 20)
+    assert found["ran"] == {"away": 10, "home": 10}
+    assert is_right(name, found) == engine.travels
+    assert is_right(name, {**found, "ran": {"home": 20}})
+
+
+def test_each_fault_is_found(plan: Plan) -> None:
+    """A state, an exit code, an account, a job that ran twice, one that never ran, and one that is missing."""
+    lines, ends = all_right("toil")
+    over, bad = KINDS.index("over"), KINDS.index("bad")
+
+    def right(lines: Lines, ends: Ends) -> bool:
+        return is_right("toil", judged(ENGINES["toil"], lines, ends, plan))
+
+    assert right(lines, ends)
+    assert not right([*lines[:over], {**lines[over], "state": "FAILED"}, *lines[over + 1 :]], ends)
+    assert not right([*lines[:bad], {**lines[bad], "exit": 1}, *lines[bad + 1 :]], ends)
+    assert not right(lines[:-1], ends)
+    assert not right(lines, [*ends[:bad], ["FAILED", "1:0"], *ends[bad + 1 :]])
+    assert not right(lines, ends[:-1])
+    mark = plan.folder / "marks/7"
+    mark.write_text("home\nhome\n")
+    assert not right(lines, ends)
+    mark.unlink()
+    assert not right(lines, ends)

@@ -86,7 +86,7 @@ class ManySites:
         policy: for every partner; constraints with an account are not possible.
         partners_asked: most partners asked about a job in one decision; `None`: all.
         known: offsets, shape (k + 1,), into the sites that follow: the partners that each site knows, in
-            site order, as `acquaintances` draws them; `None`: everybody.
+            site order, as `acquaintances` draws them; `None`: all others.
         down: offsets, shape (k + 1,), into moments in ascending order, seconds: at the first of its moments a site leaves the
             exchange, at the second it comes back, and so on. Meanwhile it asks nobody and answers nobody;
             jobs that are there run on. `None`: all stay.

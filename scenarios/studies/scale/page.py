@@ -27,7 +27,7 @@ TITLE = "What exchange costs and brings among very many sites"
 WEAK = """\
 Questions are answered at once. A question over a wide-area network takes a fraction of a second, and up to as many come one after the other as are asked; the study of questions and delays has messages that take up to a minute.
 A site that is away has left the exchange; it has not crashed. Its own jobs and its guests run on, and a question to it counts as one without an answer.
-Everybody asks partners that were not met in one and the same order. Where sites are more than a site’s questions, nearly every question goes to a partner that was never asked before: what a site has seen of others then decides little.
+All sites ask partners that were not met in one and the same order. Where sites are more than a site’s questions, nearly every question goes to a partner that was never asked before: what a site has seen of others then decides little.
 Workloads are of a model, all sites alike but for size, load and time zone; recorded logs vary more.
 A job’s cost is processor time on a machine that may have other work, which shares its caches.
 """.strip().splitlines()

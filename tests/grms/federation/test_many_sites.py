@@ -67,7 +67,7 @@ def test_columns_are_replayed_as_sites_are() -> None:
     assert by_column.offers.tolist() == list(by_site.offers)
 
 
-def test_who_knows_everybody_exchanges_as_with_no_lists(jobs: ManyJobs) -> None:
+def test_who_knows_all_others_exchanges_as_with_no_lists(jobs: ManyJobs) -> None:
     """Lists of all others change nothing."""
     offsets = np.arange(COUNT + 1, dtype=np.int64) * (COUNT - 1)
     others = [[other for other in range(COUNT) if other != row] for row in range(COUNT)]

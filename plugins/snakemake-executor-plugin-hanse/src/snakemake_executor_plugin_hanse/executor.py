@@ -131,10 +131,10 @@ class Executor(RemoteExecutor):
         # One that a run before this one has submitted, and that is the same, stays one job.
         # Snakemake writes some options of its command in another order each time.
         same = {**wanted, "script": sorted(wanted["script"].split())}
-        key = self._kept.key(same, [*self._workflow(), *local_files(job)])
+        key, known = self._kept.key(same, [*self._workflow(), *local_files(job)])
         if self._files_travel:
             wanted["inputs"] = inputs
-        return Submission({**wanted, "key": key}, outputs)
+        return Submission({**wanted, "key": key}, outputs, known)
 
     def _sources(self) -> Path:
         if self._packed is None:

@@ -102,6 +102,10 @@ class FakeSite:
             if job_id not in self.jobs:
                 self.jobs[job_id] = job(job_id, each["name"])
                 self.wanted[job_id] = each
+            elif self.wanted[job_id]["script"] != each["script"]:
+                text = "the idempotency key belongs to another submission"
+                found.append(SiteError("FAILED_PRECONDITION", text))
+                continue
             found.append(self.jobs[job_id])
         if self.loses:
             raise SiteUnavailable("DEADLINE_EXCEEDED", "the answer was lost")

@@ -129,10 +129,12 @@ class Executor(RemoteExecutor):
             lines.append(f"cd {shlex.quote(str(Path.cwd()))} || exit 1")
         wanted["script"] = "\n".join([*lines, self.format_job_exec(job), ""])
         # One that a run before this one has submitted, and that is the same, stays one job.
-        key = self._kept.key(wanted, [*self._workflow(), *local_files(job)])
+        # Snakemake writes some options of its command in another order each time.
+        same = {**wanted, "script": sorted(wanted["script"].split())}
+        key, known = self._kept.key(same, [*self._workflow(), *local_files(job)])
         if self._files_travel:
             wanted["inputs"] = inputs
-        return Submission({**wanted, "key": key}, outputs)
+        return Submission({**wanted, "key": key}, outputs, known)
 
     def _sources(self) -> Path:
         if self._packed is None:

@@ -24,8 +24,8 @@ class OpenJobs:
         self._folder = folder
         self._paths: dict[str, Path] = {}
 
-    def key(self, wanted: Mapping[str, Any], files: Iterable[str]) -> str:
-        """Returns the key with which such a job was submitted, or a new one, which is kept.
+    def key(self, wanted: Mapping[str, Any], files: Iterable[str]) -> tuple[str, bool]:
+        """Returns the key with which such a job was submitted, or a new one, which is kept; and whether it was there.
 
         Args:
             wanted: what makes the job, but for the content of files.
@@ -38,14 +38,15 @@ class OpenJobs:
         text = json.dumps(said, sort_keys=True, default=repr)
         path = self._folder / hashlib.sha256(text.encode()).hexdigest()
         key = path.read_text(encoding="utf-8") if path.exists() else ""
-        if not key:
+        known = bool(key)
+        if not known:
             key = new_key()
             self._folder.mkdir(parents=True, exist_ok=True)
             part = path.with_suffix(f".{os.getpid()}")
             part.write_text(key, encoding="utf-8")
             part.replace(path)
         self._paths[key] = path
-        return key
+        return key, known
 
     def forget(self, key: str) -> None:
         """Deletes the file of a job that is over: a later one like it is another job."""

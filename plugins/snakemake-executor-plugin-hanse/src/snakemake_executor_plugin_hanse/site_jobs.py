@@ -20,11 +20,13 @@ class Submission:
     Attributes:
         wanted: the arguments of `SyncClient.submit`, a key among them.
         outputs: what it leaves; whether each has to be there.
+        known: an earlier run has had its key, so that the site may have the job.
         job_id: of the site; empty as long as its answer has not come.
     """
 
     wanted: Mapping[str, Any]
     outputs: Mapping[str, bool] = field(default_factory=dict)
+    known: bool = False
     job_id: str = ""
 
     @property
@@ -56,11 +58,22 @@ class SiteJobs:
 
         Jobs that have neither may be with the site or not: they are submitted again later, with the same key.
         """
-        for job, answer in zip(jobs, self._submitted(jobs), strict=True):
+        self._find([job for job in jobs if job.known])
+        left = [job for job in jobs if not job.job_id]
+        for job, answer in zip(left, self._submitted(left) if left else (), strict=True):
             if isinstance(answer, Job):
                 job.job_id = answer.job_id
             elif not isinstance(answer, SiteUnavailable):
                 yield job, str(answer)
+
+    def _find(self, jobs: Sequence[Submission]) -> None:
+        # Not by submitting them again: the words of a command come in another order in each run, and the key would not fit.
+        answers = self._client.get_many(keys=[job.key for job in jobs]) if jobs else []
+        for job, answer in zip(jobs, answers, strict=True):
+            if isinstance(answer, SiteUnavailable):
+                raise answer
+            if isinstance(answer, Job):
+                job.job_id = answer.job_id
 
     def _submitted(self, jobs: Sequence[Submission]) -> list[Job | Exception]:
         try:

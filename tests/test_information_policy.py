@@ -18,6 +18,7 @@ from grms.v1 import partner_pb2
 ROOT = Path(__file__).resolve().parents[1]
 KERNEL = Path("grms/federation/_kernel.pyx")
 ORDER = Path("grms/federation/_order.pxd")
+SITES = Path("grms/federation/_sites.pxd")
 HEADER = Path("grms/policy/_decisions.pxd")
 POLICY = Path("docs/information-policy.md")
 
@@ -43,8 +44,7 @@ KNOWN_OF_A_JOB = {
 """What is known of a job when one decides."""
 
 READ_OF_HOME = {
-    "home.partner_count",  # whom of them is asked next is `partner_at`
-    "home.transfer",
+    "home.down_count",  # whether it is away itself, as `is_down` says
     "home.partners_asked",  # how many it asks at most
     "home.asked_now",  # whom it asks in this decision
     "home.asked_count",
@@ -57,8 +57,6 @@ READ_OF_HOME = {
 }
 READ_OF_JOB = {"job.processors", "job.requested_time"}
 READ_OF_OWN_SITE = {
-    "site.transfer",
-    "site.takes",  # the same, but at a Byzantine partner of a replay
     "site.core",  # for the questions whether its own machine has room for the job, and would start it
     "site.shape",  # the job's request
     "site.memory",
@@ -70,15 +68,31 @@ READ_OF_OWN_SITE = {
     "site.core.view.now",
     "site.own_work",
     "site.own_requested",
-    "site.ledger.taken",
-    "site.ledger",
-    "site.ledger.given",  # of own users' jobs that the partner has completed
 }
-READ_TO_ENTRUST = {
-    "home.transfer",
-    "home.ledger",  # what became of own users' jobs at the partner
-    "home.core.view.processors",
+READ_OF_POLICIES = {
+    "site.met",  # in replays of many sites: records of those partners alone that it has met
+    "site.policy",  # that of such a site, which is the same for all partners
+    "site.transfer",
+    "site.takes",  # the same, but at a Byzantine partner of a replay
 }
+READ_OF_BOOKS = {
+    "site.met",
+    "site.met.dealt",
+    "site.met.books",
+    "site.ledger.books",  # the work that it has done for the partner, and of own users' jobs that the partner has completed
+}
+READ_OF_PROMISES = {
+    "site.met",
+    "site.met.dealt",
+    "site.met.dealings.promises",
+    "site.met.promises",
+    "site.ledger",  # what became of own users' jobs at the partner
+}
+OF_THE_MET = (
+    *("rank", "learn_of_met", "place_from", "first_place", "asking_begins", "next_of_met"),
+    *("next_partner", "take_turns_of_met"),
+)
+READ_TO_ENTRUST = {"home.core.view.processors"}
 READ_TO_ORDER = {
     "home.by_awrt",
     "home.partners",
@@ -136,7 +150,7 @@ READ_TO_MERGE = {
     "home.settled_merged",
 }
 READ_OF_PARTNER = {
-    "partner.transfer",  # its own policy, applied to its own load: the question and the answer
+    "partner.down_count",  # one that is away does not answer
 }
 READ_OF_ALL = {
     "federation.sites",
@@ -469,7 +483,12 @@ def decision(name: str = "ask_partners") -> str:
 def test_a_decision_reads_what_the_policy_lists_and_no_more() -> None:
     """Of home: its order and its policies; of a partner: its size, its answer."""
     allowed = READ_OF_HOME | READ_OF_PARTNER | READ_OF_ALL | READ_OF_JOB
-    assert reads(decision()) == allowed | {"home.transfer.rails.start_now"}
+    assert reads(decision()) == allowed | {"policy.rails.start_now"}
+    # A policy of a partner's, for home's offers, is asked by that partner itself: the question and the answer.
+    assert re.findall(r"(?:giving|taking)\([^)]*\)", decision()) == [
+        "giving(home, index)",
+        "giving(partner, home_index)",
+    ]
     # What a partner's nodes could hold if they were empty is public like its size.
     assert reads(decision("partner_holds")) == {"partner.holds"}
     # By costs they are put in order with nothing of a partner but its tariff, which is public.
@@ -491,6 +510,7 @@ def test_a_decision_reads_what_the_policy_lists_and_no_more() -> None:
         "home.chooser",
         "home.count_open",
         "home.asked_count",
+        "home.met",  # in which way its partners change places
         "home.strict",  # a job that came back too often is not offered any more
         "home.strict.empty_returns",
         "federation.empty_returns",
@@ -501,7 +521,6 @@ def test_a_site_that_can_preempt_answers_by_its_own_machine_books_and_account() 
     """Besides what any site looks at: idle processors, its account, how often the job keeps its state."""
     body = decision("takes")
     assert {name for name in reads(body) if name.startswith("site.")} == {
-        "site.takes",
         "site.core",
         "site.core.view.now",
         "site.account.in_credit",
@@ -527,8 +546,24 @@ def test_a_site_answers_by_its_own_machine_and_books_alone() -> None:
         re.sub(r"\.view\.\w+$", ".view", name) for name in READ_OF_OWN_SITE
     }
     roots = {name.partition(".")[0] for name in reads(body)}
-    assert roots == {"site", "policy", "view", "load", "books", "job"}
+    assert roots == {"site", "policy", "view", "load", "books", "job", "seen"}
     assert not re.search(r"\b(federation|home|partner)\b", body)
+
+
+def test_policies_and_books_are_those_of_one_site() -> None:
+    """Where they are looked up there is one site, and the number of another one."""
+    source = (ROOT / SITES).read_text(encoding="utf-8")
+    for name, found in {
+        "giving": READ_OF_POLICIES - {"site.takes"},
+        "taking": READ_OF_POLICIES - {"site.transfer"},
+        "keeps_notes": {"site.met", "site.met.constrained", "site.ledger"},
+        "books_seen": READ_OF_BOOKS,
+        "notes_seen": READ_OF_PROMISES,
+        "is_down": {"site.down", "site.down_count", "site.down_next"},
+    }.items():
+        body = function(source, name)
+        assert reads(body) == found, name
+        assert not re.search(r"\b(federation|home|partner)\.", body)
 
 
 def test_trust_rests_on_what_became_of_own_jobs() -> None:
@@ -553,7 +588,7 @@ def test_partners_are_ordered_by_what_the_policy_lists_and_no_more() -> None:
     """What became of own users' jobs at a partner; learned when such a job is given to it, and completed."""
     kernel = (ROOT / KERNEL).read_text(encoding="utf-8")
     order = (ROOT / ORDER).read_text(encoding="utf-8")
-    learned = READ_TO_ORDER | READ_OF_STANDING | {"home.open_jobs"}
+    learned = READ_TO_ORDER | READ_OF_STANDING | {"home.open_jobs", "home.met"}
     assert reads(function(order, "learn")) == learned
     assert reads(function(order, "settle")) == READ_OF_PLACES
     assert reads(function(order, "unsettle")) == READ_OF_PLACES
@@ -562,6 +597,13 @@ def test_partners_are_ordered_by_what_the_policy_lists_and_no_more() -> None:
     assert reads(function(order, "order_now")) == READ_TO_ORDER_NOW | READ_OF_STANDING
     assert reads(function(order, "partner_at")) == READ_TO_MERGE | READ_OF_PLACES
     assert reads(function(order, "take_turns")) == READ_TO_TAKE_TURNS
+    # A site with records of those alone that it has met orders them by the same sums; of the others it knows sizes.
+    for name in OF_THE_MET:
+        found = reads(function(order, name))
+        roots = {each.partition(".")[0] for each in found}
+        assert roots <= {"home", "met", "dealing", "asking", "federation"}, name
+        of_all = {each for each in found if each.startswith("federation.")}
+        assert of_all <= {"federation.processors", "federation.widths"}, name
     # A policy written in Python is given the same two sums, and says an order.
     chosen = reads(function(kernel, "choose_written")) - {"failures.append"}
     assert chosen == READ_TO_ORDER - {"home.by_awrt", "home.count_open"} | {
@@ -577,7 +619,7 @@ def test_partners_are_ordered_by_what_the_policy_lists_and_no_more() -> None:
         r"(?:move|order)_by_awrt_fast\(|\b(?:open_)?(?:consumption|submitted|weighted_response)\["
     )
     assert re.findall(written, rest) == []
-    assert rest.count("learn(home, index, consumption, ") == 1
+    assert rest.count("learn(federation, home, index, consumption, ") == 1
 
 
 def test_a_load_is_seen_by_its_own_site_alone() -> None:

@@ -66,11 +66,11 @@ def supplies(grid: str, spread: float, seed: int, days: int) -> list[Supply]:
         dirty = 1 + spread * ((number + seed + 1) % len(places) - 1)
         price = replace(PRICE, mean=PRICE.mean * dear)
         carbon = replace(CARBON, mean=CARBON.mean * dirty)
-        hours = {"days": days + DRAIN_DAYS, "time_zone": place.time_zone}
+        over = days + DRAIN_DAYS
         found.append(
             Supply(
-                price.series(**hours, seed=(seed, number, 0)),  # type: ignore[arg-type]
-                carbon.series(**hours, seed=(seed, number, 1)),  # type: ignore[arg-type]
+                price.series(days=over, time_zone=place.time_zone, seed=(seed, number, 0)),
+                carbon.series(days=over, time_zone=place.time_zone, seed=(seed, number, 1)),
                 Power(),
             )
         )

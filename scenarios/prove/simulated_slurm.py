@@ -611,7 +611,18 @@ class Machine:
             return self._machine_shown(*rest)
         if act in {"update", "write"}:
             return self._updated_or_written(act, rest)
-        job = self._table.get(rest[-1])
+        refused: NotDoneError | None = None
+        for number in rest[-1].split(","):
+            try:
+                shown = self._one_job(act, number)
+            except NotDoneError as error:
+                refused = error  # the others are done all the same
+        if refused is not None:
+            raise refused
+        return shown
+
+    def _one_job(self, act: str, number: str) -> str:
+        job = self._table.get(number)
         if job is None:
             raise NotDoneError("Invalid job id specified")
         if act == "show":

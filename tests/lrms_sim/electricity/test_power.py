@@ -92,7 +92,7 @@ def test_bill_of_a_schedule() -> None:
 def test_no_power(wrong: dict[str, float]) -> None:
     """A node draws least when it is off and most when it is busy."""
     with pytest.raises(ValueError, match=r"node"):
-        Power(**wrong)  # type: ignore[arg-type]
+        Power(**wrong)  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_bad_bills() -> None:

@@ -651,11 +651,11 @@ class Spool:
     def released_all(self, numbers: Mapping[str, str]) -> set[str]:
         """Records the same of several jobs, by their keys.
 
-        Returns the keys of those of which it is recorded now; of the others the disk could not take it.
+        Returns the keys of those of which it is recorded now.
         """
         with ThreadPoolExecutor(NOTED_AT_ONCE, thread_name_prefix="notes") as threads:
             done = {key: threads.submit(self.released, key, numbers[key]) for key in numbers}
-        return {key for key, each in done.items() if not isinstance(each.exception(), OSError)}
+        return {key for key, each in done.items() if each.exception() is None}
 
     def begun_of(self, keys: Iterable[str]) -> set[str]:
         """Returns which of several jobs have begun to run."""

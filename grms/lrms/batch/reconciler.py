@@ -152,15 +152,19 @@ class Reconciler:
         }
         if len(sure) < 2:
             return orders
-        begun, waiting = set[str](), list(sure)
+        alone, waiting = set[str](), list(sure)
         until = time.monotonic() + self._poller.orders_s / 2
         while waiting and time.monotonic() <= until:
             some, waiting = waiting[:RELEASED_TOGETHER], waiting[RELEASED_TOGETHER:]
+            # While the ones before were released, others may have begun to be let go.
+            some = [key for key in some if self._is_free(key)]
+            if not some:
+                continue
             for key in some:
                 rotation.had(key)
             self._under_way.update(some)
             try:
-                begun |= await self._release_some(system, {key: sure[key] for key in some})
+                alone |= await self._release_some(system, {key: sure[key] for key in some})
             except LrmsRefusedError as error:
                 # Which ones, the next poll shows. Asked for by itself, one that was released may run already, and would
                 # be taken for one whose run was forgotten.
@@ -169,10 +173,11 @@ class Reconciler:
                 pass  # it was logged, and the next poll finds the same
             finally:
                 self._under_way.difference_update(some)
-        return [order for order in orders if order.key not in sure or order.key in begun]
+        return [order for order in orders if order.key not in sure or order.key in alone]
 
     async def _release_some(self, system: ReleasesMany, rows: Mapping[str, JobRow]) -> set[str]:
-        # Returns those that have begun, of which more is to be asked; each of the others as `_release` does it.
+        # Returns those of which more is to be asked, as they have begun, or which could not be noted, so that a call of
+        # their own says why; each of the others as `_release` does it.
         begun = await self._disk.do(self._spool.begun_of, rows)
         numbers = {key: row.number for key, row in rows.items() if key not in begun}
         for key in numbers:
@@ -183,7 +188,7 @@ class Reconciler:
             if key in noted:
                 self._tracker.released(key, self._clock())
         self._poller.write_anomalies()
-        return begun
+        return begun | (numbers.keys() - noted)
 
     def _is_free(self, mark: str) -> bool:
         return mark not in self._under_way

@@ -517,3 +517,40 @@ async def test_a_note_that_the_disk_does_not_take_delays_its_own_job_alone(
     await released_together(system, tmp_path, 3, lambda: not system.held())
     assert len(failed) == 2
     assert [sorted(each) for each in system.calls] == [["1", "3"], ["2"]]
+
+
+async def test_one_that_is_let_go_meanwhile_is_not_released_with_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is about to go to another site, when the jobs before it take their time."""
+    monkeypatch.setattr("grms.lrms.batch.reconciler.RELEASED_TOGETHER", 2)
+    system = Together(5)
+    spool, lrms = Spool(tmp_path), many(system, tmp_path)
+    for number in range(1, 6):
+        spool.prepare(f"A/1/{number}", Program("#!/bin/sh\n"), run=True)
+    release_all, leaving = system.release_all, list[tuple[str, asyncio.Task[bool]]]()
+
+    async def slowly(rows: Sequence[JobRow]) -> None:
+        if not leaving:
+            left = next(each.number for each in system.rows if each not in rows)
+            leaves = lrms.cancel(f"A/1/{left}", only_waiting=True)
+            leaving.append((left, asyncio.create_task(leaves)))
+            await asyncio.sleep(0)
+        await release_all(rows)
+
+    system.release_all = slowly  # type: ignore[method-assign]  # of a test
+    await lrms.snapshot()
+    for number in range(1, 6):
+        await lrms.submit(LrmsJob(f"A/1/{number}", 2, 60.0, program=Program("#!/bin/sh\n")))
+    follows = asyncio.create_task(lrms.run())
+    async with asyncio.timeout(TIME_OUT_S):
+        while not leaving or len(system.held()) > 1:  # noqa: ASYNC110  # what is told has no event
+            await asyncio.sleep(0.01)
+        [(left, task)] = leaving
+        assert await task
+    follows.cancel()
+    await asyncio.wait([follows])
+    assert left not in itertools.chain(*system.calls)
+    assert set(system.named) == {left}
+    marks = spool.marks(f"A/1/{left}")
+    assert marks is None or not marks.released

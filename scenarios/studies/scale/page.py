@@ -26,7 +26,7 @@ from scenarios.studies.scale.study import (
 
 TITLE = "What exchange costs and brings among very many sites"
 WEAK = """\
-Questions are answered at once. A question over a wide-area network takes a fraction of a second, and up to as many come one after the other as are asked; the study of questions and delays has messages that take up to a minute.
+Questions are answered at once, and none is lost. The study of questions and delays has messages that take up to a minute, among nine sites: there each question is an event of its own, and its partner decides by what it is when the question arrives. This replay decides about a job at its arrival, with all of its questions, and cannot do that; a question over a wide-area network takes a fraction of a second, and at most as many come one after the other as are asked. A lost question would count as one to a site that is away.
 A site that is away has left the exchange; it has not crashed. Its own jobs and its guests run on, and a question to it counts as one without an answer.
 Where sites are more than a site’s questions, nearly every question goes to a partner that was never asked before: what a site has seen of others then decides little.
 Workloads are of a model, all sites alike but for size, load and time zone; recorded logs vary more.

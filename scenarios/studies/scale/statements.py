@@ -53,6 +53,12 @@ def _by_row(study: Study, sites: int) -> list[float]:
 
 def statements(study: Study) -> Iterator[Statement]:
     """Yields the statements with what was found."""
+    yield from _of_costs(study)
+    yield from _of_questions(study)
+    yield from _of_absences(study)
+
+
+def _of_costs(study: Study) -> Iterator[Statement]:
     every = counts(study)
     fewest, most = every[0], every[-1]
     for sites in every[1:]:
@@ -71,6 +77,10 @@ def statements(study: Study) -> Iterator[Statement]:
             f"{every[-2]:,}"
         )
         yield judged(claim, (f"{margin.words()} times", margin.at_most(PROPORTIONAL)))
+
+
+def _of_questions(study: Study) -> Iterator[Statement]:
+    every = counts(study)
     for sites in every:
         for asked in ASKED:
             if asked in PARTS:
@@ -87,6 +97,10 @@ def statements(study: Study) -> Iterator[Statement]:
                 "of its own"
             )
             yield judged(claim, (f"{margin.words(1)} points more", margin.above()))
+
+
+def _of_absences(study: Study) -> Iterator[Statement]:
+    every = counts(study)
     for sites in every:
         usual = values(study, "gain", sites=sites)
         for away in AWAY:

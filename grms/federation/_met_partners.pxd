@@ -8,8 +8,8 @@
 # others are ranked.
 #
 # A place is a site, or where a site knows some partners alone one of these. Places begin with
-# `start` and go round: with 0 for all sites these have one and the same order, in which they all ask
-# those in front first.
+# `start` and go round: with 0 for all sites these have one and the same order, in which they all
+# ask those in front first.
 from libc.stdint cimport int32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset

@@ -45,7 +45,8 @@ cdef struct MetBits:
 cdef struct MetPartners:
     SiteTable blocks             # of 64 places
     MetBits* bits                # by row of `blocks`
-    SiteTable ranked             # met and not `once`, with a row of `SiteRun.standing` each
+    # Met and not `once`, with a row of `SiteRun.standing` each, which has the place for `site`.
+    SiteTable ranked
     SiteTable dealt              # those that have had a job of the site, or it one of theirs
     Dealing* dealings            # by row of `dealt`
     PartnerBooks* books          # same; NULL where no policy of the site has constraints

@@ -24,6 +24,8 @@ class FederationKernel:
         down: offsets, shape (k + 1,), into moments in ascending order, seconds: each site by turns leaves the
             exchange and comes back. Meanwhile it asks nobody, and questions to it get no answer.
         sparse_from: see `SPARSE_FROM`; what a replay does is the same with any number.
+        own_order: whether partners of equal AWRT, asked as often, come in the order of sites that begins behind the
+            asking one and goes round, not with the first site. It needs what `known` does.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class FederationKernel:
         known: tuple[npt.NDArray[np.int64], _Sites] | None = None,
         down: tuple[npt.NDArray[np.int64], _Times] | None = None,
         sparse_from: int = ...,
+        own_order: bool = False,
     ) -> None: ...
     def bind(
         self,

@@ -21,6 +21,7 @@ from grms.federation._ledger cimport (
     ledger_review,
     misreported,
 )
+from grms.federation._met_partners cimport start_at_itself
 from grms.federation._order cimport (
     Asking,
     asking_begins,
@@ -737,7 +738,7 @@ cdef class FederationKernel:
     def __cinit__(
         self, processors, schedulers, transfer, orders, count_open, reoffer=None, rogues=None,
         partners_asked=None, shadows=None, restarts=None, known=None, down=None,
-        sparse_from=SPARSE_FROM,
+        sparse_from=SPARSE_FROM, own_order=False,
     ):
         cdef Py_ssize_t count = len(processors)
         cdef Py_ssize_t i, partners
@@ -770,15 +771,16 @@ cdef class FederationKernel:
             site.count_open = count_open[i]
             # What looks at every partner in a decision anyway has tables of all of them.
             sparse = (
-                not strict and (count >= sparse_from or known is not None)
+                not strict and (count >= sparse_from or known is not None or own_order)
                 and orders[i] is None and not site.count_open
                 and isinstance(transfer[i], CompiledTransfer)
                 and (rogues is None or i not in rogues)
             )
-            if known is not None and not sparse:
+            if (known is not None or own_order) and not sparse:
+                words = "has an order of its own" if known is None else "knows some partners alone"
                 raise ValueError(
-                    f"site {i} knows some partners alone, which takes the order by AWRT of "
-                    "completed jobs and one policy, without strict-exchange"
+                    f"site {i} {words}, which takes the order by AWRT of completed jobs and one "
+                    "policy, without strict-exchange"
                 )
             site_alloc(site, count, sparse)
             scheduler = <Scheduler?> schedulers[i]    # never None
@@ -790,8 +792,10 @@ cdef class FederationKernel:
             partners = site_policies(&self.federation, i, transfer[i], self.written)
             if known is not None:
                 partners = self.known_from[i + 1] - self.known_from[i]
-                site.met.known_count = partners
+                site.met.place_count = partners
                 site.met.known = &self.known[0] + self.known_from[i]
+            if own_order:
+                start_at_itself(site.met, <site_index_t> i)
             if down is not None and self.down.shape[0] > 0:
                 site.down_count = self.down_from[i + 1] - self.down_from[i]
                 site.down = &self.down[0] + self.down_from[i]

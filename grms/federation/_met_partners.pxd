@@ -3,9 +3,13 @@
 #
 # A partner is met once it has been asked, where that counts, or has completed a job of the site. In
 # the order by AWRT first come those that were not met, with AWRT 0 and asked 0 times, then those
-# that were asked once and have completed nothing, both in site order: for these two bits each are
-# enough, which are kept for 64 sites side by side, as sites are met in about their order. All
+# that were asked once and have completed nothing, both in order of places: for these two bits each
+# are enough, which are kept for 64 places side by side, as sites are met in about this order. All
 # others are ranked.
+#
+# A place is a site, or where a site knows some partners alone one of these. Places begin with
+# `start` and go round: with 0 for all sites these have one and the same order, in which they all
+# ask those in front first.
 from libc.stdint cimport int32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
@@ -39,10 +43,10 @@ cdef struct MetBits:
     uint64_t once                # asked once, and nothing was completed
 
 cdef struct MetPartners:
-    # A place is a site, or where `known` is given a place in it.
     SiteTable blocks             # of 64 places
     MetBits* bits                # by row of `blocks`
-    SiteTable ranked             # met and not `once`, with a row of `SiteRun.standing` each
+    # Met and not `once`, with a row of `SiteRun.standing` each, which has the place for `site`.
+    SiteTable ranked
     SiteTable dealt              # those that have had a job of the site, or it one of theirs
     Dealing* dealings            # by row of `dealt`
     PartnerBooks* books          # same; NULL where no policy of the site has constraints
@@ -51,20 +55,23 @@ cdef struct MetPartners:
     int32_t promise_capacity
     bint constrained
     const site_index_t* known    # partners, in site order; NULL: all sites
-    site_index_t known_count
+    site_index_t place_count     # of these, or of all sites
+    site_index_t start           # the one of them that has place 0
     # By class of widths, or for all widths the first of these where `known` is given: no partner
     # as wide before this place has not been met, or none is `once`. NO_SITE where none is at all.
     site_index_t front[WIDTH_CLASSES]
     site_index_t front_once[WIDTH_CLASSES]
 
 
-cdef inline MetPartners* met_open() except NULL:
+cdef inline MetPartners* met_open(Py_ssize_t count) except NULL:
+    # For one of `count` sites.
     cdef MetPartners* met = <MetPartners*> calloc(1, sizeof(MetPartners))
     cdef int kind
     if met == NULL:
         raise MemoryError("no memory for partners that were met")
     for kind in range(WIDTH_CLASSES):
         met.front_once[kind] = NO_SITE
+    met.place_count = <site_index_t> count
     return met
 
 
@@ -129,20 +136,36 @@ cdef inline int set_met(
     return 0
 
 
-cdef inline site_index_t place_of(const MetPartners* met, site_index_t site) noexcept nogil:
-    # The place of a partner, which is known.
+cdef inline site_index_t known_row(const MetPartners* met, site_index_t site) noexcept nogil:
+    # The row in `known` of a site, or of the next one that is.
     cdef site_index_t low = 0
-    cdef site_index_t high = met.known_count
+    cdef site_index_t high = met.place_count
     cdef site_index_t middle
-    if met.known == NULL:
-        return site
     while low < high:
-        middle = (low + high) // 2
+        middle = low + (high - low) // 2
         if met.known[middle] < site:
             low = middle + 1
         else:
             high = middle
     return low
+
+
+cdef inline site_index_t place_of(const MetPartners* met, site_index_t site) noexcept nogil:
+    # The place of a partner, which is known.
+    cdef site_index_t row = site if met.known == NULL else known_row(met, site)
+    return row - met.start if row >= met.start else row + (met.place_count - met.start)
+
+
+cdef inline site_index_t site_at(const MetPartners* met, site_index_t place) noexcept nogil:
+    cdef site_index_t behind = met.place_count - met.start
+    cdef site_index_t row = place + met.start if place < behind else place - behind
+    return row if met.known == NULL else met.known[row]
+
+
+cdef inline void start_at_itself(MetPartners* met, site_index_t site) noexcept nogil:
+    # The site, which has met nobody yet, gets an order of its own, that begins behind itself.
+    cdef site_index_t row = site if met.known == NULL else known_row(met, site)
+    met.start = row if row < met.place_count else 0
 
 
 cdef inline int32_t dealt_row(MetPartners* met, site_index_t site) except -1 nogil:

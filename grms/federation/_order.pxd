@@ -19,6 +19,7 @@ from grms.federation._met_partners cimport (
     is_once,
     place_of,
     set_met,
+    site_at,
     width_class,
 )
 from grms.federation._site_table cimport table_add, table_grow, table_is_full, table_row
@@ -96,7 +97,7 @@ cdef inline int rank(
     row = table_add(&met.ranked, index)
     home.standing[row].awrt = awrt
     home.standing[row].asked = asked
-    home.standing[row].site = index
+    home.standing[row].site = place_of(met, index)
     place = place_by_awrt_fast(home.partners, home.partner_count, home.standing, row)
     memmove(
         &home.partners[place + 1], &home.partners[place],
@@ -217,24 +218,40 @@ cdef inline site_index_t partner_at(SiteRun* home, Py_ssize_t place) noexcept no
     return home.partners[place]
 
 
+cdef inline site_index_t next_place_as_wide(
+    const Federation* federation, const MetPartners* met, site_index_t place, processors_t width
+) noexcept nogil:
+    # The first place from this one on, at most one past the last, of a site as wide; all are known.
+    cdef site_index_t behind = met.place_count - met.start
+    cdef site_index_t site
+    if place < behind:
+        site = next_as_wide(&federation.widths, place + met.start, width)
+        if site >= 0:
+            return site - met.start
+        place = behind
+    site = next_as_wide(&federation.widths, place - behind, width)
+    return site + behind if 0 <= site < met.start else NO_SITE
+
+
 cdef inline site_index_t place_from(
     const Federation* federation, const MetPartners* met, site_index_t home_index,
     site_index_t begin, processors_t width, bint once,
 ) noexcept nogil:
     # The first place from there on of a partner as wide that was not met, or was asked once.
     if met.known != NULL:
-        while begin < met.known_count:
-            if federation.processors[met.known[begin]] >= width and (
+        while begin < met.place_count:
+            if federation.processors[site_at(met, begin)] >= width and (
                 is_once(met, begin) if once else not is_met(met, begin)
             ):
                 return begin
             begin += 1
         return NO_SITE
-    begin = next_as_wide(&federation.widths, begin, width)
+    begin = next_place_as_wide(federation, met, begin, width)
     while begin >= 0 and not (
-        is_once(met, begin) if once else begin != home_index and not is_met(met, begin)
+        is_once(met, begin) if once
+        else not is_met(met, begin) and site_at(met, begin) != home_index
     ):
-        begin = next_as_wide(&federation.widths, begin + 1, width)
+        begin = next_place_as_wide(federation, met, begin + 1, width)
     return begin
 
 
@@ -288,10 +305,10 @@ cdef inline site_index_t next_of_met(
             if asking.place == home.partner_count:
                 return NO_SITE
             noted[0] = <site_index_t> asking.place
-            return home.standing[home.partners[asking.place]].site
+            return site_at(met, home.standing[home.partners[asking.place]].site)
         asking.once = place_from(federation, met, home_index, place + 1, width, True)
     noted[0] = ~place
-    return place if met.known == NULL else met.known[place]
+    return site_at(met, place)
 
 
 cdef inline site_index_t next_partner(
@@ -325,7 +342,7 @@ cdef inline int take_turns_of_met(const Federation* federation, SiteRun* home) e
         place = ~home.asked_now[i]
         if place < 0:
             continue
-        index = place if met.known == NULL else met.known[place]
+        index = site_at(met, place)
         if not is_met(met, place):
             set_met(met, place, True, federation.processors[index])
         else:

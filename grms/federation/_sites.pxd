@@ -148,7 +148,7 @@ cdef inline int site_alloc(SiteRun* site, Py_ssize_t count, bint sparse) except 
     # Memory for a site's records of `count` sites, or of those it will meet; `count_open` is set.
     cdef Py_ssize_t sums = 4 if site.count_open else 2
     if sparse:
-        site.met = met_open()
+        site.met = met_open(count)
         return 0
     site.partners = <site_index_t*> calloc(count, sizeof(site_index_t))
     site.consumption = <double*> calloc(sums * count, sizeof(double))

@@ -90,6 +90,9 @@ class ManySites:
         down: offsets, shape (k + 1,), into moments in ascending order, seconds: at the first of its moments a site leaves the
             exchange, at the second it comes back, and so on. Meanwhile it asks nobody and answers nobody;
             jobs that are there run on. `None`: all stay.
+        own_order: whether each site has an order of its own for partners of which it has seen equally much, above all
+            those never asked: the one behind itself first, and so round. Else all have that of their numbers, as
+            sites of `Federation`, and ask the first ones first.
     """
 
     processors: Int32Array
@@ -98,6 +101,7 @@ class ManySites:
     partners_asked: int | None = None
     known: tuple[Int64Array, Int32Array] | None = None
     down: tuple[Int64Array, FloatArray] | None = None
+    own_order: bool = False
 
     def exchange(
         self, jobs: ManyJobs, *, progress: Callable[[int], None] | None = None
@@ -125,6 +129,7 @@ class ManySites:
             partners_asked=[self.partners_asked] * count,
             known=self.known,
             down=self.down,
+            own_order=self.own_order,
         )
         start_time = np.full(len(jobs), np.nan)
         end_time = np.full(len(jobs), np.nan)

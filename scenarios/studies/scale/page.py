@@ -13,6 +13,7 @@ from scenarios.studies.scale.study import (
     ALL,
     ASKED,
     AWAY,
+    COMMON,
     DISCIPLINE,
     KNOWN,
     LOADS,
@@ -25,9 +26,9 @@ from scenarios.studies.scale.study import (
 
 TITLE = "What exchange costs and brings among very many sites"
 WEAK = """\
-Questions are answered at once. A question over a wide-area network takes a fraction of a second, and up to as many come one after the other as are asked; the study of questions and delays has messages that take up to a minute.
+Questions are answered at once, and none is lost. The study of questions and delays has messages that take up to a minute, among nine sites: there each question is an event of its own, and its partner decides by what it is when the question arrives. This replay decides about a job at its arrival, with all of its questions, and cannot do that; a question over a wide-area network takes a fraction of a second, and at most as many come one after the other as are asked. A lost question would count as one to a site that is away.
 A site that is away has left the exchange; it has not crashed. Its own jobs and its guests run on, and a question to it counts as one without an answer.
-All sites ask partners that were not met in one and the same order. Where sites are more than a site’s questions, nearly every question goes to a partner that was never asked before: what a site has seen of others then decides little.
+Where sites are more than a site’s questions, nearly every question goes to a partner that was never asked before: what a site has seen of others then decides little.
 Workloads are of a model, all sites alike but for size, load and time zone; recorded logs vary more.
 A job’s cost is processor time on a machine that may have other work, which shares its caches.
 """.strip().splitlines()
@@ -56,6 +57,7 @@ def page_of(study: Study) -> Page:
             ),
             _costs(study),
             _reached(study),
+            _crowded(study),
             _away(study),
             Section("What this does not show", [Points(WEAK)]),
             _made(study),
@@ -167,6 +169,32 @@ def _reached(study: Study) -> Section:
     )
 
 
+def _crowded(study: Study) -> Section:
+    rows: list[list[Words]] = [
+        [
+            f"{sites:,}",
+            _asked(asked),
+            _spread(values(study, "gain", sites=sites, asked=asked)),
+            _spread(parts(study, sites, asked)),
+            _spread(values(study, "offers", sites=sites, asked=asked), 2),
+            _spread(values(study, "gain", sites=sites, asked=asked, common=True)),
+            _spread(parts(study, sites, asked, common=True)),
+            _spread(values(study, "offers", sites=sites, asked=asked, common=True), 2),
+        ]
+        for sites in counts(study)
+        for asked in COMMON
+    ]
+    head = ("sites", "asked", *(f"{kind}: {what}" for kind in ("own order", "one order") for what in (
+        "gain, %", "of that with all, %", "questions a job")))  # fmt: skip
+    return Section(
+        "An order of its own, and one order for all",
+        [Table(head, rows, "Gain by order of partners", words={0, 1})],
+        about="Partners of which a site has seen equally much, above all those it has never asked, come in some order. With an order "
+        "of its own a site begins with the one behind itself and goes round; with one order for all everybody begins with "
+        "the same few sites, which then are full.",
+    )
+
+
 def _away(study: Study) -> Section:
     rows: list[list[Words]] = []
     for sites in counts(study):
@@ -199,6 +227,7 @@ def _made(study: Study) -> Section:
             (f"exponential, mean {ABSENCE_H:g} h (network errors at three grid sites: Alsoghayer and Djemame); times between them Weibull "
             f"with shape {PRESENCE_SHAPE:g} (Schroeder and Gibson 2006: 0.7 to 0.8)"),
         ),
+        ("Order", "by average response time of own jobs completed there; without any, by how often asked; then round, from the site behind itself"),
         ("Acquaintances", f"each site names {KNOWN // 2} others by chance, and is known to them"),
     )  # fmt: skip
     return made(rows, study.version)

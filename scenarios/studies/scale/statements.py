@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from scenarios.studies.common.frame import having
 from scenarios.studies.common.verdicts import Margin, Statement, judged
-from scenarios.studies.scale.study import ALL, ASKED, AWAY, KNOWN, USUAL, Study
+from scenarios.studies.scale.study import ALL, ASKED, AWAY, COMMON, KNOWN, USUAL, Study
 
 FLAT: Final = 3.0
 """Most times that a job may cost what it does with the fewest sites."""
@@ -30,14 +30,14 @@ def counts(study: Study) -> list[int]:
 
 def values(study: Study, name: str, **wanted: object) -> list[float]:
     """Returns a figure of the cases with these attributes, in order of draws."""
-    usual: dict[str, Any] = {"asked": USUAL, "known": ALL, "away": 0}
+    usual: dict[str, Any] = {"asked": USUAL, "known": ALL, "away": 0, "common": False}
     found = sorted(having(study.runs, **usual | wanted), key=lambda run: run[0].draw)
     return [float(figures[name]) for _, figures in found]
 
 
-def parts(study: Study, sites: int, asked: int) -> list[float]:
+def parts(study: Study, sites: int, asked: int, *, common: bool = False) -> list[float]:
     """Returns which part of the gain with all partners so many questions reach, percent, in each draw."""
-    some = values(study, "gain", sites=sites, asked=asked)
+    some = values(study, "gain", sites=sites, asked=asked, common=common)
     every = values(study, "gain", sites=sites, asked=ALL)
     return [100.0 * one / most for one, most in zip(some, every, strict=True)]
 
@@ -53,6 +53,12 @@ def _by_row(study: Study, sites: int) -> list[float]:
 
 def statements(study: Study) -> Iterator[Statement]:
     """Yields the statements with what was found."""
+    yield from _of_costs(study)
+    yield from _of_questions(study)
+    yield from _of_absences(study)
+
+
+def _of_costs(study: Study) -> Iterator[Statement]:
     every = counts(study)
     fewest, most = every[0], every[-1]
     for sites in every[1:]:
@@ -71,12 +77,30 @@ def statements(study: Study) -> Iterator[Statement]:
             f"{every[-2]:,}"
         )
         yield judged(claim, (f"{margin.words()} times", margin.at_most(PROPORTIONAL)))
+
+
+def _of_questions(study: Study) -> Iterator[Statement]:
+    every = counts(study)
     for sites in every:
         for asked in ASKED:
             if asked in PARTS:
                 margin = Margin.of(parts(study, sites, asked))
                 claim = f"{sites:,} sites: {asked} questions reach {PARTS[asked]:g} % of the gain with all"
                 yield judged(claim, (f"{margin.words(1)} %", margin.at_least(PARTS[asked])))
+    for sites in every:
+        for asked in COMMON:
+            margin = Margin.between(
+                parts(study, sites, asked), parts(study, sites, asked, common=True)
+            )
+            claim = (
+                f"{sites:,} sites: {asked} questions reach more of the gain where each site has an order of partners "
+                "of its own"
+            )
+            yield judged(claim, (f"{margin.words(1)} points more", margin.above()))
+
+
+def _of_absences(study: Study) -> Iterator[Statement]:
+    every = counts(study)
     for sites in every:
         usual = values(study, "gain", sites=sites)
         for away in AWAY:

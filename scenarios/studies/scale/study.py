@@ -31,6 +31,9 @@ USUAL: Final = 8
 KNOWN: Final = 64
 """Partners that a site knows, where these are few."""
 
+COMMON: Final = (2, 4, 8, 16)
+"""As `asked`, where all sites have one order of partners."""
+
 AWAY: Final = (5, 20)
 """Parts of the time that a site is away, percent."""
 
@@ -61,6 +64,8 @@ class Case:
         asked: most partners asked about a job; `ALL`.
         known: about so many partners does a site know; `ALL`.
         away: part of the time that each site is away, percent.
+        common: whether all sites ask partners of which they have seen equally much in one order, that of their
+            numbers; else each begins with the one behind itself.
         draw: number of the draw of sites, workloads, acquaintances and absences, from 1.
     """
 
@@ -69,12 +74,14 @@ class Case:
     asked: int
     known: int
     away: int
+    common: bool
     draw: int
 
     @property
     def key(self) -> str:
         """A name of its own."""
-        return f"{self.sites} {self.jobs} {self.asked} {self.known} {self.away} {self.draw}"
+        order = "common" if self.common else "own"
+        return f"{self.sites} {self.jobs} {self.asked} {self.known} {self.away} {order} {self.draw}"
 
 
 Study = CaseStudy[Case]
@@ -85,11 +92,13 @@ def cases(options: StudyOptions) -> Iterator[Case]:
     for sites in options.sites:
         for draw in range(1, options.draws + 1):
             for asked in ASKED:
-                yield Case(sites, options.jobs, asked, ALL, 0, draw)
+                yield Case(sites, options.jobs, asked, ALL, 0, False, draw)
+            for asked in COMMON:
+                yield Case(sites, options.jobs, asked, ALL, 0, True, draw)
             if sites > KNOWN:
-                yield Case(sites, options.jobs, USUAL, KNOWN, 0, draw)
+                yield Case(sites, options.jobs, USUAL, KNOWN, 0, False, draw)
             for away in AWAY:
-                yield Case(sites, options.jobs, USUAL, ALL, away, draw)
+                yield Case(sites, options.jobs, USUAL, ALL, away, False, draw)
 
 
 def run_study(options: StudyOptions, console: Console) -> Study:
@@ -171,7 +180,9 @@ def run_case(case: Case) -> dict[str, Any]:
     until = float(jobs.submit_time[-1])
     down = absences(case.sites, case.away, until, rng) if case.away else None
     asked = None if case.asked == ALL else case.asked
-    sites = ManySites(sizes, discipline, TRANSFER_POLICIES[POLICY], asked, known, down)
+    sites = ManySites(
+        sizes, discipline, TRANSFER_POLICIES[POLICY], asked, known, down, not case.common
+    )
     begin = time.process_time()
     together = sites.exchange(jobs)
     taken = time.process_time() - begin

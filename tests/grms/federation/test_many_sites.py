@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from grms.federation.federation import Federation, Site
 from grms.federation.many_sites import ManyJobs, ManySites, acquaintances
@@ -12,6 +14,7 @@ from grms.policy.registry import TRANSFER_POLICIES
 from lrms_sim.scheduling.disciplines import Easy
 from lrms_sim.workload.jobs import JobTable
 from lrms_sim.workload.lublin import generate_many
+from tests.random_workloads import random_jobs
 
 COUNT = 60
 JOBS = 40
@@ -67,16 +70,79 @@ def test_columns_are_replayed_as_sites_are() -> None:
     assert by_column.offers.tolist() == list(by_site.offers)
 
 
-def test_who_knows_all_others_exchanges_as_with_no_lists(jobs: ManyJobs) -> None:
+@pytest.mark.parametrize("own_order", [False, True])
+def test_who_knows_all_others_exchanges_as_with_no_lists(jobs: ManyJobs, own_order: bool) -> None:
     """Lists of all others change nothing."""
+    everybody = replace(EVERYBODY, own_order=own_order)
     offsets = np.arange(COUNT + 1, dtype=np.int64) * (COUNT - 1)
     others = [[other for other in range(COUNT) if other != row] for row in range(COUNT)]
     known = offsets, np.array(others, np.int32).ravel()
-    listed = replace(EVERYBODY, known=known).exchange(jobs)
-    plain = EVERYBODY.exchange(jobs)
+    listed = replace(everybody, known=known).exchange(jobs)
+    plain = everybody.exchange(jobs)
     assert listed.executed_on.tolist() == plain.executed_on.tolist()
     assert listed.start_time.tolist() == plain.start_time.tolist()
     assert listed.offers.tolist() == plain.offers.tolist()
+
+
+@pytest.mark.parametrize(
+    ("own_order", "known", "ran_on"),
+    [
+        (False, None, [2, 0, 1, 3, 4, 2]),
+        (True, None, [2, 3, 4, 0, 1, 2]),
+        (False, [0, 1, 4], [2, 0, 1, 4, 2, 2]),
+        (True, [0, 1, 4], [2, 4, 0, 1, 2, 2]),
+        (True, [0, 1], [2, 0, 1, 2, 2, 2]),
+    ],
+)
+def test_an_order_of_its_own_begins_behind_the_site(
+    own_order: bool, known: list[int] | None, ran_on: list[int]
+) -> None:
+    """Jobs of site 2, each as wide as a machine, go to one site after the other and then wait at home."""
+    jobs = ManyJobs(
+        np.full(6, 2, np.int32),
+        np.arange(6.0),
+        np.full(6, 4, np.int32),
+        np.full(6, 100.0),
+        np.full(6, 100.0),
+    )
+    lists = None
+    if known is not None:
+        offsets = np.array([0, 0, 0, len(known), len(known), len(known)], np.int64)
+        lists = offsets, np.array(known, np.int32)
+    policy = TRANSFER_POLICIES["awf"]
+    sites = ManySites(np.full(5, 4, np.int32), Easy(), policy, 3, lists, own_order=own_order)
+    assert sites.exchange(jobs).executed_on.tolist() == ran_on
+
+
+@given(
+    sizes=st.lists(st.sampled_from((2, 5, 16)), min_size=2, max_size=90),
+    home=st.integers(0, 89),
+    asked=st.sampled_from((None, 1, 3)),
+    seed=st.integers(0, 10**6),
+)
+def test_an_order_of_its_own_is_that_of_sites_numbered_from_its_own(
+    sizes: list[int], home: int, asked: int | None, seed: int
+) -> None:
+    """One site alone has jobs; numbered from it on, all sites would have the same order as it has."""
+    count = len(sizes)
+    home %= count
+    made = random_jobs(np.random.default_rng(seed), 40, sizes[home])
+    jobs = ManyJobs(
+        np.full(len(made), home, np.int32),
+        made.submit_time,
+        made.processors,
+        made.requested_time,
+        made.run_time,
+    )
+    policy = TRANSFER_POLICIES["fair-exchange"]
+    own = ManySites(np.array(sizes, np.int32), Easy(), policy, asked, own_order=True)
+    turned = np.roll(own.processors, -home)
+    at_zero = replace(jobs, home=np.zeros(len(made), np.int32))
+    expected = replace(own, processors=turned, own_order=False).exchange(at_zero)
+    found = own.exchange(jobs)
+    assert found.start_time.tolist() == expected.start_time.tolist()
+    assert ((found.executed_on - home) % count).tolist() == expected.executed_on.tolist()
+    assert found.offers[home] == expected.offers[0]
 
 
 def test_jobs_go_to_known_partners_alone(jobs: ManyJobs) -> None:

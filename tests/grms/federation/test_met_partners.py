@@ -115,6 +115,12 @@ def test_lists_of_known_partners_are_checked(
         kernel_of(lists(offsets, partners))
 
 
+def test_an_order_of_its_own_takes_the_order_by_completed_jobs() -> None:
+    """A fixed order has none behind it."""
+    with pytest.raises(ValueError, match="site 0 has an order of its own"):
+        kernel_of(None, orders=[[1], None, None], own_order=True)
+
+
 def test_known_partners_take_the_order_by_completed_jobs() -> None:
     """A fixed order has its own list of partners."""
     with pytest.raises(ValueError, match="knows some partners alone"):

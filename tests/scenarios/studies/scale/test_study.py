@@ -1,6 +1,7 @@
 """The study of very many sites, with few."""
 
 import json
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from scenarios.studies.scale.command import run_command
 from scenarios.studies.scale.options import SiteCounts, StudyOptions
 from scenarios.studies.scale.page import page_of
 from scenarios.studies.scale.statements import parts, statements
-from scenarios.studies.scale.study import ALL, ASKED, Case, Study, absences, cases, run_case
+from scenarios.studies.scale.study import ALL, ASKED, COMMON, Case, Study, absences, cases, run_case
 
 
 def made_up(case: Case) -> dict[str, float]:
@@ -24,7 +25,10 @@ def made_up(case: Case) -> dict[str, float]:
     return {
         "microseconds": 1.0 if case.sites < 1000 else 4.0,
         "megabytes": 60.0 + case.sites / 100.0,
-        "gain": gain - 0.1 * case.away - (5.0 if case.known else 0.0),
+        "gain": gain
+        - 0.1 * case.away
+        - (5.0 if case.known else 0.0)
+        - (3.0 if case.common else 0.0),
         "losing": 3.0,
         "moved": 20.0,
         "offers": 1.5,
@@ -50,7 +54,9 @@ def test_statements_are_judged_by_the_figures(study: Study) -> None:
     assert verdicts(found, "a job costs") == [False]
     assert verdicts(found, "memory for each") == [True]
     assert parts(study, 100, 4) == [80.0, 80.0]
-    assert verdicts(found, "questions reach") == [True, True, True, True] * 2
+    assert verdicts(found, "% of the gain with all") == [True, True, True, True] * 2
+    assert parts(study, 100, 4, common=True) == [50.0, 50.0]
+    assert verdicts(found, "of its own") == [True] * len(COMMON) * 2
     assert verdicts(found, "away 5 %") == [True, True]
     assert verdicts(found, "away 20 %") == [True, True]
     assert verdicts(found, "partners alone") == [False, False]
@@ -61,13 +67,20 @@ def test_the_page_has_every_figure(study: Study) -> None:
     page = str(page_of(study))
     assert page == str(page_of(study))
     assert page.count("<svg") >= 2
-    for words in ("1,000", "16", "each away 20 % of the time", "each knows 64", "not crashed"):
+    for words in (
+        "one order: gain, %",
+        "1,000",
+        "16",
+        "each away 20 % of the time",
+        "each knows 64",
+        "not crashed",
+    ):
         assert words in page
 
 
 def test_a_case_measures_gain_and_cost() -> None:
     """Forty sites gain by exchange, and a second run of the case finds the same."""
-    case = Case(40, 60, 8, ALL, 0, 1)
+    case = Case(40, 60, 8, ALL, 0, False, 1)
     one, other = run_case(case), run_case(case)
     assert one["gain"] > 1.0
     assert 0 < one["moved"] < 100
@@ -75,6 +88,9 @@ def test_a_case_measures_gain_and_cost() -> None:
     assert one["microseconds"] > 0
     for name in ("gain", "losing", "moved", "offers", "awrt"):
         assert one[name] == other[name]
+    common = run_case(replace(case, common=True))
+    assert common["awrt"] == one["awrt"]
+    assert common["gain"] != one["gain"]
 
 
 def test_absences_take_their_part_of_the_time() -> None:
@@ -104,12 +120,12 @@ def test_the_command_keeps_what_it_has_run(tmp_path: Path, monkeypatch: pytest.M
     console = Console(file=StringIO(), width=120)
     written = run_command(options, console, console)
     assert written.is_file()
-    assert len(ran) == 2 * (len(ASKED) + 3)
+    assert len(ran) == 2 * (len(ASKED) + len(COMMON) + 3)
     figures = json.loads((tmp_path / "scale" / "study.json").read_text(encoding="utf-8"))
     assert len(figures["runs"]) == len(ran)
     assert "questions reach" in (tmp_path / "scale" / "statements.md").read_text(encoding="utf-8")
     run_command(options, console, console)
-    assert len(ran) == 2 * (len(ASKED) + 3)
+    assert len(ran) == 2 * (len(ASKED) + len(COMMON) + 3)
 
 
 def test_numbers_of_sites_are_read_and_sorted() -> None:

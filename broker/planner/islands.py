@@ -30,13 +30,47 @@ ISLAND_ROUNDS: Final = 10
 """Rounds of islands; after each their best go on to the next island."""
 
 
+class Kept:
+    """The run of an island between two rounds: as it is in this process, and as its state where it is sent.
+
+    What has come from elsewhere and goes on is not read in between.
+    """
+
+    def __init__(self, run: Gleam) -> None:
+        self._run: Gleam | None = run
+        self._state: dict[str, Any] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns the state of the run."""
+        return self.state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Takes up the state of the run."""
+        self._run, self._state = None, state
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """All of the run, as plain JSON values."""
+        if self._state is not None:
+            return self._state
+        assert self._run is not None, "it has one or the other"
+        return self._run.state()
+
+    def take(self) -> Gleam:
+        """Returns the run, for one who goes on with it."""
+        if self._run is None:
+            assert self._state is not None, "it has one or the other"
+            return Gleam.restored(self._state)
+        return self._run
+
+
 @dataclass(frozen=True, slots=True)
 class Round:
     """What an island does next.
 
     Attributes:
         seed: of its run.
-        state: of its run after the last round; `None` in the first one.
+        kept: its run after the last round; `None` in the first one.
         immigrant: the best of the island before it; `None` in the first round.
         evaluations: schedules that the run has built when the round ends.
         seconds: from its beginning on after which the round ends with the step at hand.
@@ -44,7 +78,7 @@ class Round:
     """
 
     seed: int
-    state: dict[str, Any] | None
+    kept: Kept | None
     immigrant: Best | None
     evaluations: float
     seconds: float = math.inf
@@ -53,9 +87,9 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """How an island stands after a round: the state of its run, its best, and the schedules it has built."""
+    """How an island stands after a round: its run, its best, and the schedules it has built."""
 
-    state: dict[str, Any]
+    kept: Kept
     best: Best
     evaluations: int
 
@@ -154,16 +188,16 @@ class Island:
         """Returns how an island stands after a round."""
         over = time.monotonic() + turn.seconds
         planner = self.planner
-        state = turn.state
-        if state is not None and turn.immigrant is not None:
-            state = with_immigrant(state, turn.immigrant)
+        run = None if turn.kept is None else turn.kept.take()
+        if run is not None and turn.immigrant is not None:
+            run.receive(turn.immigrant)
         search = Search(
             self.problem,
             budget=Budget(max(0.0, turn.deadline - time.monotonic()), turn.evaluations),
             settings=self.settings,
             seed=turn.seed,
             workers=self.workers,
-            resume=state,
+            resume=run,
             planner=planner,
         )
         watch = self.watch or Watch()
@@ -175,14 +209,7 @@ class Island:
             )
         finally:
             watch.ended(turn.seed)
-        return Reached(run.state(), search.best, search.progress().evaluations)
-
-
-def with_immigrant(state: dict[str, Any], immigrant: Best) -> dict[str, Any]:
-    """Returns the state of a run in which an individual has taken the place of the worst, if it is better."""
-    run = Gleam.restored(state)
-    run.receive(immigrant)
-    return run.state()
+        return Reached(Kept(run), search.best, search.progress().evaluations)
 
 
 @dataclass(frozen=True)
@@ -242,7 +269,7 @@ def search_islands(
         if stopped() or (watch is not None and watch.stopped) or time.monotonic() >= deadline:
             break
         turns = [
-            Round(turn.seed, mine.state, before.best, evaluations * (number + 2))
+            Round(turn.seed, mine.kept, before.best, evaluations * (number + 2))
             for turn, mine, before in zip(
                 turns, reached, [*reached[-1:], *reached[:-1]], strict=True
             )

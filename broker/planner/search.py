@@ -96,8 +96,8 @@ class Found:
 class Search:
     """One search on one problem, from its heuristics to its end.
 
-    `workers` threads (by default all processors) do not change the result. `resume` continues a saved
-    run on this very problem, with that run's settings and seed. With a budget of seconds and `shrinking` the
+    `workers` threads (by default all processors) do not change the result. `resume` continues a
+    run on this very problem, or a saved one, with that run's settings and seed. With a budget of seconds and `shrinking` the
     population is smaller where schedules take long. A `planner` of this problem, goals and old plan may be
     handed over.
     """
@@ -112,7 +112,7 @@ class Search:
         seed: int = 0,
         workers: int | None = None,
         old: Plan | None = None,
-        resume: dict[str, Any] | None = None,
+        resume: dict[str, Any] | Gleam | None = None,
         shrinking: bool = True,
         planner: Planner | None = None,
     ) -> None:
@@ -131,11 +131,13 @@ class Search:
         if all((w.name, t.name) in fixed for w in problem.workflows for t in w.tasks):
             return
         settings = settings or GleamSettings()
-        assigning = settings.assign or (resume or {}).get("assigned", False)
+        if isinstance(resume, dict):
+            resume = Gleam.restored(resume)
+        assigning = settings.assign or (resume is not None and resume.assigned)
         self._planner = planner or Planner(problem, goals, old, assigning=assigning)
         self._workers = [self._planner.worker() for _ in range(count)]
         if resume is not None:
-            self._gleam = self._planner.restored(resume)
+            self._gleam = self._planner.resumed(resume)
             return
         if shrinking and self._budget.seconds < math.inf:
             settings = self._shrunk(settings)

@@ -31,7 +31,6 @@ import numpy as np
 from benchmarks.run import machine
 from broker.model.pools import generate_pool
 from broker.model.workflow import Alternative, Demand, Task, Workflow
-from broker.planner.search import Search
 from broker.runtime.journal import Journal
 from broker.runtime.replanner import PlanningSettings, plan_input
 from broker.scheduler.commands import Append, Book, Command, Launch, Release, StartPlanning
@@ -171,7 +170,7 @@ class Broker:
         if self.profile is not None:
             self.profile.enable()
 
-        def began(_search: Search) -> None:
+        def began(_search: object) -> None:
             if self.profile is not None:
                 self.profile.disable()
             spent.preparation = time.process_time() - start

@@ -365,8 +365,9 @@ def _changes(message: "workflow_pb2.Workflow", shown: dict[str, str]) -> list[st
 def _news(news: "plan_pb2.PlanNews") -> str:
     if news.HasField("progress"):
         done = news.progress
+        islands = f"{done.islands} islands, " if done.islands > 1 else ""
         return (
-            f"plan {done.number} ({done.reason}): generation {done.generation}, "
+            f"plan {done.number} ({done.reason}): {islands}generation {done.generation}, "
             f"{done.evaluations} schedules in {done.seconds:.1f} s, fitness {done.fitness:.0f}"
         )
     end = news.end

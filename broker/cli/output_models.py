@@ -87,6 +87,9 @@ class SearchOutput(OutputModel):
     evaluations: int
     seconds: float
     fitness: float
+    islands: int = Field(
+        default=1, description="Populations side by side; all have reached the generation."
+    )
 
 
 class PlanEndOutput(OutputModel):

@@ -53,6 +53,8 @@ class CycleConfig(Model):
             `early`; 0 books each by itself.
         estimates: how long programs are thought to take: "file", as their users say; or "learned", which also goes
             by runs of the same program.
+        islands: populations with which the search works side by side; each has a thread, and they share the
+            search's budget.
     """
 
     every_s: Seconds = 180.0
@@ -65,6 +67,7 @@ class CycleConfig(Model):
     early: bool = True
     grouped_s: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] = 5.0
     estimates: EstimatesFrom = "file"
+    islands: Annotated[int, Field(ge=1, le=256)] = 1
 
 
 class SearchConfig(Model):
@@ -194,12 +197,24 @@ class BrokerConfig(Model):
                 f"search.budget_s is {self.search.budget_s:g}; it must be less than the planning "
                 f"slot, which is {slot:g} real seconds"
             )
+        self._check_islands()
         if self.limits.site_lost_s < self.limits.site_down_s:
             raise wrong(
                 f"limits.site_lost_s is {self.limits.site_lost_s:g}; it must be at least "
                 f"limits.site_down_s, {self.limits.site_down_s:g}"
             )
         return self
+
+    def _check_islands(self) -> None:
+        islands = self.cycle.islands
+        for key, most in (
+            ("workers", self.search.workers),
+            ("evaluations", self.search.evaluations),
+        ):
+            if islands > 1 and most is not None and most < islands:
+                raise wrong(
+                    f"cycle.islands is {islands}; it must be at most search.{key}, which is {most}"
+                )
 
     def make_clock(self) -> ScaledClock:
         """Returns the broker's clock."""
@@ -236,6 +251,7 @@ class BrokerConfig(Model):
             search.seed,
             goals=Goals(stability=search.stability),
             period=min(self.cycle.slot_s, self.cycle.every_s) / self.clock.speed,
+            islands=self.cycle.islands,
         )
 
     def contents(self) -> Contents:

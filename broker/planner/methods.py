@@ -11,7 +11,7 @@ from broker.model.problem import Problem
 from broker.planner.evaluation import Worth
 from broker.planner.gleam import GUIDED, PROJECT, GleamSettings, project_population
 from broker.planner.goals import Goals
-from broker.planner.islands import search_islands
+from broker.planner.islands import ISLAND_ROUNDS, search_islands
 from broker.planner.memetic import Memetic, Searcher
 from broker.planner.planning import Planner
 from broker.planner.search import Budget, Progress, Search
@@ -45,9 +45,6 @@ PLACED_PER_SECOND: Final = 5e6
 
 HEFT_MAX: Final = 10_000_000
 """Most alternatives of all tasks together with which HEFT is made: ten seconds or so."""
-
-ISLAND_ROUNDS: Final = 10
-"""Rounds of islands; after each their best go on to the next island."""
 
 REPLANNING: Final = "replanning: "
 """Prefix of the names of heuristics that use an old plan."""

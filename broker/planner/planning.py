@@ -156,9 +156,8 @@ class Planner:
         gleam.start(worker, seeds, list(priorities.values()), known=known, enough=enough)
         return gleam
 
-    def restored(self, state: dict[str, Any]) -> Gleam:
-        """Returns a saved GLEAM run on this problem; `ValueError` if it was a run on another problem."""
-        gleam = Gleam.restored(state)
+    def resumed(self, gleam: Gleam) -> Gleam:
+        """Returns a GLEAM run on this problem; `ValueError` if it was a run on another problem."""
         if gleam.tasks != len(self.compilation.tasks):
             raise ValueError(
                 f"a saved run of {gleam.tasks} tasks, for a problem of {len(self.compilation.tasks)}"

@@ -1,6 +1,6 @@
 """The search: a budget, a clock and threads around a run of GLEAM.
 
-The one module of the planner that reads the clock. With a budget of evaluations the result depends
+Of the planner only searches read the clock: here, and in `islands`. With a budget of evaluations the result depends
 on problem, settings and seed alone; with a budget of seconds it depends on the machine as well. Seconds
 end a search after the schedules at hand, however large the problem: a step that has begun is abandoned.
 """
@@ -96,8 +96,8 @@ class Found:
 class Search:
     """One search on one problem, from its heuristics to its end.
 
-    `workers` threads (by default all processors) do not change the result. `resume` continues a saved
-    run on this very problem, with that run's settings and seed. With a budget of seconds and `shrinking` the
+    `workers` threads (by default all processors) do not change the result. `resume` continues a
+    run on this very problem, or a saved one, with that run's settings and seed. With a budget of seconds and `shrinking` the
     population is smaller where schedules take long. A `planner` of this problem, goals and old plan may be
     handed over.
     """
@@ -112,7 +112,7 @@ class Search:
         seed: int = 0,
         workers: int | None = None,
         old: Plan | None = None,
-        resume: dict[str, Any] | None = None,
+        resume: dict[str, Any] | Gleam | None = None,
         shrinking: bool = True,
         planner: Planner | None = None,
     ) -> None:
@@ -131,11 +131,13 @@ class Search:
         if all((w.name, t.name) in fixed for w in problem.workflows for t in w.tasks):
             return
         settings = settings or GleamSettings()
-        assigning = settings.assign or (resume or {}).get("assigned", False)
+        if isinstance(resume, dict):
+            resume = Gleam.restored(resume)
+        assigning = settings.assign or (resume is not None and resume.assigned)
         self._planner = planner or Planner(problem, goals, old, assigning=assigning)
         self._workers = [self._planner.worker() for _ in range(count)]
         if resume is not None:
-            self._gleam = self._planner.restored(resume)
+            self._gleam = self._planner.resumed(resume)
             return
         if shrinking and self._budget.seconds < math.inf:
             settings = self._shrunk(settings)
@@ -173,23 +175,33 @@ class Search:
             progress = Progress(time.monotonic() - self._began, 0, 0, 0.0)
             return Found(Plan(self.problem.fixed), None, [], progress, "fixed")
         reason = self._search(on_progress)
-        genes, strategy, _, choices = self._best
+        genes, strategy, _, choices = self.best
         plan, worth = self._planner.plan(genes, strategy, choices)
         return Found(
             plan, worth, self._planner.heuristics, self.progress(), reason, self._gleam.state()
         )
 
-    def run_only(self) -> Gleam:
+    def run_only(
+        self,
+        on_progress: Callable[[Progress], None] | None = None,
+        enough: Callable[[], bool] = lambda: False,
+    ) -> Gleam:
         """Searches likewise, and returns the run itself, for those who go on with it.
+
+        It also ends after a step when there is `enough`.
 
         Raises:
             ValueError: there is nothing to plan.
         """
         _ = self.planner
-        self._search(None)
+        self._search(on_progress, enough)
         return self._gleam
 
-    def _search(self, on_progress: Callable[[Progress], None] | None) -> str:
+    def _search(
+        self,
+        on_progress: Callable[[Progress], None] | None,
+        enough: Callable[[], bool] = lambda: False,
+    ) -> str:
         gleam = self._gleam
         with (
             ThreadPoolExecutor(max(1, len(self._workers) - 1), "planner") as executor,
@@ -200,6 +212,8 @@ class Search:
                 self._step(executor)
                 if on_progress is not None and gleam.generation > before:
                     on_progress(self.progress())
+                if enough():
+                    break
         return reason
 
     @contextmanager
@@ -218,7 +232,8 @@ class Search:
             timer.cancel()
 
     @property
-    def _best(self) -> Best:
+    def best(self) -> Best:
+        """The best individual so far, also of a step that was abandoned."""
         genes, strategy, fitness = self._gleam.best
         if self._abandoned is not None and self._abandoned[2] > fitness:
             return self._abandoned
@@ -240,7 +255,7 @@ class Search:
         gleam = self._gleam
         evaluations = gleam.evaluations + self._abandoned_evaluations
         seconds = time.monotonic() - self._began
-        return Progress(seconds, gleam.generation, evaluations, self._best[2])
+        return Progress(seconds, gleam.generation, evaluations, self.best[2])
 
     def _reason(self) -> str:
         # Why to end now; empty to go on.

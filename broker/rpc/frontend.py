@@ -102,4 +102,5 @@ def write_progress(searching: Searching) -> plan_pb2.Progress:
         generation=progress.generation,
         evaluations=progress.evaluations,
         fitness=progress.fitness,
+        islands=searching.islands,
     )

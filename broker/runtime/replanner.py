@@ -13,8 +13,10 @@ from dataclasses import dataclass, field, replace
 import structlog
 
 from broker.model.plan import Plan
+from broker.model.problem import Problem
 from broker.planner.gleam import GUIDED
 from broker.planner.goals import Goals
+from broker.planner.islands import IslandSearch
 from broker.planner.search import Budget, Progress, Search
 from broker.scheduler.commands import StartPlanning
 from broker.scheduler.events import Event, PlanFailed, PlanFound
@@ -46,6 +48,7 @@ class PlanningSettings:
         seed: of all chance; the number of the plan is added.
         period: real seconds from the order on in which the plan has to be there; what preparation
             and the end of the work need of it is no search's.
+        islands: populations that search side by side and exchange their best; they share the budget.
     """
 
     seconds: float = 150.0
@@ -55,15 +58,17 @@ class PlanningSettings:
     seed: int = 1
     goals: Goals = field(default_factory=Goals)
     period: float = float("inf")
+    islands: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Searching:
-    """How far the search that runs is."""
+    """How far the search that runs is, and on how many islands."""
 
     number: int
     reason: str
     progress: Progress
+    islands: int = 1
 
 
 class Replanner:
@@ -84,7 +89,7 @@ class Replanner:
         self._on_progress = on_progress
         self._orders: asyncio.Queue[tuple[StartPlanning, float]] = asyncio.Queue()
         self._late: deque[float] = deque(maxlen=REMEMBERED)
-        self._search: Search | None = None
+        self._search: Search | IslandSearch | None = None
         self._stopped = 0
         self.searching: Searching | None = None
 
@@ -139,8 +144,8 @@ class Replanner:
         finally:
             self._search = None
 
-    def _began(self, order: StartPlanning) -> Callable[[Search], None]:
-        def began(search: Search) -> None:
+    def _began(self, order: StartPlanning) -> Callable[[Search | IslandSearch], None]:
+        def began(search: Search | IslandSearch) -> None:
             self._search = search
             if self._stopped == order.number:
                 search.stop()
@@ -149,7 +154,7 @@ class Replanner:
 
     def _progress(self, order: StartPlanning) -> Callable[[Progress], None]:
         def progress(done: Progress) -> None:
-            self.searching = Searching(order.number, order.reason, done)
+            self.searching = Searching(order.number, order.reason, done, self._settings.islands)
             if self._on_progress is not None:
                 self._on_progress(self.searching)
 
@@ -161,7 +166,7 @@ def plan_input(
     planning_input: PlanningInput,
     settings: PlanningSettings,
     on_progress: Callable[[Progress], None] | None = None,
-    began: Callable[[Search], None] | None = None,
+    began: Callable[[Search | IslandSearch], None] | None = None,
 ) -> PlanFound:
     """Plans a situation; the seconds of `settings` begin now.
 
@@ -172,20 +177,39 @@ def plan_input(
     posed = pose(planning_input)
     if posed.problem is None:
         return PlanFound(0, number, Plan(()), None, posed.unplanned)
-    search = Search(
-        posed.problem,
-        budget=Budget(
-            max(0.0, settings.seconds - (time.monotonic() - began_at)), settings.evaluations
-        ),
-        settings=replace(GUIDED, population=settings.population),
-        goals=settings.goals,
-        seed=settings.seed + number,
-        workers=settings.workers,
-        old=planning_input.old if len(planning_input.old) else None,
-    )
+    seconds = max(0.0, settings.seconds - (time.monotonic() - began_at))
+    search = _search(posed.problem, planning_input.old, settings, seconds, settings.seed + number)
     if began is not None:
         began(search)
     found = search.run(on_progress)
     late = tuple((workflow, task, NO_TIME) for workflow, task in found.plan.unplanned)
     fitness = None if found.worth is None else found.worth.fitness
     return PlanFound(0, number, found.plan, fitness, (*posed.unplanned, *late))
+
+
+def _search(
+    problem: Problem, old: Plan, settings: PlanningSettings, seconds: float, seed: int
+) -> Search | IslandSearch:
+    budget = Budget(seconds, settings.evaluations)
+    gleam = replace(GUIDED, population=settings.population)
+    before = old if len(old) else None
+    if settings.islands > 1:
+        return IslandSearch(
+            problem,
+            islands=settings.islands,
+            budget=budget,
+            settings=gleam,
+            goals=settings.goals,
+            seed=seed,
+            workers=settings.workers,
+            old=before,
+        )
+    return Search(
+        problem,
+        budget=budget,
+        settings=gleam,
+        goals=settings.goals,
+        seed=seed,
+        workers=settings.workers,
+        old=before,
+    )

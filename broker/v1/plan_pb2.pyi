@@ -68,20 +68,22 @@ class Unplanned(_message.Message):
     def __init__(self, workflow: _Optional[str] = ..., task: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Progress(_message.Message):
-    __slots__ = ("number", "reason", "seconds", "generation", "evaluations", "fitness")
+    __slots__ = ("number", "reason", "seconds", "generation", "evaluations", "fitness", "islands")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     SECONDS_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     EVALUATIONS_FIELD_NUMBER: _ClassVar[int]
     FITNESS_FIELD_NUMBER: _ClassVar[int]
+    ISLANDS_FIELD_NUMBER: _ClassVar[int]
     number: int
     reason: str
     seconds: float
     generation: int
     evaluations: int
     fitness: float
-    def __init__(self, number: _Optional[int] = ..., reason: _Optional[str] = ..., seconds: _Optional[float] = ..., generation: _Optional[int] = ..., evaluations: _Optional[int] = ..., fitness: _Optional[float] = ...) -> None: ...
+    islands: int
+    def __init__(self, number: _Optional[int] = ..., reason: _Optional[str] = ..., seconds: _Optional[float] = ..., generation: _Optional[int] = ..., evaluations: _Optional[int] = ..., fitness: _Optional[float] = ..., islands: _Optional[int] = ...) -> None: ...
 
 class PlanEnd(_message.Message):
     __slots__ = ("number", "fitness", "planned", "unplanned", "problem")

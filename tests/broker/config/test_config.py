@@ -46,6 +46,17 @@ tls = { authority = "a", certificate = "b", key = "c" }
     ("text", "words"),
     [
         ("[cycle]\nevery_s = 0\n", ("cycle.every_s", "0", "more than 0")),
+        ("[cycle]\nislands = 0\n", ("cycle.islands", "0", "at least 1")),
+        ("[cycle]\nislands = 257\n", ("cycle.islands", "257", "256")),
+        ("[cycle]\nislands = 1.5\n", ("cycle.islands", "1.5", "whole number")),
+        (
+            "[cycle]\nislands = 3\n[search]\nworkers = 2\n",
+            ("cycle.islands is 3", "search.workers", "2"),
+        ),
+        (
+            "[cycle]\nislands = 3\n[search]\nevaluations = 2\n",
+            ("cycle.islands is 3", "search.evaluations", "2"),
+        ),
         ("[cycle]\nslots_s = 5\n", ("cycle.slots_s", "slot_s")),
         ("[search]\nbudget_s = 180\n", ("search.budget_s", "180", "planning slot")),
         ('[search]\nworkers = "two"\n', ("search.workers", "two", "whole number")),
@@ -97,6 +108,13 @@ def test_a_scaled_clock_begins_in_the_past(tmp_path: Path) -> None:
     path.write_text(LEAST + scaled.format(time.time() + 1000, 1.0))
     with pytest.raises(FileError, match="ahead"):
         load_config(path)
+
+
+def test_islands_reach_the_planning(tmp_path: Path) -> None:
+    """There is one where the file says nothing."""
+    path = tmp_path / "broker.toml"
+    assert load_config_of(path, LEAST).planning().islands == 1
+    assert load_config_of(path, LEAST + "cycle.islands = 4\n").planning().islands == 4
 
 
 def test_a_search_has_what_is_left_of_the_period(tmp_path: Path) -> None:

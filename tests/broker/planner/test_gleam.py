@@ -69,7 +69,7 @@ def test_a_saved_run_goes_on_bit_for_bit(settings: GleamSettings) -> None:
     one = planner()
     straight = stepped(one, one.run(settings, 11, one.worker()), 40)
     saved = stepped(one, one.run(settings, 11, one.worker()), 23)
-    resumed = stepped(one, one.restored(json.loads(whole_state(saved))), 17)
+    resumed = stepped(one, one.resumed(Gleam.restored(json.loads(whole_state(saved)))), 17)
     assert whole_state(resumed) == whole_state(straight)
 
 
@@ -204,7 +204,7 @@ def test_a_state_of_another_kind_is_refused() -> None:
         Gleam.restored({**state, "version": 99})
     other = Planner(paper_problem("sRlD", 30, np.random.default_rng(1)))
     with pytest.raises(ValueError, match="saved run of 40 tasks, for a problem of 30"):
-        other.restored(state)
+        other.resumed(Gleam.restored(state))
     with pytest.raises(ValueError, match="seed is -1"):
         Gleam(5, SMALL, -1)
     gleam = one.run(SMALL, 1, one.worker())

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -47,6 +48,20 @@ def test_the_same_seed_and_budget_give_the_same_plan() -> None:
     assert first.plan == again.plan
 
 
+def test_islands_give_the_same_plan_whatever_the_threads() -> None:
+    """Two populations within the same budget; every task has a place, as with one."""
+    work = planning_input(10, 20, 5, 7, 9)
+    plans = []
+    for workers in (2, 3):
+        settings = replace(BY_EVALUATIONS, islands=2, workers=workers)
+        plans.append(plan_input(7, work, settings))
+    assert plans[0].plan == plans[1].plan
+    assert len(plans[0].plan) == 10
+    assert plans[0].fitness is not None
+    old = replace(work, old=plans[0].plan)
+    assert len(plan_input(8, old, replace(BY_EVALUATIONS, islands=2, workers=2)).plan) == 10
+
+
 def test_an_old_plan_is_taken_up() -> None:
     """The search begins from it, and still gives every task a place."""
     old = plan_input(1, planning_input(10, 20), BY_EVALUATIONS).plan
@@ -62,13 +77,14 @@ def test_nothing_to_plan_is_no_error() -> None:
     assert found.unplanned == (("x", "t0", "there is no resource that can be used"),)
 
 
-def test_a_search_can_be_stopped_and_tells_its_progress() -> None:
+@pytest.mark.parametrize("islands", [1, 2])
+def test_a_search_can_be_stopped_and_tells_its_progress(islands: int) -> None:
     """It ends with what it has, long before its time, and the next one is not touched by that."""
 
     async def scene() -> None:
         events: list[Event] = []
         seen: list[Searching] = []
-        settings = PlanningSettings(seconds=50, workers=1)
+        settings = PlanningSettings(seconds=50, workers=islands, islands=islands)
         log = structlog.get_logger()
         replanner = Replanner(settings, events.append, log, seen.append)
         task = asyncio.create_task(replanner.run(), name="planning")
@@ -79,7 +95,7 @@ def test_a_search_can_be_stopped_and_tells_its_progress() -> None:
         found = events[0]
         assert isinstance(found, PlanFound)
         assert len(found.plan) == 6
-        assert seen[0].number == 1
+        assert (seen[0].number, seen[0].islands) == (1, islands)
         # A search is ended with the daemon, too.
         replanner.start(StartPlanning(2, planning_input(10, 20, 30), "the cycle"))
         await until(lambda: seen[-1].number == 2)

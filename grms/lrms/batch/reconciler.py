@@ -78,6 +78,8 @@ class Reconciler:
         self._ended: dict[str, bool | LrmsError] = {}
         self._ending: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._rotations: defaultdict[str, Rotation] = defaultdict(Rotation)
+        # By account: those that were in a call which was refused, and since then have one of their own.
+        self._alone: defaultdict[str, set[str]] = defaultdict(set)
         self._busy: set[str] = set()
         self.group: asyncio.TaskGroup | None = None
 
@@ -126,7 +128,10 @@ class Reconciler:
         rotation = self._rotations[account]
         ordered = rotation.ordered(others, key=lambda each: each.key)
         if isinstance(self._system, ReleasesMany):
-            ordered = await self._released_together(self._system, ordered, rotation)
+            self._alone[account].intersection_update(order.key for order in ordered)
+            ordered = await self._released_together(
+                self._system, ordered, rotation, self._alone[account]
+            )
         for order in ordered:
             if time.monotonic() > until:
                 return
@@ -142,13 +147,13 @@ class Reconciler:
             raise away
 
     async def _released_together(
-        self, system: ReleasesMany, orders: list[Order], rotation: Rotation
+        self, system: ReleasesMany, orders: list[Order], rotation: Rotation, refused: set[str]
     ) -> list[Order]:
         # Returns the orders that need a call of their own. Half of the time is theirs.
         sure = {
             order.key: order.row
             for order in orders
-            if order.act is Act.RELEASE and self._is_free(_mark(order))
+            if order.act is Act.RELEASE and self._is_free(_mark(order)) and order.key not in refused
         }
         if len(sure) < 2:
             return orders
@@ -166,8 +171,9 @@ class Reconciler:
             try:
                 alone |= await self._release_some(system, {key: sure[key] for key in some})
             except LrmsRefusedError as error:
-                # Which ones, the next poll shows. Asked for by itself, one that was released may run already, and would
-                # be taken for one whose run was forgotten.
+                # Which ones, the next poll shows, after which each has a call of its own. Asked for now, one that was
+                # released may run already, and would be taken for one whose run was forgotten.
+                refused.update(some)
                 _refused(Act.RELEASE, ",".join(some), error)
             except LrmsDiskError:
                 pass  # it was logged, and the next poll finds the same

@@ -455,6 +455,30 @@ async def test_one_that_is_refused_keeps_no_other_from_its_release(tmp_path: Pat
     assert not [what for what in asdict(lrms.anomalies).values() if what]
 
 
+async def test_a_batch_system_that_takes_no_lists_is_asked_for_one_after_the_other(
+    tmp_path: Path,
+) -> None:
+    """A call about several that is refused as a whole is not repeated for ever."""
+    system = Together(4)
+
+    async def release_all(rows: Sequence[JobRow]) -> None:
+        system.calls.append([row.number for row in rows])
+        raise LrmsRefusedError("Invalid job id specified")
+
+    async def release(row: JobRow) -> None:
+        system.told.append(row.number)
+        system.rows = tuple(
+            replace(each, phase=LrmsPhase.WAITING) if each.number == row.number else each
+            for each in system.rows
+        )
+
+    system.release_all = release_all  # type: ignore[method-assign]  # of a test
+    system.release = release  # type: ignore[method-assign, assignment]  # of a test
+    await released_together(system, tmp_path, 4, lambda: not system.held())
+    assert [sorted(each) for each in system.calls] == [["1", "2", "3", "4"]]
+    assert sorted(system.told) == ["1", "2", "3", "4"]
+
+
 def _refused_release(system: Together) -> Callable[[JobRow], Coroutine[Any, Any, None]]:
     async def release(row: JobRow) -> None:
         system.told.append("release")

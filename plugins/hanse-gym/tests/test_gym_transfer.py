@@ -1,15 +1,18 @@
 """The environment of a transfer policy: as Gymnasium wants it, the same replay as any policy's, and blind to others."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from gymnasium.utils.env_checker import check_env
 
 from grms.federation.federation import replay
 from grms.federation.sites import Site
 from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, TransferPolicy
 from hanse_gym.transfer import Agent, TransferEnv, Windows, constant_agents, judged
+from hanse_gym.transfer_bench import main
 from lrms_sim.workload.jobs import JobTable
 
 
@@ -117,3 +120,18 @@ def test_what_is_impossible_is_refused() -> None:
     with pytest.raises(ValueError, match="action is 2"):
         env.step(2)
     env.close()
+
+
+def test_the_command_has_the_constants() -> None:
+    words = ["lublin-64", "lublin-32", "--days", "1", "--windows", "2"]
+    table = CliRunner().invoke(main, words)
+    assert table.exit_code == 0, table.output
+    assert "accept-when-fit" in table.output
+    document = json.loads(CliRunner().invoke(main, [*words, "--json"]).output)
+    assert document["sites"] == ["lublin-64", "lublin-32"]
+    keep = document["results"][0]
+    assert (keep["name"], keep["own"], keep["worst_partner"]) == ("keep", [1.0, 1.0], [1.0, 1.0])
+    assert CliRunner().invoke(main, ["lublin-64"]).exit_code == 2
+    twice = CliRunner().invoke(main, ["lublin-64", "lublin-64"])
+    assert twice.exit_code == 1
+    assert "lublin-64" in twice.output

@@ -84,8 +84,13 @@ def test_the_command_of_the_page_can_be_typed() -> None:
     page = Path(__file__).parents[3] / "docs/how-to/learning-bench.md"
     typed = re.findall(r"^    hanse-gym (.*)$", page.read_text("utf-8"), re.MULTILINE)
     given = [main.make_context("hanse-gym", words.split()).params for words in typed]
-    assert [each["learn"] for each in given] == [0, 5]
-    assert {each["requested_time_missing"] for each in given} == {"run_time"}
+    assert [(each["learn"], each["agent"]) for each in given] == [
+        (0, "linear"),
+        (0, "linear"),
+        (5, "linear"),
+        (5, "ppo"),
+    ]
+    assert [each["suite"] for each in given] == [False, True, False, False]
 
 
 def test_the_clairvoyant_are_given_run_times() -> None:

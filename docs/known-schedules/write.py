@@ -10,8 +10,9 @@ TESTS = HERE.parents[1] / "tests/lrms_sim"
 SUITES = {
     HERE / "known-schedules.json": TESTS / "known_schedules",
     HERE / "known-node-schedules.json": TESTS / "known_node_schedules",
+    HERE / "known-readings.json": TESTS / "known_readings",
 }
-"""The folder with the cases of each suite: machines of processors, and machines of nodes."""
+"""The folder with the cases of each suite: machines of processors, machines of nodes, and other readings."""
 
 
 def suite(sources: Path) -> dict[str, Any]:

@@ -77,5 +77,6 @@ def test_every_example_is_run() -> None:
         "submit_and_wait.py",
         "many_jobs.py",
         "my_policies.py",
+        "other_readings.py",
         "strict_exchange.py",
     }

@@ -13,6 +13,6 @@ def test_the_suites_are_those_of_the_tests() -> None:
     for path, sources in made["SUITES"].items():
         assert path.read_text(encoding="utf-8") == made["text"](sources)
         cases = made["suite"](sources)["cases"]
-        assert len(cases) >= 11
+        assert len(cases) >= 3
         for case in cases:
             assert {len(starts) for starts in case["start_times"].values()} == {len(case["jobs"])}

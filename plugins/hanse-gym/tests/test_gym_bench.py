@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from hanse_gym import PickOptions, Sequences
-from hanse_gym.bench import bootstrap, constants, judged, main
+from hanse_gym.bench import bootstrap, comparisons, constants, judged, main
+from hanse_gym.workloads import workload
 from lrms_sim.machine.picks import OBJECTIVES, Objective
 from lrms_sim.workload.jobs import JobTable
 from lrms_sim.workload.swf import write_swf
@@ -57,7 +59,7 @@ def test_the_command_prints_a_table_and_json(tmp_path: Path) -> None:
     assert table.exit_code == 0, table.output
     assert "bounded-slowdown of 3 sequences of 30 jobs" in " ".join(table.output.split())
     assert "easy" in table.output
-    document = json.loads(CliRunner().invoke(main, [*words, "--json"]).output)
+    (document,) = json.loads(CliRunner().invoke(main, [*words, "--json"]).output)
     assert (document["processors"], document["split"]) == (64, "test")
     assert min(document["first_rows"]) >= 160
     (again, _) = constants(
@@ -82,5 +84,48 @@ def test_the_command_of_the_page_can_be_typed() -> None:
     page = Path(__file__).parents[3] / "docs/how-to/learning-bench.md"
     typed = re.findall(r"^    hanse-gym (.*)$", page.read_text("utf-8"), re.MULTILINE)
     given = [main.make_context("hanse-gym", words.split()).params for words in typed]
-    assert [each["learn"] for each in given] == [0, 5]
-    assert {each["requested_time_missing"] for each in given} == {"run_time"}
+    assert [(each["learn"], each["agent"]) for each in given] == [
+        (0, "linear"),
+        (0, "linear"),
+        (5, "linear"),
+        (5, "ppo"),
+    ]
+    assert [each["suite"] for each in given] == [False, True, False, False]
+
+
+def test_the_clairvoyant_are_given_run_times() -> None:
+    jobs = log()
+    wrong = replace(jobs, requested_time=2 * jobs.run_time.max() - jobs.run_time)
+    sequences = Sequences(wrong, 32, 30, "test")
+    firsts = sequences.fixed(4, seed=1)
+    (exact, given) = constants(sequences, firsts, ("clairvoyant-sjf", "sjf"))
+    (expected,) = constants(Sequences(jobs, 32, 30, "test"), firsts, ("sjf",))
+    assert exact.values == expected.values
+    assert exact.values != given.values
+    agent = replace(exact, name="mine")
+    first, second = comparisons([agent], [exact, given])
+    assert first.constant == "sjf"
+    assert first.difference < 0
+    assert second.sentence.startswith(
+        "mine does not beat clairvoyant-sjf, the best constant that knows run times: +0.00"
+    )
+
+
+def test_workloads_by_name() -> None:
+    model = workload("lublin-64")
+    assert (model.name, model.processors, len(model.jobs)) == ("lublin-64", 64, 10_000)
+    assert workload("lublin-64").jobs.run_time.tolist() == model.jobs.run_time.tolist()
+    with pytest.raises(ValueError, match="a model of 64 processors, not of 32"):
+        workload("lublin-64", 32)
+
+
+def test_several_logs_in_one_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HANSE_TRACES", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    words = ["--length", "30", "--sequences", "3", "--disciplines", "fcfs,easy", "--json"]
+    both = json.loads(CliRunner().invoke(main, ["lublin-64", "lublin-128", *words]).output)
+    assert [one["log"] for one in both] == ["lublin-64", "lublin-128"]
+    assert CliRunner().invoke(main, words).exit_code == 2
+    missing = CliRunner().invoke(main, ["--suite", *words])
+    assert missing.exit_code == 1
+    assert "the log 'kth'" in missing.output

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from hanse_gym import PickOptions, Sequences
+from hanse_gym.agents import objectives
 from hanse_gym.bench import Result, compared, constants, judged, result
-from hanse_gym.linear import LinearAgent, objectives, train
+from hanse_gym.linear import LinearAgent, train
 from lrms_sim.workload.jobs import JobTable
 
 OPTIONS = PickOptions(window=16)

@@ -1,44 +1,47 @@
 """What anything learned has to beat: the house's own disciplines on the same sequences, with intervals.
 
-`python -m hanse_gym.bench LOG` replays each discipline on fixed sequences of one part of a log.
+`python -m hanse_gym.bench LOG` replays each discipline on fixed sequences of one part of each log.
 """
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import Any, Final
+from importlib import import_module
+from typing import Any, Final, Literal, get_args
 
 import click
 import numpy as np
 import numpy.typing as npt
 from rich.console import Console
 
+from hanse_gym.agents import objectives
 from hanse_gym.options import PickOptions
 from hanse_gym.sequences import SPLITS, Sequences, Split
+from hanse_gym.workloads import SUITE, workload
 from lrms_sim.analysis.metrics import awrt, mean_bounded_slowdown, mean_wait_time
-from lrms_sim.cli.log_options import (
-    LOG,
-    located_log,
-    preparation_options,
-    processors_of,
-    read_log,
-    user_errors,
-)
+from lrms_sim.cli.log_options import preparation_options, user_errors
 from lrms_sim.machine.machine import simulate
 from lrms_sim.machine.picks import FEATURES, OBJECTIVES, Objective
 from lrms_sim.report.parts import Table
 from lrms_sim.report.terminal import print_table
 from lrms_sim.scheduling.disciplines import discipline_by_name
-from lrms_sim.workload.preparation import prepare
 from lrms_sim.workload.preparation_report import PreparationOptions
 from lrms_sim.workload.schedule import Schedule
 
 CONSTANTS: Final = (
     "fcfs", "sjf", "saf", "wfp3", "f1", "f2", "f3", "f4",
     "easy", "easy-sjbf", "easy-saf", "easy-plus-plus", "conservative",
+    "clairvoyant-saf", "clairvoyant-easy", "clairvoyant-easy-sjbf",
 )  # fmt: skip
 """Disciplines that are replayed unless others are named."""
+
+CLAIRVOYANT: Final = "clairvoyant-"
+"""Before a discipline's name: it is given the run time of every job in place of its requested time."""
+
+AgentKind = Literal["linear", "ppo"]
+"""The modules that have an example of an agent that learns."""
+
+AGENTS: Final[tuple[AgentKind, ...]] = get_args(AgentKind)
 
 RESAMPLES: Final = 10_000
 """Bootstrap samples of an interval."""
@@ -108,13 +111,20 @@ def constants(
     if objective not in _METRICS:
         raise ValueError(f"objective is {objective!r}; it must be one of {', '.join(_METRICS)}")
     metric = _METRICS[objective]
-    tables = [sequences.table(int(first)) for first in firsts]
+    given = [sequences.table(int(first)) for first in firsts]
+    exact = [replace(jobs, requested_time=jobs.run_time) for jobs in given]
     return [
         result(
             name,
             (
-                metric(simulate(jobs, sequences.processors, discipline_by_name(name)))
-                for jobs in tables
+                metric(
+                    simulate(
+                        jobs,
+                        sequences.processors,
+                        discipline_by_name(name.removeprefix(CLAIRVOYANT)),
+                    )
+                )
+                for jobs in (exact if name.startswith(CLAIRVOYANT) else given)
             ),
         )
         for name in names
@@ -166,8 +176,9 @@ class Comparison:
     def sentence(self) -> str:
         """Whether the agent beats the constant: only if the whole interval says so."""
         verdict = "beats" if self.high < 0 else "does not beat"
+        exact = " that knows run times" if self.constant.startswith(CLAIRVOYANT) else ""
         return (
-            f"{self.name} {verdict} {self.constant}, the best constant: "
+            f"{self.name} {verdict} {self.constant}, the best constant{exact}: "
             f"{self.difference:+,.2f} ({self.low:+,.2f} to {self.high:+,.2f})"
         )
 
@@ -178,6 +189,15 @@ def compared(agent: Result, constant_results: Sequence[Result]) -> Comparison:
     differences = np.array(agent.values) - np.array(best.values)
     low, high = bootstrap(differences)
     return Comparison(agent.name, best.name, float(differences.mean()), low, high)
+
+
+def comparisons(agents: Iterable[Result], constant_results: Sequence[Result]) -> list[Comparison]:
+    """Compares agents with the best constant that knows requests alone, and the best that knows run times."""
+    kinds = [
+        [one for one in constant_results if one.name.startswith(CLAIRVOYANT) == exact]
+        for exact in (False, True)
+    ]
+    return [compared(agent, kind) for agent in agents for kind in kinds if kind]
 
 
 def _table(results: Sequence[Result], title: str) -> Table:
@@ -194,27 +214,34 @@ def _table(results: Sequence[Result], title: str) -> Table:
 
 
 def _learned(
-    sequences: Sequences, firsts: npt.NDArray[np.int64], options: PickOptions, seeds: Iterable[int]
+    kind: AgentKind,
+    sequences: Sequences,
+    firsts: npt.NDArray[np.int64],
+    options: PickOptions,
+    seeds: Iterable[int],
 ) -> list[Result]:
     try:
-        from hanse_gym import linear  # noqa: PLC0415  # needs the extra
+        train = import_module(f"hanse_gym.{kind}").train
     except ModuleNotFoundError as error:
         raise click.ClickException(
             f"{error.name} is missing: pip install 'hanse-gym[learn]'"
         ) from error
     part = replace(sequences, split="train")
     held = replace(sequences, split="validation")
-    found = []
-    for seed in seeds:
-        agent = linear.train(part, held, seed=seed, options=options)
-        found.append(
-            result(f"linear-{seed}", linear.objectives(agent, sequences, firsts, options).tolist())
+    return [
+        result(
+            f"{kind}-{seed}",
+            objectives(
+                train(part, held, seed=seed, options=options), sequences, firsts, options
+            ).tolist(),
         )
-    return found
+        for seed in seeds
+    ]
 
 
 @click.command()
-@click.argument("log", type=LOG, callback=located_log)
+@click.argument("logs", metavar="[LOG]...", nargs=-1)
+@click.option("--suite", is_flag=True, help=f"Take these: {', '.join(SUITE)}.")
 @click.option(
     "--processors", type=click.IntRange(1), help="Size of the machine; default the log's."
 )
@@ -233,7 +260,14 @@ def _learned(
     type=click.IntRange(0),
     default=0,
     show_default=True,
-    help="Train so many linear agents, each with its own seed, and judge them too; needs hanse-gym[learn].",
+    help="Train so many agents, each with its own seed, and judge them too.",
+)
+@click.option(
+    "--agent",
+    type=click.Choice(AGENTS),
+    default=AGENTS[0],
+    show_default=True,
+    help="What learns: a weighted sum by CMA-ES, which needs hanse-gym[learn], or a small network by PPO.",
 )
 @click.option("--backfill", is_flag=True, help="Learned agents pick with backfilling.")
 @click.option(
@@ -241,8 +275,9 @@ def _learned(
 )
 @preparation_options
 def main(
-    log: Path,
+    logs: tuple[str, ...],
     *,
+    suite: bool,
     processors: int | None,
     disciplines: str,
     objective: Objective,
@@ -251,44 +286,57 @@ def main(
     split: Split,
     seed: int,
     learn: int,
+    agent: AgentKind,
     backfill: bool,
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Replay disciplines on fixed sequences of a log: what anything learned has to beat.
+    """Replay disciplines on fixed sequences of logs: what anything learned has to beat.
 
-    LOG is a file in the Standard Workload Format, or the key of a known log.
+    LOG is a file in the Standard Workload Format, the key of a known log, or lublin-N, a model of a machine of N
+    processors.
     """
-    with user_errors():
-        records = read_log(log)
-        size = processors or processors_of(records)
-        jobs = prepare(records, size, PreparationOptions(**given)).jobs
-        sequences = Sequences(jobs, size, length, split)
-        firsts = sequences.fixed(count, seed)
-        results = constants(sequences, firsts, disciplines.split(","), objective)
-        options = PickOptions(backfill=backfill, objective=objective)
-        learned = _learned(sequences, firsts, options, range(seed, seed + learn)) if learn else []
-    comparisons = [compared(one, results) for one in learned]
+    names = (*logs, *(SUITE if suite else ()))
+    if not names:
+        raise click.UsageError("no log; name at least one, or give --suite")
+    options = PickOptions(backfill=backfill, objective=objective)
+    documents = []
+    for name in names:
+        with user_errors():
+            try:
+                found = workload(name, processors, PreparationOptions(**given))
+            except FileNotFoundError as error:
+                raise click.ClickException(str(error)) from error
+            sequences = Sequences(found.jobs, found.processors, length, split)
+            firsts = sequences.fixed(count, seed)
+            results = constants(sequences, firsts, disciplines.split(","), objective)
+            learned = (
+                _learned(agent, sequences, firsts, options, range(seed, seed + learn))
+                if learn
+                else []
+            )
+        verdicts = comparisons(learned, results)
+        documents.append(
+            {
+                "log": found.name,
+                "processors": found.processors,
+                "objective": objective,
+                "length": length,
+                "split": split,
+                "seed": seed,
+                "first_rows": firsts.tolist(),
+                "results": [asdict(one) for one in (*results, *learned)],
+                "comparisons": [asdict(one) for one in verdicts],
+            }
+        )
+        if as_json:
+            continue
+        title = f"{found.name}, {split}: {objective} of {count} sequences of {length} jobs (less is better)"
+        print_table(Console(), _table((*results, *learned), title))
+        for one in verdicts:
+            click.echo(one.sentence)
     if as_json:
-        document: dict[str, Any] = {
-            "log": log.name,
-            "processors": size,
-            "objective": objective,
-            "length": length,
-            "split": split,
-            "seed": seed,
-            "first_rows": firsts.tolist(),
-            "results": [asdict(one) for one in (*results, *learned)],
-            "comparisons": [asdict(one) for one in comparisons],
-        }
-        click.echo(json.dumps(document, indent=2))
-        return
-    title = (
-        f"{log.name}, {split}: {objective} of {count} sequences of {length} jobs (less is better)"
-    )
-    print_table(Console(), _table((*results, *learned), title))
-    for one in comparisons:
-        click.echo(one.sentence)
+        click.echo(json.dumps(documents, indent=2))
 
 
 if __name__ == "__main__":

@@ -11,13 +11,11 @@ import cma  # type: ignore[import-untyped]  # the package has no types
 import numpy as np
 import numpy.typing as npt
 
+from hanse_gym.agents import Array, objectives
 from hanse_gym.options import PickOptions
 from hanse_gym.sequences import Sequences
-from lrms_sim.machine.picks import FEATURES, step_all
 
 INPUTS: Final = 8
-
-Array = npt.NDArray[np.floating]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,25 +45,6 @@ class LinearAgent:
         )
         found: npt.NDArray[np.int64] = np.argmax(np.where(seen[:, :, 0] > 0, score, -np.inf), 1)
         return found
-
-
-def objectives(
-    agent: LinearAgent, sequences: Sequences, firsts: npt.NDArray[np.int64], options: PickOptions
-) -> Array:
-    """Returns the objective that an agent reaches on each of some sequences, all stepped together."""
-    machines = [options.machine(sequences) for _ in firsts]
-    seen = np.empty((len(machines), options.window, FEATURES), np.float32)
-    for machine, first, each in zip(machines, firsts.tolist(), seen, strict=True):
-        machine.reset(first, sequences.length)
-        machine.observe(each)
-    total = np.zeros(len(machines))
-    rewards = np.zeros(len(machines))
-    ended = np.zeros(len(machines), np.uint8)
-    while not ended.all():
-        rewards[:] = 0.0
-        step_all(machines, agent.places(seen), seen, rewards, ended)
-        total -= rewards
-    return total
 
 
 def train(

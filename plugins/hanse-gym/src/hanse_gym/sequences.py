@@ -12,7 +12,7 @@ Split = Literal["train", "validation", "test"]
 
 SPLITS: Final[tuple[Split, ...]] = get_args(Split)
 
-_SHARES: Final = {"train": (0.0, 0.6), "validation": (0.6, 0.8), "test": (0.8, 1.0)}
+SHARES: Final = {"train": (0.0, 0.6), "validation": (0.6, 0.8), "test": (0.8, 1.0)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Sequences:
     @property
     def rows(self) -> tuple[int, int]:
         """The part's first row, and the one after its last."""
-        low, high = _SHARES[self.split]
+        low, high = SHARES[self.split]
         return round(low * len(self.jobs)), round(high * len(self.jobs))
 
     def draw(self, random: np.random.Generator) -> int:

@@ -28,7 +28,7 @@ from lrms_sim.analysis.electricity import machine_consumption, span_of
 from lrms_sim.analysis.fairness import user_fairness
 from lrms_sim.analysis.robustness import REPEATS_MAX, shift_generator, shifted_arrivals
 from lrms_sim.analysis.samples import MeanInterval, mean_interval
-from lrms_sim.electricity.power import Supply
+from lrms_sim.electricity.power import Consumption, Supply, consumption
 from lrms_sim.machine.machine import check_machine, simulate
 from lrms_sim.scheduling.disciplines import Discipline, discipline_by_name
 from lrms_sim.scheduling.user_defined import (
@@ -373,6 +373,8 @@ def compare(
         _Case(log, name, shift) for log in logs for shift in range(1, shifts + 1) for name in named
     ]
     done = _run(task, cases, runs, workers or Workers(), progress)
+    if supply is not None:
+        done = _idle_until_the_last(task, supply, cases, done)
     return Comparison(
         baseline=first,
         disciplines=tuple(named),
@@ -422,9 +424,15 @@ class _Task:
             for name, metric in METRICS.items()
             if metric.measure is not None
         }
+        found: dict[str, Any] = {
+            "figures": figures,
+            "notes": _plain(case.discipline, schedule.notes),
+        }
         if self.supply is not None:
             figures |= _used(schedule, counted, self.supply)
-        return {"figures": figures, "notes": _plain(case.discipline, schedule.notes)}
+            if counted == Counted():
+                found["end"] = span_of(schedule)[1]
+        return found
 
     def key(self, case: _Case) -> str | None:
         """Returns what a finished replay is recognized by; `None` if that cannot be said."""
@@ -436,7 +444,7 @@ class _Task:
         parts = [log, discipline, self.seconds, self.seed, case.shift, counted.begin, counted.end]
         if self.supply is not None:
             supply = self.supply
-            parts.append(self._print("supply", lambda: _digest(pickle.dumps(supply))))
+            parts += ["end", self._print("supply", lambda: _digest(pickle.dumps(supply)))]
         return _digest(json.dumps(parts).encode())
 
     def _print(self, name: str, make: Callable[[], str | None]) -> str | None:
@@ -534,14 +542,33 @@ def _named(
 
 def _used(schedule: Schedule, counted: Counted, supply: Supply) -> dict[str, float]:
     span = span_of(schedule) if counted == Counted() else (counted.begin, counted.end)
-    found = machine_consumption(schedule, supply, span=span)
-    return dict(
-        zip(
-            ELECTRICITY_METRICS,
-            (found.energy_kwh, found.cost, found.carbon_kg),
-            strict=True,
-        )
-    )
+    return _by_metric(machine_consumption(schedule, supply, span=span))
+
+
+def _idle_until_the_last(
+    task: _Task, supply: Supply, cases: Sequence[_Case], done: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    # Disciplines are compared over the same time: a machine that is done sooner pays until the last one is.
+    last: dict[tuple[str, int], float] = {}
+    for case, found in zip(cases, done, strict=True):
+        end = found.get("end", -math.inf)
+        last[case.log, case.shift] = max(last.get((case.log, case.shift), -math.inf), end)
+    nothing = np.zeros(0), np.zeros(0, np.int64)
+    whole = []
+    for case, found in zip(cases, done, strict=True):
+        figures = dict(found["figures"])
+        if "end" in found:
+            span = found["end"], last[case.log, case.shift]
+            idle = consumption(supply, task.logs[case.log][1], nothing, span)
+            for name, value in _by_metric(idle).items():
+                figures[name] += value
+        whole.append({**found, "figures": figures})
+    return whole
+
+
+def _by_metric(found: Consumption) -> dict[str, float]:
+    values = found.energy_kwh, found.cost, found.carbon_kg
+    return dict(zip(ELECTRICITY_METRICS, values, strict=True))
 
 
 def _metrics(names: Sequence[str], supply: Supply | None) -> tuple[str, ...]:

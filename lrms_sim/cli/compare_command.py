@@ -258,9 +258,20 @@ def compare(
         print_json("lrms-sim-compare", {**_options(outcome), "differences": rows})
     else:
         _show(outcome, written)
+    _warn_of_repeated_prices(tables, supply)
     if shifts == 1:
         click.echo("warning: one shift has no interval; --shifts 10 has", err=True)
     return 0
+
+
+def _warn_of_repeated_prices(
+    tables: "Mapping[str, tuple[JobTable, int]]", supply: "Supply | None"
+) -> None:
+    for name, (jobs, _) in tables.items():
+        span = float(jobs.submit_time[0]), float(jobs.submit_time[-1])
+        if supply is not None and not supply.price.covers(*span):
+            text = f"warning: prices are not known for all of {printable(name)}: they were repeated"
+            click.echo(text, err=True)
 
 
 def _disciplines(

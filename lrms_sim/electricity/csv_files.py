@@ -23,6 +23,9 @@ COLUMNS: Final = ("time", "value")
 GAP_MAX_S: Final = 86400.0
 """A value holds until the next row, at most so many seconds: more is a gap in the file."""
 
+STEP_MIN_S: Final = 1.0
+"""At least so long does it hold: who waits for a cheap hour looks at every step."""
+
 
 class SeriesFileError(HanseError, ValueError):
     """A file of prices or carbon intensities that cannot be used; the text names file, line and problem."""
@@ -145,6 +148,11 @@ def _next_moment(text: str, zone: tzinfo | None, before: float | None) -> float:
         return moment
     if moment <= before:
         raise ValueError(f"time {shown(text)} is not after that of the row before")
+    if moment - before < STEP_MIN_S:
+        raise ValueError(
+            f"time {shown(text)} is {moment - before:.4g} s after the row before; a value holds for "
+            f"{STEP_MIN_S:g} s at least"
+        )
     if moment - before > GAP_MAX_S:
         raise ValueError(
             f"time {shown(text)} is {(moment - before) / 3600:.4g} h after the row before; a value holds for "

@@ -98,8 +98,8 @@ class Series:
         return difference
 
     def covers(self, begin: float, end: float) -> bool:
-        """Returns whether the steps need not come again for this interval."""
-        return self.first <= begin and end <= self.end
+        """Returns whether the steps need not come again for this interval; a single one is the same at all times."""
+        return len(self.time) == 1 or (self.first <= begin and end <= self.end)
 
     def scaled(self, factor: float) -> "Series":
         """Returns the series with every value times a finite factor."""

@@ -81,16 +81,6 @@ cdef int deferred_ended(void* own, View* view, job_index_t job) except -1 nogil:
     return 0
 
 
-cdef inline Py_ssize_t slot_of(const WaitingQueue* queue, job_index_t job) noexcept nogil:
-    # Guests come in another order than that of their numbers.
-    cdef Py_ssize_t slot = queue_slot(queue, job)
-    if queue.job[slot] != job:
-        slot = queue.head
-        while queue.job[slot] != job:
-            slot += 1
-    return slot
-
-
 cdef int start(Notes* notes, View* view, Py_ssize_t place) except -1 nogil:
     # Starts the job in a slot of `ready`.
     cdef job_index_t job = notes.ready.job[place]
@@ -98,7 +88,7 @@ cdef int start(Notes* notes, View* view, Py_ssize_t place) except -1 nogil:
     releases_add(
         &notes.releases, view.now + view.requested_time[job], job, view.job_processors[job]
     )
-    return view.start(view, slot_of(&view.queue, job))
+    return view.start(view, queue_slot(&view.queue, job))
 
 
 cdef int deferred_decide(void* own, View* view) except -1 nogil:

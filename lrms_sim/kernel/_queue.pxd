@@ -198,11 +198,14 @@ cdef inline void queue_remove(WaitingQueue* queue, Py_ssize_t slot) noexcept nog
 
 
 cdef inline Py_ssize_t queue_slot(const WaitingQueue* queue, job_index_t job) noexcept nogil:
-    # The slot of a job that waits here.
+    # The slot of a job that waits here; that of another one if it does not.
     cdef Py_ssize_t low = queue.head
     cdef Py_ssize_t high = queue.tail - 1
     cdef Py_ssize_t middle
     cdef job_index_t other
+    # A guest that comes later than its number stands at the tail, and leaves a hole there.
+    if queue.job[high] == job:
+        return high
     while low < high:
         middle = (low + high) >> 1
         other = queue.job[middle]
@@ -212,6 +215,10 @@ cdef inline Py_ssize_t queue_slot(const WaitingQueue* queue, job_index_t job) no
             low = middle + 1
         else:
             high = middle
+    if queue.job[low] != job:
+        for middle in range(queue.head, queue.tail):
+            if queue.job[middle] == job:
+                return middle
     return low
 
 

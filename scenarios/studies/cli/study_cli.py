@@ -93,7 +93,7 @@ def electricity(**chosen: Any) -> None:
 
     Replays parts of the logs kth, ctc and sdsc05 and three of Lublin's models with synthetic prices and carbon
     intensities by a stated model, jobs that wait for cheap hours, and exchange that prefers cheaper or cleaner
-    sites; idle nodes on or off. Holds published claims against the results. It takes some five minutes on one
+    sites; idle nodes on or off. Holds published claims against the results. It takes less than a minute on one
     core; after Ctrl-C the same command goes on.
 
     \b

@@ -254,3 +254,29 @@ def test_sites_that_cannot_be(changes: dict[str, Any], words: str) -> None:
     home, other = gpu_and_thin(AcceptWhenFit())
     with pytest.raises(ValueError, match=words):
         Federation([replace(home, **changes), other])
+
+
+@pytest.mark.parametrize("discipline", ["fcfs", "list", "easy"])
+def test_guests_of_rounds_start_past_jobs_with_greater_numbers(discipline: str) -> None:
+    """Nodes of one core are a machine of processors, also where waiting jobs are offered again."""
+    moved = 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        sites = []
+        for name, other in ("ab", "ba"):
+            requests = rng.integers(1, 20, 60)
+            jobs = JobTable.from_columns(
+                submit_time=np.sort(rng.integers(0, 60, 60)),
+                processors=rng.integers(1, 9, 60),
+                requested_time=requests,
+                run_time=np.minimum(requests, rng.integers(1, 20, 60)),
+            )
+            policies = {other: Constrained(START_NOW)}
+            sites.append(Site(name, 8, jobs, discipline_by_name(discipline), policies, reoffer=2.0))
+        nodes = NodeMachine((NodeKind("n", 8, 1),))
+        found = Federation([replace(site, nodes=nodes) for site in sites]).replay()
+        plain = Federation(sites).replay()
+        assert found.executed_on.tolist() == plain.executed_on.tolist()
+        assert found.start_time.tolist() == plain.start_time.tolist()
+        moved += int((found.executed_on != found.submitted_to).sum())
+    assert moved > 10

@@ -255,6 +255,11 @@ def test_electricity(log: Path, capsys: Capture) -> None:
     assert energy["difference"] == pytest.approx(0, abs=1e-6)
     jobs = prepare(read_swf(log), 32).jobs
     assert energy["mean"] == pytest.approx(200 * jobs.resource_consumption.sum() / 3.6e6)
+    on = (*words, *dear[len(words) : -1], "--idle-watts", 150, *names)
+    _, with_idle, _ = printed("lrms-sim-compare", said(capsys, log, *on))["differences"]
+    # All machines are on until the last one is done, however they order the same work.
+    assert with_idle["difference"] == pytest.approx(0, abs=1e-6)
+    assert with_idle["mean"] > energy["mean"]
     flat = (*words, "--price", 10, "--carbon", 500, "--delay", 24, "--power-off")
     found = printed(
         "lrms-sim-compare", said(capsys, log, *flat, "--metric", "carbon,electricity-cost")
@@ -263,6 +268,10 @@ def test_electricity(log: Path, capsys: Capture) -> None:
     assert carbon["mean"] == pytest.approx(energy["mean"] / 2)
     assert cost["mean"] == pytest.approx(energy["mean"] / 100)
     assert cost["difference"] == carbon["difference"] == 0
+    short = (*words, "--price", "short.csv")
+    Path("short.csv").write_text("time,value\n0,1\n60,2\n", encoding="utf-8")
+    assert run_command(["compare", str(log), *map(str, short)]) == 0
+    assert "prices are not known for all of some_log: they were repeated" in capsys.readouterr().err
     refused_words = ("--processors", 32, "--disciplines")
     for more, text in (
         (

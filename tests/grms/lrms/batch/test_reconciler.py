@@ -473,7 +473,7 @@ async def test_a_batch_system_that_takes_no_lists_is_asked_for_one_after_the_oth
         )
 
     system.release_all = release_all  # type: ignore[method-assign]  # of a test
-    system.release = release  # type: ignore[method-assign, assignment]  # of a test
+    system.release = release  # type: ignore[method-assign]  # of a test
     await released_together(system, tmp_path, 4, lambda: not system.held())
     assert [sorted(each) for each in system.calls] == [["1", "2", "3", "4"]]
     assert sorted(system.told) == ["1", "2", "3", "4"]

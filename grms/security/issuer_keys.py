@@ -10,11 +10,14 @@ Needs the extra `rest`.
 
 import asyncio
 import http.client
+import os
+import socket
 import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, TypeVar, cast
 from urllib.error import HTTPError, URLError
 
@@ -36,7 +39,7 @@ AGAIN_S: Final = 30.0
 """Pace after a failure, and shortest time between a fetch and one for a key that is not known, seconds."""
 
 FETCH_S: Final = 10.0
-"""Longest time for a fetch, seconds; each of its reads may take as long once more."""
+"""Longest time for a fetch once there is a connection, which may take as long once more, seconds."""
 
 AGE_MAX_S: Final = 86400.0
 """How long keys count that could not be fetched again, seconds: as long as tokens are valid by default."""
@@ -76,17 +79,92 @@ def fetch(url: str, timeout_s: float = FETCH_S) -> bytes:
         raise KeysError(f"{url}: cannot be read: {text}") from error
 
 
+class _Limit:
+    # Ends a connection when its time is over, wherever a read waits: the time limit of a socket is one of each read, and a
+    # head may come a byte at a time, or after interim answers (1xx) without end.
+
+    def __init__(self, timeout_s: float) -> None:
+        self.is_over = False
+        self._timer = threading.Timer(timeout_s, self._end)
+        self._timer.daemon = True
+        self._socket: socket.socket | None = None
+
+    def begin(self, connection: socket.socket) -> None:
+        # A descriptor of its own, as TLS takes the other.
+        self._socket = socket.socket(fileno=os.dup(connection.fileno()))
+        self._timer.start()
+
+    def _end(self) -> None:
+        self.is_over = True
+        assert self._socket is not None
+        with suppress(OSError):  # it has ended
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._timer.cancel()
+        if self._socket is not None:
+            if self._timer.is_alive():
+                self._timer.join()
+            self._socket.close()
+
+
+class _Plain(http.client.HTTPConnection):
+    limit: _Limit
+
+    def connect(self) -> None:
+        super().connect()
+        self.limit.begin(self.sock)
+
+
+class _Secure(
+    http.client.HTTPSConnection, _Plain
+):  # which connects as the latter, and then shakes hands
+    pass
+
+
+class _Opened(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
+    def __init__(self, limit: _Limit) -> None:
+        super().__init__()
+        self._limit = limit
+
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(partial(self._made, _Plain), req)
+
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(partial(self._made, _Secure), req)
+
+    def _made(self, kind: type[_Plain], host: str, **words: Any) -> _Plain:
+        made = kind(host, **words)
+        made.limit = self._limit
+        return made
+
+
 def _read(url: str, timeout_s: float) -> bytes:
-    until = time.monotonic() + timeout_s
+    limit = _Limit(timeout_s)
+    try:
+        content = _content(url, timeout_s, limit)
+    except (OSError, http.client.HTTPException) as error:
+        if limit.is_over:
+            raise TimeoutError from error
+        raise
+    finally:
+        limit.close()
+    if limit.is_over:
+        raise TimeoutError
+    return content
+
+
+def _content(url: str, timeout_s: float, limit: _Limit) -> bytes:
     content = bytearray()
     wanted = urllib.request.Request(url, headers={"Accept": "application/json"})  # noqa: S310  # HTTPS or loopback, as the configuration checks
-    with urllib.request.build_opener(_NoRedirect).open(wanted, timeout=timeout_s) as answer:
+    handlers: list[urllib.request.BaseHandler] = [_NoRedirect(), _Opened(limit)]
+    if wanted.type == "http":
+        handlers.append(urllib.request.ProxyHandler({}))  # what is on loopback no proxy may say
+    with urllib.request.build_opener(*handlers).open(wanted, timeout=timeout_s) as answer:
         while some := answer.read1(_CHUNK_BYTES):
             content += some
             if len(content) > KEYS_BYTES_MAX:
                 raise KeysError(f"{url}: has more than {KEYS_BYTES_MAX} bytes")
-            if time.monotonic() > until:
-                raise TimeoutError
     return bytes(content)
 
 

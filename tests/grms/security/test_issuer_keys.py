@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -194,7 +195,9 @@ def test_whatever_there_is_makes_an_error_of_one_kind(content: bytes) -> None:
 
 
 @contextmanager
-def served(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
+def served(
+    answer: Callable[[BaseHTTPRequestHandler], None], tls: ssl.SSLContext | None = None
+) -> Iterator[str]:
     """Yields the address of a server."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -205,10 +208,12 @@ def served(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}/keys"
+        yield f"http{'' if tls is None else 's'}://127.0.0.1:{server.server_port}/keys"
     finally:
         server.shutdown()
         server.server_close()
@@ -256,16 +261,25 @@ def test_what_is_no_answer_is_said(
         fetch(url)
 
 
-@pytest.mark.parametrize("drips", [False, True])
-def test_a_slow_answer_is_not_waited_for(drips: bool) -> None:
-    """Neither one that does not come, nor one that comes bit by bit without end."""
+@pytest.mark.parametrize(
+    ("begin", "drip"),
+    [
+        (b"HTTP/1.0 200 OK\r\n\r\n{", b""),
+        (b"HTTP/1.0 200 OK\r\n\r\n{", b" "),
+        (b"HTTP/1.0 200 OK\r\nX: ", b"x"),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        (b"HTTP/1.0 404 Not Found\r\nX: ", b"x"),
+    ],
+)
+def test_a_slow_answer_is_not_waited_for(begin: bytes, drip: bytes) -> None:
+    """Neither one that does not come, nor one whose head or content comes bit by bit without end."""
     over = threading.Event()
 
     def answer(handler: BaseHTTPRequestHandler) -> None:
-        plainly(200, b"{")(handler)
-        while drips and not over.wait(0.01):
+        handler.wfile.write(begin)
+        while drip and not over.wait(0.01):
             try:
-                handler.wfile.write(b" ")
+                handler.wfile.write(drip)
             except OSError:
                 return
         over.wait(60.0)
@@ -276,3 +290,12 @@ def test_a_slow_answer_is_not_waited_for(drips: bool) -> None:
                 fetch(url, 0.1)
         finally:
             over.set()
+
+
+def test_no_proxy_is_asked_for_what_is_on_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It could say other keys."""
+    own, other = (plainly(200, key_document(name)) for name in ("one", "two"))
+    with served(own) as url, served(other) as proxy:
+        for name in ("http_proxy", "https_proxy", "all_proxy"):
+            monkeypatch.setenv(name, proxy)
+        assert set(key_set(url, fetch(url), "RS256")) == {"one"}

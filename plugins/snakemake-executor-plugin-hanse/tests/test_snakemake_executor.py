@@ -1,12 +1,14 @@
 """The executor over a site that fails in all ways; `benchmarks.snakemake_jobs` runs it under Snakemake and a real Slurm."""
 
+import errno
 from pathlib import Path
 
 import pytest
 from snakemake_interface_common.exceptions import WorkflowError
 
-from grms.client import Outcome
+from grms.client import Outcome, SiteError
 from snakemake_executor_plugin_hanse import Executor, common_settings
+from snakemake_executor_plugin_hanse.open_jobs import OpenJobs, grouped
 from snakemake_scene import FakeSite, RuleJob, Scene, file
 
 
@@ -256,3 +258,81 @@ def test_a_site_has_to_be_named_and_to_answer(
     with pytest.raises(WorkflowError, match="no daemon answers"):
         Scene(site)
     assert not site.is_open
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\0", b"snakemake-12", b"\0" * 42])
+async def test_a_damaged_key_is_none(site: FakeSite, tmp_path: Path, content: bytes) -> None:
+    """A job goes with a new one, which is kept."""
+    rule = RuleJob("a", input=["in.txt"], output=["a"])
+    Scene(site).run(rule)
+    [path] = (tmp_path / ".snakemake/hanse_open").iterdir()
+    path.write_bytes(content)
+    for _ in range(2):
+        again = Scene(site)
+        again.run(rule)
+        assert not again.executor.failed
+    assert len(site.jobs) == 2
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_full_disk_leaves_no_half_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job is not begun, and the reason is said."""
+
+    def full(path: Path, *_: object) -> None:
+        path.write_bytes(b"")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(OSError, match="No space left"):
+        OpenJobs(tmp_path).key({}, [])
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_where_nobody_knows_what_has_changed_a_job_is_new(site: FakeSite) -> None:
+    """On a shared disk without a git that says it, and for what is in a storage."""
+
+    def no_git() -> list[str]:
+        raise WorkflowError("fatal: detected dubious ownership in repository")
+
+    for count in (1, 2):
+        scene = Scene(site, shared=True)
+        scene.executor.dag.get_sources = no_git
+        scene.run(RuleJob("a", input=["in.txt"], output=["a"]))
+        assert not scene.executor.failed
+        assert len(site.jobs) == count
+    for count in (3, 4):
+        Scene(site).run(RuleJob("b", input=[file("s3://x", is_storage=True)], output=["b"]))
+        assert len(site.jobs) == count
+
+
+async def test_keys_that_cannot_be_asked_for_stop_nothing(
+    site: FakeSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its key a job that is there stays one job."""
+    rule = RuleJob("a", input=["in.txt"], output=["a"])
+    Scene(site).run(rule)
+    again = Scene(site)
+
+    def refused(*_: object, **__: object) -> None:
+        raise SiteError("RESOURCE_EXHAUSTED", "too many calls")
+
+    monkeypatch.setattr(site, "get_many", refused)
+    again.run(rule)
+    assert not again.executor.failed
+    assert len(site.jobs) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("run --mode x --triggers a b", "run --triggers b a --mode x", True),
+        ("run --target-jobs 'r:x=a p q b'", "run --target-jobs 'r:x=a q p b'", False),
+        ("run --cores 1 --jobs 2", "run --cores 2 --jobs 1", False),
+        ("it's run", "it's  run", False),
+    ],
+)
+def test_commands_that_differ_in_more_than_order_are_others(
+    one: str, other: str, same: bool
+) -> None:
+    """Of options, and of the values of one."""
+    assert (grouped(one) == grouped(other)) is same

@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,9 +21,10 @@ from snakemake_executor_plugin_hanse.job_files import (
     name_of,
     outputs_of,
     pack,
+    reads_storage,
 )
 from snakemake_executor_plugin_hanse.needs import needs_of
-from snakemake_executor_plugin_hanse.open_jobs import OpenJobs
+from snakemake_executor_plugin_hanse.open_jobs import OpenJobs, grouped, new_key
 from snakemake_executor_plugin_hanse.settings import ExecutorSettings
 from snakemake_executor_plugin_hanse.site_jobs import SiteJobs, Submission
 
@@ -128,13 +129,25 @@ class Executor(RemoteExecutor):
             wanted["home_only"] = wanted["home_only"] or not wanted["sites"]
             lines.append(f"cd {shlex.quote(str(Path.cwd()))} || exit 1")
         wanted["script"] = "\n".join([*lines, self.format_job_exec(job), ""])
-        # One that a run before this one has submitted, and that is the same, stays one job.
-        # Snakemake writes some options of its command in another order each time.
-        same = {**wanted, "script": sorted(wanted["script"].split())}
-        key, known = self._kept.key(same, [*self._workflow(), *local_files(job)])
+        key, known = self._key(job, wanted)
         if self._files_travel:
             wanted["inputs"] = inputs
         return Submission({**wanted, "key": key}, outputs, known)
+
+    def _key(self, job: Any, wanted: Mapping[str, Any]) -> tuple[str, bool]:
+        # One that a run before this one has submitted, and that is the same, stays one job; not where nobody can say
+        # whether it is the same.
+        try:
+            sources = self._workflow()
+        except (WorkflowError, OSError):  # without a usable git
+            if self._sources_travel:
+                raise
+            return new_key(), False
+        if reads_storage(job):
+            return new_key(), False
+        # Snakemake writes some options of its command in another order each time.
+        same = {**wanted, "script": grouped(wanted["script"])}
+        return self._kept.key(same, [*sources, *local_files(job)])
 
     def _sources(self) -> Path:
         if self._packed is None:

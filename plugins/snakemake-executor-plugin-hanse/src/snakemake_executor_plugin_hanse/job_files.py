@@ -57,6 +57,11 @@ def local_files(job: Any) -> list[str]:
     return found
 
 
+def reads_storage(job: Any) -> bool:
+    """Returns whether a job reads a file of a storage, of which nothing here says whether it has changed."""
+    return any(getattr(file, "is_storage", False) for file in job.input)
+
+
 def outputs_of(job: Any) -> dict[str, bool]:
     """Returns the files that a job leaves, folders with a `/` at their end; whether each has to be there.
 

@@ -68,7 +68,12 @@ class SiteJobs:
 
     def _find(self, jobs: Sequence[Submission]) -> None:
         # Not by submitting them again: the words of a command come in another order in each run, and the key would not fit.
-        answers = self._client.get_many(keys=[job.key for job in jobs]) if jobs else []
+        try:
+            answers = self._client.get_many(keys=[job.key for job in jobs]) if jobs else []
+        except SiteUnavailable:
+            raise
+        except SiteError:
+            return  # with their keys they stay the same jobs; the site says why it refuses them
         for job, answer in zip(jobs, answers, strict=True):
             if isinstance(answer, SiteUnavailable):
                 raise answer

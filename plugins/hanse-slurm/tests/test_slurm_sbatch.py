@@ -145,7 +145,7 @@ def test_variables_say_where_jobs_may_run(
 
     async def scene() -> None:
         async with running(document(slurm.folder), slurm.folder) as site:
-            for name, value in (("SITES", ""), ("SITES", "home"), ("HOME_ONLY", "1")):
+            for name, value in (("SITES", ""), ("SITES", " home, "), ("HOME_ONLY", "1")):
                 monkeypatch.setenv("HANSE_SLURM_SITES", "")
                 monkeypatch.setenv(f"HANSE_SLURM_{name}", value)
                 assert await asyncio.to_thread(run_command, ["--parsable", "job.sh"]) == 0
@@ -154,6 +154,9 @@ def test_variables_say_where_jobs_may_run(
 
     run(scene)
     asked = len(slurm.asked)
+    monkeypatch.setenv("HANSE_SLURM_SITES", " ,")
+    assert run_command(["job.sh"]) == 1
+    assert "HANSE_SLURM_SITES= , names no site" in capsys.readouterr().err
     monkeypatch.setenv("HANSE_SLURM_SITES", "home")
     assert run_command(["job.sh"]) == 1
     assert "HANSE_SLURM_HOME_ONLY and HANSE_SLURM_SITES cannot both" in capsys.readouterr().err

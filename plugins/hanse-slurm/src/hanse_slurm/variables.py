@@ -54,12 +54,15 @@ def where_to_run() -> dict[str, object]:
     """Returns which sites may run a job, as arguments of `grms.client.Client.submit`.
 
     Raises:
-        UsageError: `HANSE_SLURM_HOME_ONLY` is neither 0 nor 1, or sites are named beside it.
+        UsageError: `HANSE_SLURM_HOME_ONLY` is neither 0 nor 1, sites are named beside it, or `HANSE_SLURM_SITES` names none.
     """
     said = os.environ.get(HOME_ONLY, "") or "0"
     if said not in {"0", "1"}:
         raise UsageError(f"{HOME_ONLY}={said} must be 0 or 1")
-    sites = [word for word in os.environ.get(SITES, "").split(",") if word]
+    named = os.environ.get(SITES, "")
+    sites = [word.strip() for word in named.split(",") if word.strip()]
+    if named and not sites:
+        raise UsageError(f"{SITES}={named} names no site")
     if sites and said == "1":
         raise UsageError(f"{HOME_ONLY} and {SITES} cannot both be set")
     return {"sites": sites, "home_only": said == "1"}

@@ -109,13 +109,11 @@ class _Limit:
 
 
 class _Plain(http.client.HTTPConnection):
-    def __init__(self, limit: _Limit, *args: Any, **words: Any) -> None:
-        super().__init__(*args, **words)
-        self._limit = limit
+    limit: _Limit
 
     def connect(self) -> None:
         super().connect()
-        self._limit.begin(self.sock)
+        self.limit.begin(self.sock)
 
 
 class _Secure(
@@ -130,10 +128,15 @@ class _Opened(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
         self._limit = limit
 
     def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(partial(_Plain, self._limit), req)
+        return self.do_open(partial(self._made, _Plain), req)
 
     def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(partial(_Secure, self._limit), req)
+        return self.do_open(partial(self._made, _Secure), req)
+
+    def _made(self, kind: type[_Plain], host: str, **words: Any) -> _Plain:
+        made = kind(host, **words)
+        made.limit = self._limit
+        return made
 
 
 def _read(url: str, timeout_s: float) -> bytes:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -194,7 +195,9 @@ def test_whatever_there_is_makes_an_error_of_one_kind(content: bytes) -> None:
 
 
 @contextmanager
-def served(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
+def served(
+    answer: Callable[[BaseHTTPRequestHandler], None], tls: ssl.SSLContext | None = None
+) -> Iterator[str]:
     """Yields the address of a server."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -205,10 +208,12 @@ def served(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}/keys"
+        yield f"http{'' if tls is None else 's'}://127.0.0.1:{server.server_port}/keys"
     finally:
         server.shutdown()
         server.server_close()

@@ -5,6 +5,7 @@ import http.client
 import json
 import socket
 import ssl
+import threading
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -27,6 +28,7 @@ from starlette.responses import StreamingResponse
 from grms.daemon import loop
 from grms.daemon.web import handshake_limit, visitors
 from grms.security import issuer_keys
+from grms.security.tokens import KeysError
 from grms.site.config.load import ConfigError, load_config
 from grms.site.rest import api, server
 from grms.v1 import job_pb2, operator_pb2
@@ -577,6 +579,30 @@ def certificate(folder: Path) -> bytes:
         key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     )
     return pem
+
+
+def test_keys_are_fetched_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From whom the host's authorities know, and in time there too."""
+    certificate(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "rest.pem", tmp_path / "rest.key")
+    with served(plainly(200, key_document("one")), context) as url:
+        with pytest.raises(KeysError, match="CERTIFICATE_VERIFY_FAILED"):
+            issuer_keys.fetch(url)
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "rest.pem"))
+        assert issuer_keys.fetch(url) == key_document("one")
+    over = threading.Event()
+
+    def half(handler: BaseHTTPRequestHandler) -> None:
+        plainly(200, b"{")(handler)
+        over.wait(60.0)
+
+    with served(half, context) as url:
+        try:
+            with pytest.raises(KeysError, match="not answered within"):
+                issuer_keys.fetch(url, 0.2)
+        finally:
+            over.set()
 
 
 def test_tls_of_its_own_takes_a_renewed_certificate(tmp_path: Path) -> None:

@@ -251,7 +251,7 @@ class LrmsRecord:
         start_time: of its present or last run, seconds; `None` if it has not started.
         end: `None` if it has not ended.
         reason: of its state, in the words of the LRMS; may be empty.
-        restarted: it is known to have started, and waits again.
+        restarted: it is known to have started, and waits again; or did so when it ended.
     """
 
     phase: LrmsPhase
@@ -396,7 +396,8 @@ class Hindered:
 class Ended:
     """A job has ended, for any reason: by itself, by `cancel`, or by others.
 
-    If a job ended between two polls, a `Started` event is emitted first.
+    If a job ended between two polls, a `Started` event is emitted first; if it waited again by then, after a start, a
+    `Requeued` one.
     """
 
     key: str

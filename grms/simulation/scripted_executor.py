@@ -271,7 +271,7 @@ class ScriptedLrms:
         phase = LrmsPhase.WAITING if start is None else LrmsPhase.RUNNING
         if job.held:
             phase = LrmsPhase.HELD
-        again = start is None and end is None and job.runs > 0
+        again = start is None and job.runs > 0
         return LrmsRecord(phase if end is None else LrmsPhase.ENDED, start, end, restarted=again)
 
     def _end(self, job: FakeLrmsJob) -> LrmsEnd | None:
@@ -287,6 +287,10 @@ class ScriptedLrms:
     def _happened(self, job: FakeLrmsJob) -> None:
         end = self._end(job)
         if end is not None:
+            if job.start_time is None and job.runs:
+                self._untold.append(
+                    Requeued(job.key)
+                )  # who follows it since then has not heard of that
             self._untold.append(Ended(job.key, end))
         elif job.start_time is not None:
             self._untold.append(Started(job.key, job.start_time + self._offset))

@@ -316,10 +316,10 @@ class JobTracker:
             return False
         if row.end is not None and row.end.outcome is Outcome.PREEMPTED:
             return False  # what it has written says how much of it is kept
-        if not (self._fences and row.exact and row.end is not None):
+        if not row.exact or row.end is None:
             return row.exact
-        # One whose start was forgotten may have run: its folder says so.
-        return not (is_unstarted(row.end) or is_stillborn(row.end))
+        # One whose start was forgotten, or that was started anew, may have run: its folder says so.
+        return not (is_unstarted(row.end) or (self._fences and is_stillborn(row.end)))
 
     def unshown(self, key: str) -> JobRow | None:
         """Returns what is known of a job that no table shows, by which it can be ended all the same."""
@@ -407,7 +407,11 @@ class JobTracker:
             ending = replace(ending, end=end)
         began = job.start_time if ending.start_time is None else ending.start_time
         end = with_kept(ending.end, began, evidence.written_at)
-        return self._ended(job, replace(ending, end=end))
+        events: list[LrmsEvent] = []
+        if began is None and is_unstarted(end) and evidence.begun and not job.restarted:
+            # It was started, and waited again, between two polls, or in an earlier life of this process.
+            events.append(Requeued(job.key, "it had begun to run"))
+        return [*events, *self._ended(job, replace(ending, end=end))]
 
     def _concluded_unseen(self, job: TrackedJob, evidence: Evidence, at: float) -> list[LrmsEvent]:
         # Neither the queue nor any record has it.
@@ -624,7 +628,7 @@ class JobTracker:
             findings.events.append(Accepted(job.key))
         if row.phase in _NOT_STARTED:
             if job.start_time is not None:
-                job.start_time = None
+                job.start_time, job.restarted = None, True
                 findings.events.append(Requeued(job.key, row.reason))
         elif row.start_time is not None and row.phase is not LrmsPhase.ENDED:
             findings.events.extend(self._started(job, row.start_time, _again(job, row)))
@@ -667,7 +671,7 @@ class JobTracker:
             if not self._fences:
                 self._ran_again(job)  # else its folder says whether it ran
             events.append(Requeued(job.key, "it was started anew"))
-        job.start_time, job.phase = start_time, LrmsPhase.RUNNING
+        job.start_time, job.phase, job.restarted = start_time, LrmsPhase.RUNNING, False
         events.append(Started(job.key, start_time))
         return events
 

@@ -227,7 +227,7 @@ class ScriptedLrms:
         """Looks up jobs."""
         await self._asked(lambda: None)
         job = self.machine.find(key)
-        return None if job is None else self._record(job)
+        return None if job is None or self._is_copy(job) else self._record(job)
 
     async def snapshot(self) -> LrmsSnapshot:
         """Returns the latest snapshot."""
@@ -284,7 +284,13 @@ class ScriptedLrms:
 
     # --- what it tells -------------------------------------------------------------------------
 
+    def _is_copy(self, job: FakeLrmsJob) -> bool:
+        # Of one that has run, and is forgotten: it says nothing of that one, as the port says.
+        return job.unwanted and job.key in self.machine.forgotten
+
     def _happened(self, job: FakeLrmsJob) -> None:
+        if self._is_copy(job):
+            return
         end = self._end(job)
         if end is not None:
             if job.start_time is None and job.runs:

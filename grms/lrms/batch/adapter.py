@@ -453,7 +453,8 @@ class BatchLrms:
             seen = await self._poller.new()
             job = self._tracker.job(key)
             row = self._tracker.row(key, seen.table.rows)
-            if row is not None:
+            over = job is not None and job.end is not None
+            if row is not None and not (over and row.live):  # what lives then is a copy
                 return await self._record(key, row)
             if job is None or not job.number or job.end is not None:
                 break

@@ -419,7 +419,7 @@ class JobTracker:
         if not evidence.known:
             # Without a number it cannot be asked for.
             known_end = unknown or evidence.script is not None or not job.number
-            if job.want is Want.GONE and known_end:
+            if job.want is Want.GONE and known_end and not _has_completed(evidence):
                 if self._may_live(job, evidence, at):
                     text = "it is to end, and the batch system does not know it; it may run until its limit"
                     return self._doubted(job, text, at)
@@ -468,7 +468,8 @@ class JobTracker:
         if not job.fenced:
             job.fenced = True
             self._anomaly("run_fenced", job.key)
-        if job.want is Want.GONE and not self._may_live(job, evidence, at):
+        gone = job.want is Want.GONE and not _has_completed(evidence)
+        if gone and not self._may_live(job, evidence, at):
             return self._cancelled(job, at, "cancelled")
         if evidence.script is not None:
             return self._ended(job, self._own_ending(job, evidence, at))
@@ -797,6 +798,11 @@ def record_of(row: JobRow) -> LrmsRecord:
 
 def _has_no_end(evidence: Evidence) -> bool:
     return evidence.begun is True and evidence.script is None
+
+
+def _has_completed(evidence: Evidence) -> bool:
+    # Before anybody's cancel has reached it, or in spite of that: whoever wanted its end gets to know what it has done.
+    return evidence.script is not None and evidence.script.code == 0
 
 
 def _is_unbegun(row: JobRow) -> bool:

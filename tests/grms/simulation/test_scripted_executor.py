@@ -228,3 +228,7 @@ def test_what_comes_when_its_end_is_forgotten_stays_held() -> None:
     stage.look()
     appeared = {event.key for event in stage.told if isinstance(event, Appeared)}
     assert {each.key for each in copies} == appeared
+    for each in copies:
+        assert stage.do(stage.lrms.look_up(each.key)) is None, "it is not the job, which has ended"
+        assert stage.do(stage.lrms.cancel(each.key))
+    assert stage.look() == []

@@ -627,6 +627,44 @@ async def test_what_is_cancelled_as_it_waits_again_is_told_as_started(
     assert (record.end.outcome, record.restarted) == (Outcome.CANCELLED, bool(said))
 
 
+@pytest.mark.parametrize("copy", [True, False])
+@pytest.mark.parametrize("site", ["A", "south"])
+@pytest.mark.parametrize(
+    ("said", "outcome"),
+    [
+        ("0 50\nended 0 52\n", Outcome.COMPLETED),
+        ("0 50\nended 143 52\n", Outcome.CANCELLED),
+        ("0 50\nended 1 52\n", Outcome.CANCELLED),
+    ],
+)
+async def test_what_has_completed_and_is_forgotten_is_not_cancelled(
+    tmp_path: Path, copy: bool, site: str, said: str, outcome: Outcome
+) -> None:
+    """Its user has cancelled it since, or its home; a second copy of it, which comes late, has never begun."""
+    scene = Scene(tmp_path, site=site)
+    scene.system.answer = None
+    await scene.lrms.open()
+    await scene.lrms.submit(OWN)
+    await scene.looks(2)
+    (tmp_path / "A+1+1" / "begun").write_text(said)
+    scene.system.rows, scene.system.known = (replace(HELD, number="8"),) * copy, False
+
+    async def cancel(row: JobRow) -> bool:
+        return row.number != "7"
+
+    scene.system.cancel = cancel  # type: ignore[method-assign]  # there is no such job any more
+    await scene.lrms.cancel(KEY)
+    await scene.looks(4)
+    (event,) = scene.told(Ended, Vanished)
+    assert isinstance(event, Ended)
+    assert event.end.outcome is outcome
+    scene.new_life()
+    record = await scene.lrms.look_up(KEY)
+    assert record is not None
+    assert record.end is not None
+    assert (record.end.outcome is Outcome.COMPLETED) == (outcome is Outcome.COMPLETED)
+
+
 @pytest.mark.parametrize("requeue", [None, True, False])
 async def test_what_may_not_run_again_runs_once_where_others_may(
     tmp_path: Path, requeue: bool | None

@@ -11,6 +11,8 @@ The rules that keep a job from being lost and from running twice:
   not; the caller looks the key up before it repeats it.
 - A refusal is about one attempt. An earlier one without an answer may arrive later: where the caller
   gives the job up, as it does a partner's job that is refused and any job that it has cancelled, it does not start.
+- A copy of a job that has begun, which such an attempt may leave, does not start either. It neither stands for the job nor says how
+  that has ended: `look_up` does not return it, and its end is not told.
 - A batch system may forget what it has acknowledged, and undo a cancel or a release. Its adapter
   then emits `Lost`, `Vanished` and `Appeared`, and takes precautions of its own: it may hold what
   it submits until it is sure, and release it last.
@@ -251,7 +253,7 @@ class LrmsRecord:
         start_time: of its present or last run, seconds; `None` if it has not started.
         end: `None` if it has not ended.
         reason: of its state, in the words of the LRMS; may be empty.
-        restarted: it is known to have started, and waits again.
+        restarted: it is known to have started, and waits again; or did so when it ended.
     """
 
     phase: LrmsPhase
@@ -396,7 +398,8 @@ class Hindered:
 class Ended:
     """A job has ended, for any reason: by itself, by `cancel`, or by others.
 
-    If a job ended between two polls, a `Started` event is emitted first.
+    If a job ended between two polls, a `Started` event is emitted first; if it waited again by then, after a start, a
+    `Requeued` one.
     """
 
     key: str

@@ -227,7 +227,7 @@ class ScriptedLrms:
         """Looks up jobs."""
         await self._asked(lambda: None)
         job = self.machine.find(key)
-        return None if job is None else self._record(job)
+        return None if job is None or self._is_copy(job) else self._record(job)
 
     async def snapshot(self) -> LrmsSnapshot:
         """Returns the latest snapshot."""
@@ -271,7 +271,7 @@ class ScriptedLrms:
         phase = LrmsPhase.WAITING if start is None else LrmsPhase.RUNNING
         if job.held:
             phase = LrmsPhase.HELD
-        again = start is None and end is None and job.runs > 0
+        again = start is None and job.runs > 0
         return LrmsRecord(phase if end is None else LrmsPhase.ENDED, start, end, restarted=again)
 
     def _end(self, job: FakeLrmsJob) -> LrmsEnd | None:
@@ -284,9 +284,19 @@ class ScriptedLrms:
 
     # --- what it tells -------------------------------------------------------------------------
 
+    def _is_copy(self, job: FakeLrmsJob) -> bool:
+        # Of one that has run, and is forgotten: it says nothing of that one, as the port says.
+        return job.unwanted and job.key in self.machine.forgotten
+
     def _happened(self, job: FakeLrmsJob) -> None:
+        if self._is_copy(job):
+            return
         end = self._end(job)
         if end is not None:
+            if job.start_time is None and job.runs:
+                self._untold.append(
+                    Requeued(job.key)
+                )  # who follows it since then has not heard of that
             self._untold.append(Ended(job.key, end))
         elif job.start_time is not None:
             self._untold.append(Started(job.key, job.start_time + self._offset))

@@ -37,7 +37,7 @@ from grms.lrms.batch.queue_snapshot import Ending, Evidence, JobRow, Question, Q
 from grms.lrms.batch.reconciler import Reconciler
 from grms.lrms.batch.system import BatchSystem, PlaceKeepingSystem, PreemptingSystem
 from grms.lrms.batch.tracked_job import TrackedJob, Want
-from grms.lrms.exit_status import as_evicted, is_fenced, true_end, with_kept
+from grms.lrms.exit_status import as_evicted, is_fenced, is_unstarted, true_end, with_kept
 from grms.lrms.home_run import HomeRun
 from grms.lrms.job_notes import KeptPlace
 from grms.lrms.native_jobs import VARIABLE, Fate, Watched
@@ -427,8 +427,13 @@ class BatchLrms:
     async def look_up(self, key: str) -> LrmsRecord | None:
         """Returns what is known of a job."""
         record = await self._looked_up(check_key(key))
-        if record is not None and record.phase is LrmsPhase.ENDED:
+        if record is None:
+            return None
+        if record.phase is LrmsPhase.ENDED:
             await self._poller.count_runs([key])  # it may have ended before this process began
+        unstarted = record.end is not None and is_unstarted(record.end)
+        if record.phase in _WAITS or (unstarted and record.start_time is None):
+            record = replace(record, restarted=await self._has_begun(key))
         return record
 
     async def _looked_up(self, key: str) -> LrmsRecord | None:
@@ -448,7 +453,8 @@ class BatchLrms:
             seen = await self._poller.new()
             job = self._tracker.job(key)
             row = self._tracker.row(key, seen.table.rows)
-            if row is not None:
+            over = job is not None and job.end is not None
+            if row is not None and not (over and row.live):  # what lives then is a copy
                 return await self._record(key, row)
             if job is None or not job.number or job.end is not None:
                 break
@@ -544,8 +550,6 @@ class BatchLrms:
 
     async def _record(self, key: str, row: JobRow) -> LrmsRecord:
         known = self._tracker.records([row])[key]
-        if known.phase in _WAITS and await self._has_begun(key):
-            known = replace(known, restarted=True)
         job = self._tracker.job(key)
         if self._tracker.says_all(row) or (job is not None and job.end is not None):
             return known

@@ -316,10 +316,10 @@ class JobTracker:
             return False
         if row.end is not None and row.end.outcome is Outcome.PREEMPTED:
             return False  # what it has written says how much of it is kept
-        if not (self._fences and row.exact and row.end is not None):
+        if not row.exact or row.end is None:
             return row.exact
-        # One whose start was forgotten may have run: its folder says so.
-        return not (is_unstarted(row.end) or is_stillborn(row.end))
+        # One whose start was forgotten, or that was started anew, may have run: its folder says so.
+        return not (is_unstarted(row.end) or (self._fences and is_stillborn(row.end)))
 
     def unshown(self, key: str) -> JobRow | None:
         """Returns what is known of a job that no table shows, by which it can be ended all the same."""
@@ -407,7 +407,11 @@ class JobTracker:
             ending = replace(ending, end=end)
         began = job.start_time if ending.start_time is None else ending.start_time
         end = with_kept(ending.end, began, evidence.written_at)
-        return self._ended(job, replace(ending, end=end))
+        events: list[LrmsEvent] = []
+        if began is None and is_unstarted(end) and evidence.begun and not job.restarted:
+            # It was started, and waited again, between two polls, or in an earlier life of this process.
+            events.append(Requeued(job.key, "it had begun to run"))
+        return [*events, *self._ended(job, replace(ending, end=end))]
 
     def _concluded_unseen(self, job: TrackedJob, evidence: Evidence, at: float) -> list[LrmsEvent]:
         # Neither the queue nor any record has it.
@@ -415,7 +419,7 @@ class JobTracker:
         if not evidence.known:
             # Without a number it cannot be asked for.
             known_end = unknown or evidence.script is not None or not job.number
-            if job.want is Want.GONE and known_end:
+            if job.want is Want.GONE and known_end and not _has_completed(evidence):
                 if self._may_live(job, evidence, at):
                     text = "it is to end, and the batch system does not know it; it may run until its limit"
                     return self._doubted(job, text, at)
@@ -464,7 +468,8 @@ class JobTracker:
         if not job.fenced:
             job.fenced = True
             self._anomaly("run_fenced", job.key)
-        if job.want is Want.GONE and not self._may_live(job, evidence, at):
+        gone = job.want is Want.GONE and not _has_completed(evidence)
+        if gone and not self._may_live(job, evidence, at):
             return self._cancelled(job, at, "cancelled")
         if evidence.script is not None:
             return self._ended(job, self._own_ending(job, evidence, at))
@@ -624,7 +629,7 @@ class JobTracker:
             findings.events.append(Accepted(job.key))
         if row.phase in _NOT_STARTED:
             if job.start_time is not None:
-                job.start_time = None
+                job.start_time, job.restarted = None, True
                 findings.events.append(Requeued(job.key, row.reason))
         elif row.start_time is not None and row.phase is not LrmsPhase.ENDED:
             findings.events.extend(self._started(job, row.start_time, _again(job, row)))
@@ -667,7 +672,7 @@ class JobTracker:
             if not self._fences:
                 self._ran_again(job)  # else its folder says whether it ran
             events.append(Requeued(job.key, "it was started anew"))
-        job.start_time, job.phase = start_time, LrmsPhase.RUNNING
+        job.start_time, job.phase, job.restarted = start_time, LrmsPhase.RUNNING, False
         events.append(Started(job.key, start_time))
         return events
 
@@ -793,6 +798,11 @@ def record_of(row: JobRow) -> LrmsRecord:
 
 def _has_no_end(evidence: Evidence) -> bool:
     return evidence.begun is True and evidence.script is None
+
+
+def _has_completed(evidence: Evidence) -> bool:
+    # Before anybody's cancel has reached it, or in spite of that: whoever wanted its end gets to know what it has done.
+    return evidence.script is not None and evidence.script.code == 0
 
 
 def _is_unbegun(row: JobRow) -> bool:

@@ -36,6 +36,7 @@ class TrackedJob:
         start_time: as emitted; `None` if none was, or it waits again.
         phase: of a started job, as emitted.
         accepted: whether `Accepted` was emitted.
+        restarted: whether `Requeued` was emitted since its last start.
         released_at: when a release was acknowledged, seconds; `None` if none was.
         left_hold: a poll has shown it not held.
         hold_stays: somebody else holds it.
@@ -67,6 +68,7 @@ class TrackedJob:
     start_time: float | None = None
     phase: LrmsPhase = LrmsPhase.RUNNING
     accepted: bool = False
+    restarted: bool = False
     released_at: float | None = None
     left_hold: bool = False
     hold_stays: bool = False

@@ -33,6 +33,7 @@ LARGE_QUEUES: Final = (
         partial=1,
     ),
     queue_bound("batch system: a submission comes late, cancelled", late=1, cancel=1),
+    queue_bound("batch system: the daemon dies, cancelled", crash=1, cancel=1),
     queue_bound("batch system: the controller forgets, cancelled", undo=1, cancel=1),
     queue_bound("batch system: the controller forgets; a table without a job", undo=1, partial=1),
     queue_bound("batch system: the controller forgets, a node ends what it ran", undo=1, orphan=1),

@@ -6,7 +6,8 @@ What users are told rests on the site's journal; what is true, on what nodes hav
 - no job was started twice by the batch system, unless the controller has forgotten something or an operator has started
   it anew
 - what was acknowledged is in the journal
-- a job is completed for its user only if its script has run to its end, and ended otherwise only if not
+- a job is completed for its user only if its script has run to its end, and ended otherwise only if not, whoever wanted that, or if its end is
+  not known; a cancellation that the controller has carried out, and forgets, is nobody's to know
 - none has ended while its script runs, but at its user's wish
 - nothing that runs was ended without its user's wish, and no operator's hold was lifted
 - none is cancelled, lost or unknown unless somebody or something that the bound has can have caused it
@@ -441,6 +442,9 @@ class QueueModel:
         said = f"has ended as {outcome.value}"
         if outcome is Outcome.COMPLETED:
             return "" if program.finished else f"{said}, and has not run to its end"
+        forgot = cluster.forgot or program.by_hand
+        if program.finished and not forgot and outcome is not Outcome.UNKNOWN:
+            return f"{said}, and has run to its end"
         if told.cancel or program.by_hand:
             return ""
         if running:

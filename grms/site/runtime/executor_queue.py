@@ -380,7 +380,8 @@ class LrmsQueue:
     def _found(key: str, record: LrmsRecord, *, started: bool) -> list[LrmsNews]:
         news: list[LrmsNews] = [port.Accepted(key)]
         waits = record.phase is LrmsPhase.WAITING or record.phase is LrmsPhase.HELD
-        if waits and (started or record.restarted):
+        # Of one that has ended, too: what is cancelled as it waits may have run before.
+        if record.restarted or (waits and started):
             news.append(port.Requeued(key, record.reason))
         elif not waits and record.start_time is not None:
             news.append(port.Started(key, record.start_time))

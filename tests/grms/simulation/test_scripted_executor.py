@@ -157,6 +157,21 @@ def test_others_hold_and_cancel() -> None:
     assert stage.told[-1].end.reason == "cancelled by root"  # type: ignore[union-attr]  # an end
 
 
+def test_what_ends_as_it_waits_again_is_told_as_started() -> None:
+    """Also to whoever has followed it since then alone, or looks it up when it is over."""
+    stage = Stage()
+    stage.do(stage.lrms.submit(job("a")))
+    stage.clock.advance(stage.clock.now + 1.0)
+    stage.machine.hold("a")
+    stage.machine.requeue("a")
+    stage.lrms.listen(stage._told)
+    assert stage.machine.cancel("a")
+    assert stage.look() == [Requeued, Ended]
+    record = stage.do(stage.lrms.look_up("a"))
+    assert record.restarted
+    assert record.end.outcome is Outcome.CANCELLED
+
+
 def test_a_submission_may_come_when_nobody_waits_for_its_answer() -> None:
     """Later it runs as any other, once, however often it was handed over."""
     stage = Stage(silence=1.0, late=1.0, late_mean=3.0)
@@ -213,3 +228,7 @@ def test_what_comes_when_its_end_is_forgotten_stays_held() -> None:
     stage.look()
     appeared = {event.key for event in stage.told if isinstance(event, Appeared)}
     assert {each.key for each in copies} == appeared
+    for each in copies:
+        assert stage.do(stage.lrms.look_up(each.key)) is None, "it is not the job, which has ended"
+        assert stage.do(stage.lrms.cancel(each.key))
+    assert stage.look() == []

@@ -257,13 +257,16 @@ def test_of_a_job_that_is_gone_its_folder_knows_the_end() -> None:
         20.0,
     )
     assert looks.tracker.anomalies.end_forgotten == 0
-    looks = running()
-    looks.tracker.job(KEY).want = Want.GONE  # type: ignore[union-attr]  # it is there
-    looks.script = ScriptEnd(0, 20.0)
-    events = [event for _ in range(MISSING_LOOKS) for event in looks.look()]
-    assert [event.end.outcome for event in events if isinstance(event, Ended)] == [
-        Outcome.CANCELLED
-    ]
+    for code, outcome in (
+        (0, Outcome.COMPLETED),  # whoever has cancelled it came too late
+        (1, Outcome.CANCELLED),
+        (143, Outcome.CANCELLED),
+    ):
+        looks = running()
+        looks.tracker.job(KEY).want = Want.GONE  # type: ignore[union-attr]  # it is there
+        looks.script = ScriptEnd(code, 20.0)
+        events = [event for _ in range(MISSING_LOOKS) for event in looks.look()]
+        assert [event.end.outcome for event in events if isinstance(event, Ended)] == [outcome]
 
 
 def test_one_that_never_started_has_no_start() -> None:

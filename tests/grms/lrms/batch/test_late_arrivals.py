@@ -25,6 +25,7 @@ from grms.lrms.base import (
     LrmsRefusedError,
     LrmsUnavailableError,
     Program,
+    Requeued,
     Started,
     Unseen,
     Vanished,
@@ -84,8 +85,10 @@ class Late(Forgetful):
 class Scene:
     """An adapter of such a batch system, and what it has told."""
 
-    def __init__(self, folder: Path, *, settle_s: float = 0.0, repeats: bool = False) -> None:
-        self.system, self.spool = Late(), Spool(folder)
+    def __init__(
+        self, folder: Path, *, settle_s: float = 0.0, repeats: bool = False, site: str = ""
+    ) -> None:
+        self.system, self.spool, self._site = Late(), Spool(folder), site
         self._settle_s, self._repeats = settle_s, repeats
         self.events: list[LrmsEvent] = []
         self.new_life()
@@ -98,6 +101,7 @@ class Scene:
             poll_s=0.01,
             settle_s=self._settle_s,
             repeats=self._repeats,
+            site=self._site,
             clock=lambda: self.system.now,
         )
         self.lrms.listen(self._hear)
@@ -591,6 +595,74 @@ async def test_what_was_cancelled_as_it_waited_again_has_ended_before(
     assert record.end is not None
     assert record.end.outcome is expected
     assert scene.system.questions == [], "the table has said all that there is to be asked for"
+
+
+@pytest.mark.parametrize("said", ["", "0 50\n"])
+@pytest.mark.parametrize("repeats", [False, True])
+@pytest.mark.parametrize("seen", [False, True])
+async def test_what_is_cancelled_as_it_waits_again_is_told_as_started(
+    tmp_path: Path, said: str, repeats: bool, seen: bool
+) -> None:
+    """Between two polls, or while no daemon lived: the end alone would say that it has never run."""
+    scene = Scene(tmp_path, repeats=repeats, site="A")
+    scene.system.answer = None
+    await scene.lrms.open()
+    await scene.lrms.submit(OWN)
+    await scene.looks(2)
+    if said:
+        (tmp_path / "A+1+1" / "begun").write_text(said)
+    if said and seen:
+        running = replace(HELD, phase=LrmsPhase.RUNNING, start_time=50.0)
+        for row in (running, replace(HELD, phase=LrmsPhase.WAITING)):
+            scene.system.rows = (row,)
+            await scene.looks(1)
+    scene.system.rows = (replace(HELD, phase=LrmsPhase.ENDED, end=CANCELLED),)
+    await scene.looks(1)
+    told = [type(event) for event in scene.told(Requeued, Ended)]
+    assert told == [Requeued, Ended] if said else [Ended]
+    scene.new_life()
+    record = await scene.lrms.look_up(KEY)
+    assert record is not None
+    assert record.end is not None
+    assert (record.end.outcome, record.restarted) == (Outcome.CANCELLED, bool(said))
+
+
+@pytest.mark.parametrize("copy", [True, False])
+@pytest.mark.parametrize("site", ["A", "south"])
+@pytest.mark.parametrize(
+    ("said", "outcome"),
+    [
+        ("0 50\nended 0 52\n", Outcome.COMPLETED),
+        ("0 50\nended 143 52\n", Outcome.CANCELLED),
+        ("0 50\nended 1 52\n", Outcome.CANCELLED),
+    ],
+)
+async def test_what_has_completed_and_is_forgotten_is_not_cancelled(
+    tmp_path: Path, copy: bool, site: str, said: str, outcome: Outcome
+) -> None:
+    """Its user has cancelled it since, or its home; a second copy of it, which comes late, has never begun."""
+    scene = Scene(tmp_path, site=site)
+    scene.system.answer = None
+    await scene.lrms.open()
+    await scene.lrms.submit(OWN)
+    await scene.looks(2)
+    (tmp_path / "A+1+1" / "begun").write_text(said)
+    scene.system.rows, scene.system.known = (replace(HELD, number="8"),) * copy, False
+
+    async def cancel(row: JobRow) -> bool:
+        return row.number != "7"
+
+    scene.system.cancel = cancel  # type: ignore[method-assign]  # there is no such job any more
+    await scene.lrms.cancel(KEY)
+    await scene.looks(4)
+    (event,) = scene.told(Ended, Vanished)
+    assert isinstance(event, Ended)
+    assert event.end.outcome is outcome
+    scene.new_life()
+    record = await scene.lrms.look_up(KEY)
+    assert record is not None
+    assert record.end is not None
+    assert (record.end.outcome is Outcome.COMPLETED) == (outcome is Outcome.COMPLETED)
 
 
 @pytest.mark.parametrize("requeue", [None, True, False])

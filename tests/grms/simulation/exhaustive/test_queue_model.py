@@ -156,6 +156,17 @@ class TakesAnyRow(JobTracker):
         return False
 
 
+class CancelsWhatHasCompleted(JobTracker):
+    """Takes a job that is to end, and that the batch system does not know, for cancelled, whatever its script has done."""
+
+    def conclude(self, question: Question, evidence: Evidence, at: float) -> list[LrmsEvent]:
+        """See `JobTracker.conclude`."""
+        job = self._jobs[question.key]
+        if evidence.known is False and job.want is Want.GONE:
+            return self._cancelled(job, at, "cancelled, and gone since")
+        return super().conclude(question, evidence, at)
+
+
 ANY_ROW = queue_bound("any row", late=1, partial=1)
 FORGETS = queue_bound("forgets", undo=1)
 LATE = queue_bound("late", late=1)
@@ -173,6 +184,13 @@ CARELESS = [
     ("BelievesTheLimit", Parts(lrms=with_(BelievesTheLimit)), FORGETS, "ended as timeout", 14),
     ("ReleasesCopies", Parts(lrms=with_(ReleasesCopies)), LATE, "was started 2 times", 12),
     ("AnyRow", Parts(lrms=with_(TakesAnyRow)), ANY_ROW, "ended as cancelled", 10),
+    (
+        "CancelsWhatHasCompleted",
+        Parts(lrms=with_(CancelsWhatHasCompleted)),
+        queue_bound("cancelled", cancel=1),
+        "has run to its end",
+        12,
+    ),
     ("RepeatsNothing", Parts(queue=RepeatsNothing), LATE, "lead to no end", 4),
 ]
 """What drives the batch system, within which bound it is found, as what, after how many steps."""

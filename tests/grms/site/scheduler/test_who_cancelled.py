@@ -5,6 +5,7 @@ out, it may have been that; and where its answer is under way, that answer tells
 """
 
 import itertools
+import math
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from grms.site.model.commands import (
     LrmsCancel,
     LrmsSubmit,
     SendOffer,
+    SendReport,
     SendResolve,
     SendWithdraw,
 )
@@ -24,16 +26,19 @@ from grms.site.model.events import (
     Cancel,
     LrmsLetGo,
     LrmsStays,
+    LrmsTold,
     OfferAnswered,
     OfferDisputed,
+    OfferReceived,
     Restarted,
     RoundDue,
     StatusAnswered,
 )
-from grms.site.model.jobs import HomeJob
+from grms.site.model.jobs import HomeJob, OfferId
 from grms.site.model.lifecycle import GuestState, JobState, Outcome
 from grms.site.model.records import JobLeft, JobRequeued, JobStarted, JobStays
-from tests.grms.site.conversation import FULL, Conversation, one, settings
+from grms.site.runtime.executor_queue import LrmsQueue
+from tests.grms.site.conversation import FREE, FULL, REQUEST, Conversation, one, settings
 
 KEY = "a/7/1"
 
@@ -305,6 +310,41 @@ def test_a_restart_does_not_forget_that_a_job_waits_again() -> None:
     requeued(site)
     site.died()
     assert site.cancelled().state is JobState.ENDED
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_what_was_started_while_no_daemon_lived_is_not_given_away(again: bool) -> None:
+    """Its node failed, and somebody has cancelled it as it waited again: the end alone does not say that it has run."""
+    site = Waits()
+    site.told_to_leave()
+    site.restart()
+    looks = one(site(Restarted, load=FULL), LrmsSubmit)
+    end = base.LrmsEnd(Outcome.CANCELLED, site.now, 0.0, reason="by root")
+    record = base.LrmsRecord(base.LrmsPhase.ENDED, None, end, restarted=again)
+    news = LrmsQueue(1, math.inf).looked_up(looks, record, 0.0, site.now) or []
+    told = [command for each in news for command in site(LrmsTold, news=each)]
+    sent = {type(command) for command in told} & {SendResolve, SendWithdraw}
+    assert sent == ({SendWithdraw} if again else {SendResolve})
+    job = site.job()
+    assert (job.begun, job.outcome) == (again, Outcome.CANCELLED if again else None)
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_a_partners_job_that_was_started_meanwhile_does_not_go_home_undone(again: bool) -> None:
+    """Its home would have it run a second time."""
+    site = Conversation()
+    offer = OfferId(3, 1)
+    offered = {"offer": offer, "settled_below": 1, "request": REQUEST, "payload": b"run"}
+    site(OfferReceived, load=FREE, partner="b", **offered)
+    site(base.Hindered, key="b/3/1", reason="the partition is down")
+    site.restart()
+    looks = one(site(Restarted, load=FREE), LrmsSubmit)
+    end = base.LrmsEnd(Outcome.CANCELLED, site.now, 0.0, reason="by root")
+    record = base.LrmsRecord(base.LrmsPhase.ENDED, None, end, restarted=again)
+    news = LrmsQueue(1, math.inf).looked_up(looks, record, 0.0, site.now) or []
+    told = [command for each in news for command in site(LrmsTold, news=each)]
+    report = one(told, SendReport)
+    assert report.completion.outcome is (Outcome.CANCELLED if again else Outcome.LOST)
 
 
 STEPS = ("refused", "refused late", "died")

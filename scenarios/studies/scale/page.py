@@ -174,21 +174,19 @@ def _crowded(study: Study) -> Section:
         [
             f"{sites:,}",
             _asked(asked),
-            _spread(values(study, "gain", sites=sites, asked=asked)),
-            _spread(parts(study, sites, asked)),
-            _spread(values(study, "offers", sites=sites, asked=asked), 2),
-            _spread(values(study, "gain", sites=sites, asked=asked, common=True)),
-            _spread(parts(study, sites, asked, common=True)),
-            _spread(values(study, "offers", sites=sites, asked=asked, common=True), 2),
+            "one for all" if common else "own",
+            _spread(values(study, "gain", sites=sites, asked=asked, common=common)),
+            _spread(parts(study, sites, asked, common=common)),
+            _spread(values(study, "offers", sites=sites, asked=asked, common=common), 2),
         ]
         for sites in counts(study)
         for asked in COMMON
+        for common in (False, True)
     ]
-    head = ("sites", "asked", *(f"{kind}: {what}" for kind in ("own order", "one order") for what in (
-        "gain, %", "of that with all, %", "questions a job")))  # fmt: skip
+    head = ("sites", "asked", "order", "gain, %", "of that with all, %", "questions a job")
     return Section(
         "An order of its own, and one order for all",
-        [Table(head, rows, "Gain by order of partners", words={0, 1})],
+        [Table(head, rows, "Gain by order of partners", words={0, 1, 2})],
         about="Partners of which a site has seen equally much, above all those it has never asked, come in some order. With an order "
         "of its own a site begins with the one behind itself and goes round; with one order for all everybody begins with "
         "the same few sites, which then are full.",

@@ -68,7 +68,7 @@ def test_the_page_has_every_figure(study: Study) -> None:
     assert page == str(page_of(study))
     assert page.count("<svg") >= 2
     for words in (
-        "one order: gain, %",
+        "one for all",
         "1,000",
         "16",
         "each away 20 % of the time",

@@ -84,8 +84,11 @@ class Late(Forgetful):
 class Scene:
     """An adapter of such a batch system, and what it has told."""
 
-    def __init__(self, folder: Path, *, settle_s: float = 0.0, repeats: bool = False) -> None:
+    def __init__(
+        self, folder: Path, *, settle_s: float = 0.0, repeats: bool = False, site: str = ""
+    ) -> None:
         self.system, self.spool = Late(), Spool(folder)
+        self._site = site
         self._settle_s, self._repeats = settle_s, repeats
         self.events: list[LrmsEvent] = []
         self.new_life()
@@ -98,6 +101,7 @@ class Scene:
             poll_s=0.01,
             settle_s=self._settle_s,
             repeats=self._repeats,
+            site=self._site,
             clock=lambda: self.system.now,
         )
         self.lrms.listen(self._hear)
@@ -569,7 +573,7 @@ async def test_what_was_cancelled_as_it_waited_again_has_ended_before(
     tmp_path: Path, said: str, outcome: Outcome, repeats: bool
 ) -> None:
     """Its run was forgotten: the table says all that it knows, and the job's folder more. Also after a restart."""
-    scene = Scene(tmp_path, repeats=repeats)
+    scene = Scene(tmp_path, repeats=repeats, site="A")
     scene.system.answer = None
     await scene.lrms.open()
     await scene.lrms.submit(OWN)

@@ -201,12 +201,17 @@ def is_fenced(
         return False
     if end.exit_code == FENCED:
         return script is None or script.code != FENCED
-    later = begun_at is not None and end.end_time - end.run_time > begun_at + _CLOCKS_S
+    later = is_later_start(end.end_time - end.run_time, begun_at)
     if end.outcome is Outcome.PREEMPTED:
         # Slurm says so also of a job that it has started anew, and whose node has turned it away as it runs the first
         # run (JobLaunchFailure in a partition of guests). None that may be preempted runs its script twice.
         return later and (script is None or script.code not in KILLED)
     return once and _is_failed_start(end, script, later=later)
+
+
+def is_later_start(start_time: float, begun_at: float | None) -> bool:
+    """Returns whether a start cannot be that of a run which has begun at `begun_at`, by its node's clock; both in seconds."""
+    return begun_at is not None and start_time > begun_at + _CLOCKS_S
 
 
 def _is_failed_start(end: LrmsEnd, script: ScriptEnd | None, *, later: bool) -> bool:

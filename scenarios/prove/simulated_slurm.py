@@ -664,11 +664,14 @@ class Machine:
     def _update_job(self, job: Job | None, values: Mapping[str, str]) -> None:
         if job is None:
             raise NotDoneError("Invalid job id specified")
-        if job["state"] in ENDED or ("StartTime" in values and job["state"] != "PD"):
-            raise NotDoneError(f"Job is no longer pending execution for job {job['id']}")
+        over = NotDoneError(f"Job is no longer pending execution for job {job['id']}")
+        if job["state"] in ENDED:
+            raise over
+        job["name"] = values.get("JobName", job["name"])  # of one that runs, too
         if "StartTime" in values:
+            if job["state"] != "PD":
+                raise over
             job["pause"], job["far"] = False, values["StartTime"] == FAR
-        job["name"] = values.get("JobName", job["name"])
 
     def scancel(self, arguments: list[str]) -> str:
         """Ends jobs, or nothing where name or user is another; of those that are over it complains, after the others."""

@@ -60,7 +60,8 @@ class BatchLrms:
     until `grace_s` after its limit (all in seconds). `own_user` is this process's user if local jobs run as their users,
     and empty if they run as this process. `site` is this site's name: jobs with another one in their keys are guests. With `repeats`, a job that has begun may run again: if a node
     fails, it is preempted, or the batch system has forgotten its run. With `preempting` guests may be ended for other jobs;
-    `unpreempted` says why not without it. With `placing` the places of own jobs that are elsewhere can be kept.
+    `unpreempted` says why not without it. With `placing` the places of own jobs that are elsewhere can be kept; with
+    `kept` they are, and else those are given up that were kept before.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class BatchLrms:
         preempting: PreemptingSystem | None = None,
         unpreempted: Preemption = CANNOT,
         placing: PlaceKeepingSystem | None = None,
+        kept: bool = True,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._system = system
@@ -115,6 +117,7 @@ class BatchLrms:
                 placing, spool, self._poller, settle_s=settle_s, decode=system.decode, clock=clock
             )
         self._placing = placing
+        self._keeps = kept
         self._settle_s = settle_s
         self.watched = watched
         self.deputies = deputies
@@ -251,7 +254,7 @@ class BatchLrms:
     @property
     def queue_place(self) -> QueuePlace:
         """What place a job has in the queue that comes back, by the last poll."""
-        if self._placing is None or not self._placing.keeps_places:
+        if self._placing is None or not (self._keeps and self._placing.keeps_places):
             return QueuePlace.BEHIND
         return QueuePlace.KEPT
 
@@ -260,7 +263,7 @@ class BatchLrms:
         program = check_program(job.program)
         check_key(job.key)
         places, placing = self._places, self._placing
-        if places is None or placing is None or job.partner:
+        if places is None or placing is None or not self._keeps or job.partner:
             return
         async with places.lock:
             await self._kept_place(places, placing, job, program)
@@ -302,7 +305,7 @@ class BatchLrms:
         if places is None:
             return False
         async with places.lock:
-            place = await places.of(job.key)
+            place = await places.comes_back(job.key)
             return place is not None and await self._brought_back(places, place, job, program)
 
     async def _brought_back(

@@ -49,6 +49,7 @@ from grms.lrms.exit_status import (
     as_evicted,
     ended_itself,
     is_fenced,
+    is_later_start,
     is_stillborn,
     is_unstarted,
     true_end,
@@ -269,13 +270,17 @@ class JobTracker:
         return self._vanished(job, text, at), True
 
     def is_unbegun_copy(self, key: str, ending: Ending, evidence: Evidence) -> bool:
-        """Returns whether what was cancelled before its start is a guest whose run the batch system has forgotten.
+        """Returns whether what was cancelled is a guest whose run the batch system has forgotten: a copy that has not begun.
+
+        That waited still, or was started anew after the run had begun, on nodes that were not ready yet.
 
         A run that the batch system itself has requeued has left no end either, and is over: such a job may begin
         several times, and is left out.
         """
         once = self._fences or evidence.preemptible
         unbegun = ending.start_time is None and is_unstarted(ending.end)
+        if ending.start_time is not None and ending.end.outcome is Outcome.CANCELLED:
+            unbegun = is_later_start(ending.start_time, evidence.begun_at)
         return unbegun and once and self._is_guest(key) and _has_no_end(evidence)
 
     def has_run(self, key: str, unordered: int) -> None:
@@ -312,7 +317,9 @@ class JobTracker:
 
     def says_all(self, row: JobRow) -> bool:
         """Returns whether nothing but its row is to be looked at for how a job has ended."""
-        if self._evicts and row.end is not None and row.end.outcome is Outcome.CANCELLED:
+        is_guest = self._is_guest(self._decode(row.name) or self._own)
+        asks = self._evicts or (self._fences and is_guest)
+        if asks and row.end is not None and row.end.outcome is Outcome.CANCELLED:
             return False
         if row.end is not None and row.end.outcome is Outcome.PREEMPTED:
             return False  # what it has written says how much of it is kept

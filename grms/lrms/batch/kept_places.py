@@ -14,13 +14,13 @@ or that was started, has lost its place; the job is submitted anew when it comes
 
 import asyncio
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 import structlog
 
-from grms.lrms.base import LrmsError, LrmsPhase, LrmsRefusedError
+from grms.lrms.base import LrmsError, LrmsPhase, LrmsRefusedError, UserAwayError
 from grms.lrms.batch.job_tracker import MISSING_LOOKS, JobTracker, Order
 from grms.lrms.batch.launcher import Spool, place_key
 from grms.lrms.batch.poller import Poller
@@ -65,6 +65,8 @@ class KeptPlaces:
         self.lock = asyncio.Lock()
         self._missing: dict[str, int] = {}
         self._since: dict[str, float] = {}
+        self._started: set[str] = set()  # Slurm has agreed to start them
+        self._refused: dict[str, str] = {}
 
     # --- what the adapter asks ---------------------------------------------------------------------
 
@@ -72,6 +74,11 @@ class KeptPlaces:
         """Returns what is kept for a job that is elsewhere; `None` if nothing is, or it has come back."""
         found = (await self._all()).get(place_key(key))
         return None if found is None or found.back else found
+
+    async def comes_back(self, key: str) -> KeptPlace | None:
+        """Returns what is kept for a job that comes back under this key, also if that has begun and was cut off."""
+        found = (await self._all()).get(place_key(key))
+        return found if found is not None and found.back in {"", key} else None
 
     async def away(self) -> Mapping[str, KeptPlace]:
         """Returns the places of all jobs that are elsewhere."""
@@ -88,6 +95,7 @@ class KeptPlaces:
     async def forget(self, key: str) -> None:
         """Forgets a place."""
         await self._disk.do(self._spool.forget_place, place_key(key))
+        self._started.discard(place_key(key))
         for known in (await self._all(), self._missing, self._since):
             known.pop(place_key(key), None)
 
@@ -103,10 +111,14 @@ class KeptPlaces:
 
     async def end(self, key: str) -> bool:
         """Ends the marker of a job that does not come back; returns whether there was one."""
-        if await self.of(key) is None:
+        place = (await self._all()).get(place_key(key))
+        if place is None:
             return False
         row = self.marker(key, (await self._poller.new()).table)
-        if row is not None and row.live:
+        is_there = row is not None and row.live
+        if place.back and not is_there:
+            return False  # it has come back, and is a job like any other
+        if row is not None and is_there:
             await self._system.cancel(row)
         await self.forget(key)
         return True
@@ -126,18 +138,25 @@ class KeptPlaces:
                 await self._system.cancel(row)
             await self._lost(key, "it had ended, had been started or was held")
             return None
+        # First: under its own name, with a start far ahead, nobody would take it for a marker after a crash.
+        await self.note(key, replace(place, number=row.number, back=key))
         try:
             await self._system.rename(row, name)
         except LrmsRefusedError as error:
-            await self._lost(key, error.reason)
-            return None
-        await self.note(key, replace(place, number=row.number, back=key))
+            # Where its partition is closed, Slurm says that it refuses, and does it.
+            table = (await self._poller.new()).table
+            if not any(one.number == row.number and one.name == name for one in table.rows):
+                await self._system.cancel(row)
+                await self._lost(key, error.reason)
+                return None
         return replace(row, name=name)
 
     async def start(self, key: str, row: JobRow, place: KeptPlace) -> None:
         """Lets a job that has come back start in its turn."""
         await self._disk.do(self._spool.lift_aside, place.key, key)
         await self._system.start_now(row)
+        self._started.add(place_key(key))
+        self._since[place_key(key)] = self._clock()
         self._poller.want()
 
     async def _lost(self, key: str, reason: str) -> None:
@@ -160,18 +179,26 @@ class KeptPlaces:
             for key, place in kept.items():
                 if table.began_at <= self._since.get(key, -math.inf):
                     continue  # this poll does not know of it yet
-                try:
-                    await (self._look_back if place.back else self._look_away)(key, place, table)
-                except LrmsRefusedError as error:
-                    _log.warning("lrms.place_not_kept", job=key, reason=error.reason)
+                look = self._look_back if place.back else self._look_away
+                await self._one(key, look(key, place, table))
             for row in table.rows:
                 key = self._system.place_of(row.name) or ""
                 if key and key not in kept and row.live and row.phase in _NOT_STARTED:
-                    await self._look_unnoted(key, row)
+                    await self._one(key, self._look_unnoted(key, row))
         except LrmsError as error:
             _log.warning("lrms.places_not_kept", reason=error.reason)
         away = {place.number for place in (self._kept or {}).values() if not place.back}
         return [order for order in orders if order.row.number not in away]
+
+    async def _one(self, key: str, look: Awaitable[None]) -> None:
+        # What is refused, or left unanswered by one user's process, keeps no other place waiting.
+        try:
+            await look
+            self._refused.pop(key, None)
+        except (LrmsRefusedError, UserAwayError) as error:
+            if self._refused.get(key) != error.reason:
+                _log.warning("lrms.place_not_kept", job=key, reason=error.reason)
+            self._refused[key] = error.reason
 
     async def _look_away(self, key: str, place: KeptPlace, table: QueueSnapshot) -> None:
         row = self.marker(key, table) or self._with_old_name(place, table)
@@ -191,7 +218,11 @@ class KeptPlaces:
         elif row.phase is LrmsPhase.HELD:
             if not place.released and self._is_settled(key, table):
                 await self.note(key, replace(place, released=True))
-                await self._system.release(row)
+                try:
+                    await self._system.release(row)
+                except LrmsError:
+                    await self.note(key, place)  # the next poll asks again
+                    raise
         elif self._system.place_of(row.name) is None or not self._system.is_aside(row):
             await self._system.set_aside(row, self._system.place_name(key))
 
@@ -212,14 +243,16 @@ class KeptPlaces:
 
     async def _look_back(self, key: str, place: KeptPlace, table: QueueSnapshot) -> None:
         row = self.marker(key, table)
-        if row is not None and row.phase is LrmsPhase.WAITING:
+        if row is not None and row.phase in _NOT_STARTED:
             name = self._system.shown_as(row.name, place.back)
             await self._system.rename(row, name)
             await self.start(place.back, replace(row, name=name), place)
             return
         rows = (one for one in table.rows if one.number == place.number)
         row = next((one for one in rows if self._decode(one.name) == place.back), None)
-        if row is not None and row.phase is LrmsPhase.WAITING and self._system.is_aside(row):
+        waits = row is not None and row.phase in _NOT_STARTED
+        if row is not None and waits and (key not in self._started or self._system.is_aside(row)):
+            # Whatever it is said to wait for, as for a partition that is closed: its start may be far ahead.
             await self.start(place.back, row, place)
         elif self._is_settled(key, table):
             await self.forget(key)
@@ -248,8 +281,7 @@ class KeptPlaces:
             if row is not None:
                 await self._system.set_aside(row, self._system.place_name(key))
         except LrmsRefusedError:
-            await self._stays(key)
-            return False
+            pass  # Slurm has given one that has started meanwhile the name all the same
         return await self.has_left(key, place)
 
     async def has_left(self, key: str, place: KeptPlace) -> bool:

@@ -252,7 +252,8 @@ def _slurm(settings: SlurmTable, site: LrmsSite) -> BatchLrms:
         deputies=deputies,
         preempting=None if settings.preemption is None else system,
         unpreempted=Preemption(why="the site's file has no table lrms.preemption"),
-        placing=system if settings.keep_places else None,
+        placing=system,
+        kept=settings.keep_places,
     )
 
 

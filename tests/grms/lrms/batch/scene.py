@@ -75,6 +75,7 @@ class Scene(Generic[Cluster]):
             settle_s=0.0,
             repeats=self.requeue,
             placing=system,
+            kept=table.keep_places,
         )
         lrms.listen(self._hear)
         return lrms

@@ -567,6 +567,29 @@ def test_a_copy_of_a_guest_that_runs_is_cancelled_and_the_guest_is_not() -> None
     assert (event.end.outcome, event.end.run_time) == (Outcome.COMPLETED, 30.0)
 
 
+def test_a_guest_that_was_started_anew_is_cancelled_before_its_script_and_its_run_goes_on() -> None:
+    """The controller has forgotten its start, and cancels it while the nodes of the second one are prepared."""
+    looks = running(fences=True)
+    looks.begun, looks.begun_at = True, 41.0
+    looks.look(row(RUNNING, start_time=80.0))
+    job = looks.tracker.job(KEY)
+    assert job is not None
+    job.want = Want.GONE
+    end = LrmsEnd(Outcome.CANCELLED, 95.0, 15.0)
+    ended = row(ENDED, start_time=80.0, end=end, exact=True)
+    assert [type(event) for event in looks.look(ended)] == [Unseen]
+    looks.script = ScriptEnd(0, 60.0)
+    assert [type(event) for event in looks.look(ended)] == [Ended]
+
+
+def test_a_guest_that_is_cancelled_as_it_runs_has_ended() -> None:
+    """It has no other run."""
+    looks = running(fences=True)
+    looks.begun, looks.begun_at = True, 41.0
+    end = LrmsEnd(Outcome.CANCELLED, 80.0, 40.0)
+    assert looks.look(row(ENDED, end=end, exact=True))[-1] == Ended(KEY, end)
+
+
 def test_what_was_there_before_appears() -> None:
     """As it is; nothing is done to it until somebody says what is wanted."""
     looks = Looks()

@@ -2,6 +2,9 @@
 
 import asyncio
 import subprocess
+import time
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +14,20 @@ from grms.daemon.clock import WallClock
 from grms.lrms.base import (
     Accepted,
     Ended,
+    LrmsError,
     LrmsJob,
     LrmsPhase,
+    LrmsRefusedError,
+    LrmsUnavailableError,
     Program,
     QueuePlace,
     Started,
+    UserAwayError,
     WithPlaces,
     queue_place_of,
 )
 from grms.lrms.batch.launcher import Spool
+from grms.lrms.batch.queue_snapshot import JobRow
 from grms.lrms.exit_status import ASIDE, FENCED, NOT_HERE
 from grms.lrms.simulated.machine import SteppedMachine
 from grms.lrms.simulated.simulated import SimulatedLrms
@@ -263,6 +271,161 @@ async def test_what_has_begun_or_would_begin_anyway_keeps_no_place(tmp_path: Pat
         assert await scene.lrms.leave(key)
         assert not markers(scene)
         await until(lambda: scene.has(key, Ended))
+
+
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize(
+    ("done", "error"),
+    [(True, LrmsUnavailableError), (False, LrmsUnavailableError), (True, LrmsRefusedError)],
+)
+async def test_a_coming_back_that_was_cut_off_goes_on(
+    tmp_path: Path, *, left: bool, done: bool, error: type[LrmsError]
+) -> None:
+    """The daemon dies as Slurm gives the marker its name; or Slurm does it, and says no, as for a closed partition."""
+    scene = scene_of(tmp_path)
+    back = job(2, times=2 if left else 1)
+    scene.cluster.up()
+    try:
+        async with asyncio.timeout(TIME_OUT_S):
+            async with scene.life():
+                first = await with_first(scene)
+                if left:
+                    assert await scene.lrms.leave(await waiting(scene, 2))
+                else:
+                    await aside(scene, job(2))
+                last = await waiting(scene, 3)
+                system: Any = scene.lrms._placing
+                rename = system.rename
+
+                async def cut_off(row: JobRow, name: str) -> None:
+                    system.rename = rename
+                    if done:
+                        await rename(row, name)
+                    raise error("cut off")
+
+                system.rename = cut_off
+                with suppress(LrmsUnavailableError):
+                    await scene.lrms.submit(back)
+            async with scene.life():
+                await scene.lrms.submit(back)
+                await until(lambda: is_back(scene, 2))
+                await let_all_run(scene, first.key, [back.key, last])
+        assert (tmp_path / "order").read_text().split() == [back.key, last]
+        assert scene.runs(back.key) == 1
+    finally:
+        scene.cluster.down()
+
+
+async def test_a_start_that_is_refused_is_asked_for_again(tmp_path: Path) -> None:
+    """Whatever the job is said to wait for meanwhile: its start is far ahead."""
+    scene = scene_of(tmp_path)
+    async with scene.up():
+        await aside(scene, job(2))
+        system: Any = scene.lrms._placing
+        start_now, refused = system.start_now, 0
+
+        async def closed(_row: JobRow) -> None:
+            nonlocal refused
+            refused += 1
+            if refused > 3:
+                system.start_now = start_now
+            raise LrmsRefusedError("Requested partition configuration not available now")
+
+        system.start_now, system.is_aside = closed, lambda _row: False
+        await scene.lrms.submit(job(2))
+        await until(lambda: scene.has("S/1/2", Ended))
+        assert (scene.runs("S/1/2"), refused) == (1, 4)
+
+
+async def test_what_is_cut_off_as_it_comes_back_can_be_cancelled(tmp_path: Path) -> None:
+    """It does not start all the same."""
+    scene = scene_of(tmp_path)
+    scene.cluster.up()
+    try:
+        async with asyncio.timeout(TIME_OUT_S):
+            async with scene.life():
+                await with_first(scene)
+                await aside(scene, job(2))
+                places = scene.lrms._places
+                assert places is not None
+                place = await places.of("S/1/2")
+                assert place is not None
+                await places.note("S/1/2", replace(place, back="S/1/2"))
+                await scene.lrms.cancel("S/1/2")
+                assert [row[0] for row in markers(scene)] == ["CA"]
+                assert not scene.lrms.folders.places()
+    finally:
+        scene.cluster.down()
+
+
+async def test_a_job_that_starts_as_it_leaves_keeps_its_name(tmp_path: Path) -> None:
+    """Slurm refuses to put off its start, and gives it the name of a marker all the same."""
+    scene = scene_of(tmp_path)
+    async with scene.up():
+        first = await with_first(scene)
+        two = job(2, WAITS)
+        await scene.lrms.submit(two)
+        await until(lambda: _phase(scene, two.key) == "PD")
+        spool: Any = scene.lrms.folders
+        set_aside = spool.set_aside
+
+        def later(key: str) -> bool:
+            (spool.place(first.key) / "go").touch()
+            deadline = time.monotonic() + TIME_OUT_S
+            while not scene.runs(two.key):
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            return bool(set_aside(key))
+
+        spool.set_aside = later
+        assert not await scene.lrms.leave(two.key)
+        assert not markers(scene)
+        assert not spool.places()
+        assert (await scene.ends(two.key)).outcome is Outcome.COMPLETED
+        assert scene.runs(two.key) == 1
+
+
+async def test_one_user_s_process_keeps_no_other_place(tmp_path: Path) -> None:
+    """It does not answer; the markers of others are let wait for their moment, and that one when it answers again."""
+    scene = scene_of(tmp_path)
+    async with scene.up():
+        system: Any = scene.lrms._placing
+        release = system.release
+
+        async def away(row: JobRow) -> None:
+            if "S/1/2:" in row.name:
+                raise UserAwayError("no answer")
+            await release(row)
+
+        system.release = away
+        for number in (2, 3):
+            await scene.lrms.keep_place(job(number))
+        await until(lambda: [row[1] for row in markers(scene)].count("BeginTime") == 1)
+        system.release = release
+        await until(lambda: [row[1] for row in markers(scene)].count("BeginTime") == 2)
+
+
+async def test_places_that_are_kept_no_more_are_given_up(tmp_path: Path) -> None:
+    """With `keep_places = false` what was kept before is shown, so that the site has it ended."""
+    scene = scene_of(tmp_path)
+    scene.cluster.up()
+    try:
+        async with asyncio.timeout(TIME_OUT_S):
+            async with scene.life():
+                await with_first(scene)
+                await aside(scene, job(2))
+                assert await scene.lrms.leave(await waiting(scene, 3))
+            scene.settings["keep_places"] = False
+            async with scene.life():
+                await scene.lrms.keep_place(job(4))
+                assert len(markers(scene)) == 2
+                assert queue_place_of(scene.lrms) is QueuePlace.BEHIND
+                assert {"S/1/2", "S/1/3"} < set((await scene.lrms.snapshot()).jobs)
+                for key in ("S/1/2", "S/1/3"):
+                    assert not await scene.lrms.cancel(key, only_waiting=True)
+                assert [row[0] for row in markers(scene)] == ["CA", "CA"]
+    finally:
+        scene.cluster.down()
 
 
 def test_what_place_who_comes_back_has_is_told(tmp_path: Path) -> None:

@@ -573,7 +573,7 @@ async def test_what_was_cancelled_as_it_waited_again_has_ended_before(
     tmp_path: Path, said: str, outcome: Outcome, repeats: bool
 ) -> None:
     """Its run was forgotten: the table says all that it knows, and the job's folder more. Also after a restart."""
-    scene = Scene(tmp_path, repeats=repeats)
+    scene = Scene(tmp_path, repeats=repeats, site="A")
     scene.system.answer = None
     await scene.lrms.open()
     await scene.lrms.submit(OWN)

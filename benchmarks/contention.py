@@ -204,6 +204,17 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     }
 
 
+def keep(rows: list[dict[str, Any]]) -> None:
+    """Writes what has been measured so far."""
+    found = {
+        "machine": machine(),
+        "evaluations": EVALUATIONS,
+        "over_planned": summary(rows),
+        "rows": rows,
+    }
+    FIGURES.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     """Measures, and keeps the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -239,15 +250,9 @@ def main() -> None:
                 }
             )
             print(json.dumps(rows[-1]), flush=True)
+            if not options.dry:
+                keep(rows)
     print(json.dumps(summary(rows)))
-    if not options.dry:
-        found = {
-            "machine": machine(),
-            "evaluations": EVALUATIONS,
-            "over_planned": summary(rows),
-            "rows": rows,
-        }
-        FIGURES.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

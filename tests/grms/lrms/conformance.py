@@ -213,8 +213,11 @@ async def elsewhere(site: Site) -> None:
     back, over, wide = (
         site.job(60, "true"),
         site.job(61, "true"),
-        site.job(62, "true", site.world.slots),
+        site.job(62, "true", site.world.slots),  # it does not fit beside the one that runs
     )
+    runs = site.job(63, WAITS)
+    await site.lrms.submit(runs)
+    await site.told(runs.key, Started)
     for job in (back, over):
         for _ in range(2):
             await site.lrms.keep_place(job)
@@ -234,6 +237,8 @@ async def elsewhere(site: Site) -> None:
     assert site.kinds(back.key) == LIFE
     kept = {QueuePlace.KEPT, QueuePlace.BEHIND}
     assert queue_place_of(site.lrms) in kept
+    site.go(runs.key)
+    await site.ended(runs.key)
 
 
 async def held_and_released(site: Site) -> None:

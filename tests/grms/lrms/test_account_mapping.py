@@ -275,7 +275,8 @@ async def test_jobs_of_a_fake(fake: Cluster) -> None:
     assert all(line.startswith("-n -u ann -- ") for line in calls)
     programs = Counter(line.split(" ")[4].rpartition("/")[2] for line in calls)
     assert programs.pop("scancel") >= 1  # a look may find it still there
-    assert programs == {"sbatch": 2, "scontrol": 2}
+    assert 1 <= programs.pop("scontrol") <= 2  # releases that are due together share a call
+    assert programs == {"sbatch": 2}
     # A job of that name that somebody else has handed in is nobody's.
     cluster = fake.cluster
     assert isinstance(cluster, FakeSlurm)

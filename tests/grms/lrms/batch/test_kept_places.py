@@ -125,13 +125,23 @@ async def test_who_comes_back_stands_where_it_stood(tmp_path: Path) -> None:
         scene.cluster.down()
 
 
+MULTIFACTOR = """
+PriorityType=priority/multifactor
+PriorityWeightAge=1000000
+PriorityMaxAge=0-00:30:00
+PriorityFlags=ACCRUE_ALWAYS
+"""
+
+
 @pytest.mark.services
+@pytest.mark.parametrize("more", ["", MULTIFACTOR], ids=["basic", "multifactor"])
 async def test_real_slurm_keeps_the_place_through_the_death_of_its_controller(
-    tmp_path: Path,
+    tmp_path: Path, more: str
 ) -> None:
-    """Under `priority/basic`, with the rights of the jobs' owner alone: the controller forgets that two jobs came back."""
+    """With the rights of the jobs' owner alone: the controller forgets that two jobs came back."""
     need_slurm()
-    scene: Scene[Any] = Scene(SlurmCluster(tmp_path / "cluster", nodes=1, cpus=1), tmp_path)
+    cluster = SlurmCluster(tmp_path / "cluster", nodes=1, cpus=1, more=more)
+    scene: Scene[Any] = Scene(cluster, tmp_path)
     async with scene.up():
         first = await with_first(scene)
         await aside(scene, job(2))

@@ -348,7 +348,6 @@ class Dispatcher:
                 ReservationState.ENDED,
                 command.started,
                 outcome=Outcome.UNKNOWN,
-                job=booking.job,
                 reason=reason,
             )
         except ReservationRefused as error:

@@ -180,7 +180,7 @@ def owed_for(
         processors: of this site.
         now: seconds.
     """
-    constraints = None if policy is None else rails_of(policy)
+    constraints = rails_of(policy)
     if policy is None or constraints is None or constraints.account is None:
         return None
     rails, trust = compiled_transfer(policy).rails, book.trust

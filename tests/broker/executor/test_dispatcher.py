@@ -20,7 +20,7 @@ from broker.model.plan import Placement
 from broker.model.program import Program
 from broker.model.resources import Resource
 from broker.model.workflow import Demand
-from broker.scheduler.commands import Book, Launch, LaunchGroup, Move, Release
+from broker.scheduler.commands import Book, Launch, LaunchGroup, Move, Release, Withdraw
 from broker.scheduler.events import (
     Booked,
     BookingLost,
@@ -830,6 +830,25 @@ def test_a_group_that_is_refused_has_not_run(tmp_path: Path, code: grpc.StatusCo
         assert [(each.booking, each.taken) for each in lost] == [("e-1", (0,)), ("e-2", (0,))]
         assert "release" not in made.site.calls
         assert "book" not in made.site.calls
+
+    run(talk)
+
+
+def test_a_program_of_a_group_that_is_withdrawn_is_given_back(tmp_path: Path) -> None:
+    """Its site is asked once, and says what has become of it; of what is over nothing is asked."""
+
+    async def talk() -> None:
+        async with scene(tmp_path) as made:
+            command = group_of("true", "true")
+            made.dispatcher.do(command)
+            await until(lambda: made.heard(Booked))
+            made.dispatcher.do(Withdraw(command.launches[0].booking))
+            await until(lambda: made.heard(BookingLost))
+            made.dispatcher.do(Withdraw(command.launches[0].booking))
+            made.dispatcher.do(Release(command.launches[0].booking))
+            await until(lambda: made.heard(Released))
+        assert BookingLost(0, "e-1", "its reservation is released") in made.events
+        assert made.site.calls.count("release") == 1
 
     run(talk)
 

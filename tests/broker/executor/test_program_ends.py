@@ -6,9 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
+from structlog.testing import capture_logs
 
 from broker.executor.base import (
     Order,
@@ -33,6 +35,7 @@ from broker.scheduler.records import Hold
 from broker.scheduler.state_tables import Booking
 from grms.client import ResultFile, Results
 from grms.daemon.clock import ScaledClock
+from grms.daemon.uploads import NoRoomError
 from grms.util.outcomes import Outcome
 from tests.waiting import run, until
 
@@ -184,6 +187,30 @@ async def test_outputs_that_nobody_is_given_stay_where_they_are(tmp_path: Path) 
         told = await made.end()
         assert told.outcome is Outcome.COMPLETED
         assert not made.contents.path(told.outputs[0]).exists()
+
+
+async def test_an_output_waits_for_room_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its operator reads why; then it is brought after all."""
+    async with scene(tmp_path) as made:
+        bring, problems = made.contents.bring, [OSError("no space left"), NoRoomError("full")]
+
+        async def brought(*words: Any) -> None:
+            if problems:
+                raise problems.pop(0)
+            await bring(*words)
+
+        monkeypatch.setattr(made.contents, "bring", brought)
+        with capture_logs() as logs:
+            made.dispatcher._log = structlog.get_logger()
+            made.launch(needed=frozenset({"x"}))
+            told = await made.end()
+    assert (told.outcome, told.reason) == (Outcome.COMPLETED, "")
+    assert made.contents.path(told.outputs[0]).read_bytes() == CONTENT
+    words = {"output_waits_for_room": "problem", "site_does_not_answer": "reason"}
+    said = [(each["event"], each[words[each["event"]]]) for each in logs if each["event"] in words]
+    assert said == [(event, why) for why in ("no space left", "full") for event in words]
 
 
 @pytest.mark.parametrize(

@@ -7,18 +7,22 @@ import pytest
 
 from broker.model.instances import (
     CLASSES,
+    UNLIMITED,
+    Activity,
     cheapest_cost,
     critical_path,
+    flexible_job_shop,
     job_shop,
     paper_problem,
     paper_resources,
     paper_workflows,
+    project,
     with_limits,
 )
 from broker.model.plan import Placement, Plan
 from broker.model.problem import Problem
 from broker.model.resources import Resource
-from broker.model.workflow import Alternative, Task, Workflow
+from broker.model.workflow import Alternative, Demand, Task, Workflow
 from broker.planner.planning import Planner
 from tests.oracles.plan_checker import plan_violations
 
@@ -181,6 +185,53 @@ def test_a_job_shop_has_one_resource_for_each_operation() -> None:
     for plan in heuristic_plans(problem):
         assert plan_violations(problem, plan) == []
         assert 6 <= plan.makespan_end <= 10
+
+
+def test_a_flexible_job_shop_has_one_alternative_for_each_machine() -> None:
+    """Each takes its own time, and operations follow each other."""
+    problem = flexible_job_shop([[[(0, 3.0), (2, 5.0)], [(1, 2.0)]], [[(2, 4.0), (1, 1.5)]]], 3)
+    zero, one, two = ((Demand(f"m{number}"),) for number in range(3))
+    assert problem.workflows == (
+        Workflow(
+            "j0",
+            (
+                Task("o0", 3.0, (Alternative(zero, 3.0), Alternative(two, 5.0))),
+                Task("o1", 2.0, (Alternative(one, 2.0),), ("o0",)),
+            ),
+            earliest_start=0.0,
+        ),
+        Workflow(
+            "j1",
+            (Task("o0", 1.5, (Alternative(two, 4.0), Alternative(one, 1.5))),),
+            earliest_start=0.0,
+        ),
+    )
+    assert problem.resources == (Resource("m0"), Resource("m1"), Resource("m2"))
+
+
+def test_a_project_has_what_its_activities_need() -> None:
+    """Milestones are no tasks, and who needs nothing is in nobody's way."""
+    problem = project(
+        [
+            Activity("begin", 0.0, (0, 0), (1, 2)),
+            Activity("dig", 3.0, (2, 1), (3,)),
+            Activity("dry", 2.0, (0, 0), (3,)),
+            Activity("half", 0.0, (0, 0), (4,)),
+            Activity("build", 1.0, (0, 1), ()),
+        ],
+        (4, 1),
+    )
+    (workflow,) = problem.workflows
+    assert workflow.tasks == (
+        Task("dig", 3.0, (Alternative((Demand("R1", 2), Demand("R2", 1))),)),
+        Task("dry", 2.0, (Alternative((Demand(UNLIMITED),)),)),
+        Task("build", 1.0, (Alternative((Demand("R2", 1),)),), ("dig", "dry")),
+    )
+    assert problem.resources == (
+        Resource("R1", capacity=4),
+        Resource("R2", capacity=1),
+        Resource(UNLIMITED, capacity=3),
+    )
 
 
 def test_arguments_are_checked() -> None:

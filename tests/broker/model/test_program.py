@@ -38,6 +38,11 @@ SOME = (Alternative.of("alpha"),)
         ({"outputs": ("../x",)}, "no name of a file"),
         ({"outputs": ("x", "x")}, "twice"),
         ({"outputs": ("stdout",)}, "site itself"),
+        (
+            {"outputs": ("y", "x*")},
+            r"^'x\*': a task's output is one file, .*; no folder and no pattern$",
+        ),
+        ({"outputs": ("x/",)}, "^'x/': a task's output is one file"),
         ({"inputs": (Input("x", path="x"),), "outputs": ("x",)}, "an input and an output"),
         ({"request": Request(account="--x")}, "account"),
     ],

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.model.network import DataFile
 from broker.model.workflow import (
     CYCLE_SHOWN_MAX,
     MOMENT_MAX,
@@ -25,6 +26,11 @@ ON_A = (Alternative.of("a"),)
 def task(name: str, *predecessors: str) -> Task:
     """Returns a task of one second on resource a."""
     return Task(name, 1.0, ON_A, predecessors)
+
+
+def sharing(*files: DataFile) -> Workflow:
+    """Returns a workflow of x, and of y behind it, with files."""
+    return Workflow("w", (task("x"), task("y", "x")), files=files)
 
 
 def test_an_alternative_has_its_primary_resource_first() -> None:
@@ -79,6 +85,16 @@ def test_a_workflow_knows_its_work() -> None:
         (lambda: Workflow("w", (task("x"),), budget=-1), "budget is -1"),
         (lambda: Workflow("w", (task("x"),), budget=math.nan), "budget is nan"),
         (lambda: Workflow("w", (task("x"),), preference=1.5), "preference is 1.5"),
+        (
+            lambda: sharing(*(DataFile(name, 1.0, ("x",)) for name in "gfgef")),
+            "'w': files of the same name: f, g",
+        ),
+        (lambda: sharing(DataFile("f", 1.0, ("z",))), "'w': file 'f': there is no task 'z'"),
+        (lambda: sharing(DataFile("f", 1.0, ("y",), "z")), "'w': file 'f': there is no task 'z'"),
+        (
+            lambda: sharing(DataFile("f", 1.0, ("x",), "y")),
+            "'w': task 'x' reads 'f' and does not wait for 'y', which makes it",
+        ),
     ],
 )
 def test_what_cannot_be_planned_is_refused_by_name(make: Any, message: str) -> None:

@@ -38,7 +38,7 @@ from broker.scheduler.events import (
     Started,
     Tick,
 )
-from broker.scheduler.groups import MEMBERS_MAX
+from broker.scheduler.groups import BYTES_MAX, MEMBERS_MAX
 from broker.scheduler.invariants import check
 from broker.scheduler.lifecycle import TaskState, WorkflowState
 from broker.scheduler.records import Record, ResourceSet, Supply, WorkflowSubmitted
@@ -298,6 +298,15 @@ def test_wide_programs_have_groups_of_their_own_and_no_group_is_too_large() -> N
     assert group.group.units == 3
     (second,) = World(task("wide", units=3), task("narrow")).groups()[1:]
     assert (names_of(second), second.group.units) == (["narrow"], 1)
+
+
+@pytest.mark.parametrize(("more", "together"), [(0, ["a", "b"]), (1, ["a"])])
+def test_the_scripts_of_a_group_have_so_many_bytes(more: int, together: list[str]) -> None:
+    """And not one more; the next group has the rest."""
+    rest = BYTES_MAX - 1000 + more
+    programs = [Program("a", "#!/bin/sh\n".ljust(1000)), Program("b", "#!/bin/sh\n".ljust(rest))]
+    first = World(task("a"), task("b"), programs=programs).groups()[0]
+    assert names_of(first) == together
 
 
 def test_a_wide_program_waits_for_groups_and_not_for_long_runs() -> None:

@@ -185,6 +185,29 @@ def test_a_program_has_until_its_limit(limit: float, extension_max: float, last:
     assert asked < 15
 
 
+def test_moves_grow_once_a_run_is_far_beyond_its_estimate() -> None:
+    """By a quarter of its estimate first, and then of all that it has had."""
+    program = Program("a", "#!/bin/sh\n", request=Request(wall_time=400.0))
+    told = running(replace(SETTINGS, margin=1), programs=(program,))
+    ends = []
+    while told.state.next_time < 150.0:
+        for name, begin, end in moves(told.at(told.state.next_time)):
+            told.tell(Moved(0, name, begin, end))
+            ends.append(end - 74.0)
+    assert ends == [5.0, 10.0, 15.0, 20.0, 30.0, 42.5, 58.125, 77.65625]
+
+
+def test_what_no_time_is_left_for_is_given_back() -> None:
+    """It is planned again, and says why."""
+    told = running(SETTINGS, place("x", 80))
+    told.state.cycle.avoid(Taken("alpha", 76.0, 1e9))
+    told.at(71.0)
+    assert told.names(Release) == ["b-2"]
+    task = told.state.memory.live["flow"].tasks["x"]
+    assert task.booking is None
+    assert task.reason == "there is no later time for it on its resources"
+
+
 def test_a_run_that_fails_before_has_its_own_reason() -> None:
     """The end of its reservation was not in its way."""
     told = running()
@@ -401,6 +424,23 @@ def test_an_idle_broker_begins_at_once() -> None:
     assert (book.booking.placement.start, book.booking.placement.end) == (7.0, 21.0)
     told.tell(Booked(0, "b-1", ("1",)))
     assert told.names(Launch) == ["b-1"]
+
+
+@pytest.mark.parametrize(
+    ("due_date", "resource", "start"), [(60.0, "beta", 10.0), (200.0, "alpha", 0.0)]
+)
+def test_a_task_waits_a_moment_for_what_has_it_done_in_time(
+    due_date: float, resource: str, start: float
+) -> None:
+    """What is free at once is too slow for its due date; without one so near it begins there."""
+    told = Told(EARLY)
+    told.tell(Update(1, Supply(Resource("beta", performance=4.0))))
+    told.state.cycle.avoid(Taken("beta", 0.0, 10.0))
+    both = (Alternative.of("alpha"), Alternative.of("beta"))
+    flow = Workflow("flow", (Task("a", 100.0, both),), due_date=due_date)
+    (book,) = [each for each in told.tell(Submit(1, "k", flow)) if isinstance(each, Book)]
+    found = book.booking.placement
+    assert (found.resources, found.start) == ((resource,), start)
 
 
 def test_nothing_begins_before_its_time_where_that_is_not_wanted() -> None:

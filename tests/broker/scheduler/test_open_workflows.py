@@ -38,7 +38,7 @@ from broker.scheduler.events import (
 )
 from broker.scheduler.invariants import check
 from broker.scheduler.lifecycle import TaskState, WorkflowState
-from broker.scheduler.records import Supply
+from broker.scheduler.records import Supply, TasksAdded
 from broker.scheduler.settings import BrokerSettings
 from broker.scheduler.state import BrokerState
 from broker.scheduler.state_tables import LiveTask, LiveWorkflow, StateTables
@@ -222,6 +222,17 @@ def test_an_array_is_many_tasks_and_one_word_to_wait_for() -> None:
     assert flow.state is WorkflowState.COMPLETED
     last = max(each.end_time or 0 for name, each in flow.tasks.items() if name[:4] == "many")
     assert (flow.tasks["end"].start_time or 0) >= last
+
+
+def test_each_addition_is_a_change_of_its_own() -> None:
+    """Whoever watches an open workflow knows by its revision that it has grown."""
+    made = world()
+    flow = opened(made)
+    before = flow.revision
+    for number in range(3):
+        made.state.memory.apply(TasksAdded(0.0, "w1", (one(f"t{number}"), one(f"u{number}"))))
+    assert flow.revision == before + 3
+    assert len(flow.tasks) == 6
 
 
 # --- repeated, and wrong ------------------------------------------------------------------------

@@ -9,9 +9,11 @@ from broker.model.program import Program
 from broker.model.resources import Calendar, Resource
 from broker.model.workflow import Alternative, Demand, Task, Workflow
 from broker.scheduler.events import Cancel, Register, SiteDown, SiteUp, Submit, Update
+from broker.scheduler.lifecycle import TaskState
 from broker.scheduler.ready_tasks import ReadyTasks
 from broker.scheduler.records import Supply
 from broker.scheduler.settings import BrokerSettings
+from broker.scheduler.state import BrokerState
 from tests.broker.broker_world import World
 from tests.oracles.plain_ready import PlainReadyTasks
 
@@ -106,6 +108,28 @@ def lived(kind: type[Compared], seed: int, settings: BrokerSettings) -> Compared
         if not made.step():
             break
     return made
+
+
+def test_what_has_left_is_out_whatever_else_has_gone_before() -> None:
+    """Of many that were left some are not there any more: all others are looked at, and none is still to begin."""
+    state = BrokerState(BrokerSettings(early=False))
+    state.handle(Register(1, Supply(Resource("alpha"))), 0.0)
+    some = tuple(Task(f"t{number}", 1.0, (Alternative.of("alpha"),)) for number in range(40))
+    state.handle(Submit(1, "k", Workflow("flow", some)), 0.0)
+    execution = state._execution
+    parts = (state.memory, state.settings, execution._free_time)
+    ready = ReadyTasks(*parts, execution._files, execution._groups)
+    tasks = {("w1", name): task for name, task in state.memory.live["flow"].tasks.items()}
+    for key, task in tasks.items():
+        ready.add(key, task)
+        ready.left(key)
+    for number, (key, task) in enumerate(tasks.items()):
+        if number % 2:
+            ready.discard(key)
+        else:
+            task.state = TaskState.BOOKING
+    assert list(ready.take(0.0, (), ())) == []
+    assert not ready
 
 
 def test_the_same_tasks_begin_at_the_same_time() -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from broker.model.estimates import Estimate
 from broker.model.network import DataFile
 from broker.model.plan import Placement, Plan
 from broker.model.program import COMMAND_SCRIPT, Input, Output, Program
@@ -133,6 +134,8 @@ def test_a_task_without_a_program_takes_what_is_said() -> None:
     (book,) = (each for each in done if isinstance(each, Book))
     told.tell(Booked(0, book.booking.booking, ("r",)))
     told.tell(Started(0, book.booking.booking, 0.0))
+    found = thought(told.state.memory.live["flow"].tasks["t"])
+    assert found == Estimate(100.0, 0, 100.0, 100.0, "file")
     told.tell(Ended(0, book.booking.booking, Outcome.NOT_RUN, 0.0, 50.0), 50.0)
     assert measured(told) == []
 
@@ -251,6 +254,9 @@ def test_files_that_a_workflow_declares_say_the_size() -> None:
         (["time"], "", "time"),
         (["time"] * 2000, "", "time"),
         (["bash", "-e", "fit.sh"], "", "bash fit.sh"),
+        (["bash5.2", "-e", "fit.sh"], "", "bash5.2 fit.sh"),
+        (["/bin/zsh-5", "-e", "fit.sh"], "", "zsh-5"),
+        (["perl5.36", "-e", "print"], "", "perl5.36 -c"),
         ([], "#!/bin/sh\nexec ./fit left.csv\n", "fit"),
         ([], "#!/bin/sh\n./fit left.csv >left.json\n", "fit"),
         ([], "#!/bin/sh\n# a remark\nset -e\n\nfit x\n", "fit"),

@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import re
 
 import pytest
 
@@ -12,9 +13,11 @@ from grms.policy.constraints import (
     DAY,
     DOUBLINGS_MAX,
     FAIR_EXCHANGE,
+    GUESTS,
     HOUR,
     SHORT_GUESTS,
     START_NOW,
+    AccountRules,
     ExchangeConstraints,
     Promise,
 )
@@ -44,6 +47,13 @@ def takes(
         starts_now=starts_now,
         books=books,
     )
+
+
+def test_an_account_of_what_there_is_not_is_refused() -> None:
+    """With all that there is."""
+    says = "guests is 'keep'; it must be one of " + ", ".join(GUESTS)
+    with pytest.raises(ValueError, match=f"^{re.escape(says)}$"):
+        AccountRules(guests="keep")  # type: ignore[arg-type]  # the mistake
 
 
 def test_home_keeps_what_starts_now_and_offers_the_rest() -> None:

@@ -56,6 +56,12 @@ def test_a_month_is_bounded_by_its_points() -> None:
     assert {point.looks for point in points} == {8}
 
 
+def test_a_point_of_just_a_month_ago_is_gone() -> None:
+    """One that is a moment younger is not."""
+    assert len(noted(0.0, HISTORY_S).points) == 1
+    assert len(noted(0.5, HISTORY_S).points) == 2
+
+
 def test_after_a_clock_that_was_set_back_it_begins_anew() -> None:
     assert [point.time for point in noted(90_000.0, 99_000.0, 1800.0).points] == [1800.0]
 

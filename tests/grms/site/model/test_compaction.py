@@ -109,6 +109,22 @@ def inside(memory: StateTables) -> object:
     )
 
 
+def test_its_sums_are_of_the_last_moment() -> None:
+    """Which a journal without records does not have: they are of the first moment there is."""
+    site = SiteSettings("a", 8, partners=(PartnerSettings("b", 8),))
+    known = JobReceived(5.0, 1, "ann", "k", "", REQUEST, b"")
+    journals: list[tuple[list[Record], float]] = [
+        ([], 0.0),
+        ([known], 5.0),
+        ([known, PartnerFaulted(9.0, "b", "why"), EpochBegun(7.0, 2, "why")], 9.0),
+    ]
+    for records, moment in journals:
+        found = compacted(site, lambda kept=records: kept)  # type: ignore[misc]  # bound now
+        assert found is not None
+        sums = [each for each in found if isinstance(each, SiteTally | PartnerTally)]
+        assert [each.time for each in sums] == [moment] * 2
+
+
 @pytest.mark.parametrize("on_lost", ["wait", "resubmit"])
 @pytest.mark.parametrize(("kept", "least"), [(1, 30), (3, 10), (1000, 3)])
 def test_the_memory_is_the_same(

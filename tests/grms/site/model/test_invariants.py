@@ -93,33 +93,47 @@ def _miss_a_moment(memory: StateTables) -> None:
     memory.reservations._due.clear()
 
 
+def _forget_out_of_order(memory: StateTables) -> None:
+    for number, moment in ((1, 9.0), (2, 8.0)):
+        memory.reservations.forgotten_keys.add("me", f"old-{number}", number, moment)
+
+
+def _forget_what_is_known(memory: StateTables) -> None:
+    memory.reservations.forgotten_keys.add("me", "a", 1, 9.0)
+
+
 def _keep_too_many(memory: StateTables) -> None:
     memory.settings = replace(memory.settings, limits=Limits(reservations_kept=1))
     memory.reservations.changes[ReservationReleased](ReservationReleased(1.0, 1))
 
 
 @pytest.mark.parametrize(
-    "damage",
+    ("damage", "place"),
     [
-        _forget_an_open_one,
-        _hold_what_is_over,
-        _count_an_owner_twice,
-        _forget_what_is_over,
-        _remember_it_twice,
-        _forget_a_word,
-        _book_a_number_again,
-        _misnumber,
-        _miss_a_moment,
-        _keep_too_many,
+        (_forget_an_open_one, "open reservations"),
+        (_hold_what_is_over, "open reservations"),
+        (_count_an_owner_twice, "owners"),
+        (_forget_what_is_over, "reservations that are over"),
+        (_remember_it_twice, "reservations that are over"),
+        (_forget_a_word, "keys of reservations"),
+        (_book_a_number_again, "next_reservation"),
+        (_misnumber, "reservations"),
+        (_miss_a_moment, "when a reservation is due"),
+        (_keep_too_many, "reservations_kept"),
+        (_forget_out_of_order, "order of forgotten reservations"),
+        (_forget_what_is_known, "keys of forgotten reservations"),
     ],
 )
-def test_each_contradiction_of_reservations_is_found(damage: Callable[[StateTables], None]) -> None:
-    """One place changed without the other."""
+def test_each_contradiction_of_reservations_is_found(
+    damage: Callable[[StateTables], None], place: str
+) -> None:
+    """One place changed without the other, and which one is said."""
     memory = _reservations_lived()
     check(memory)
     damage(memory)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError) as error:
         check(memory)
+    assert str(error.value).splitlines()[0] == place
 
 
 def _count_one_more(memory: StateTables) -> None:
@@ -210,35 +224,36 @@ def _overlook_an_end(memory: StateTables) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage",
+    ("damage", "place"),
     [
-        _go_on_deciding,
-        _misjudge_promised_work,
-        _promise_a_job_that_is_not_there,
-        _be_due_too_late,
-        _overlook_an_end,
-        _count_one_more,
-        _forget_a_user,
-        _forget_a_key,
-        _end_unseen,
-        _give_a_number_again,
-        _lose_at_lrms,
-        _confirm_unseen,
-        _lose_an_offer,
-        _lose_a_delegated_job,
-        _offer_a_number_again,
-        _misjudge_consumption,
-        _abandon_half,
-        _count_too_many_ends,
-        _end_a_guest_unseen,
-        _take_a_guest_of_nobody,
-        _remember_what_is_settled,
+        (_go_on_deciding, "a-3"),
+        (_misjudge_promised_work, "b: trust"),
+        (_promise_a_job_that_is_not_there, "b: promised 7"),
+        (_be_due_too_late, "b"),
+        (_overlook_an_end, "b: ended 1"),
+        (_count_one_more, "jobs_open"),
+        (_forget_a_user, "open_by_user"),
+        (_forget_a_key, "keys"),
+        (_end_unseen, "ended"),
+        (_give_a_number_again, "next_job"),
+        (_lose_at_lrms, "at_lrms"),
+        (_confirm_unseen, "unconfirmed"),
+        (_lose_an_offer, "a-2"),
+        (_lose_a_delegated_job, "b: promised 1"),
+        (_offer_a_number_again, "b"),
+        (_misjudge_consumption, "b"),
+        (_abandon_half, "b: abandoned"),
+        (_count_too_many_ends, "b: tallies"),
+        (_end_a_guest_unseen, "at_lrms"),
+        (_take_a_guest_of_nobody, "c: guest tallies"),
+        (_remember_what_is_settled, "c: answered"),
     ],
 )
-def test_each_contradiction_is_found(damage: Callable[[StateTables], None]) -> None:
-    """One place changed without the other."""
+def test_each_contradiction_is_found(damage: Callable[[StateTables], None], place: str) -> None:
+    """One place changed without the other, and which one is said."""
     memory = lived()
     check(memory)
     damage(memory)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError) as error:
         check(memory)
+    assert str(error.value).splitlines()[0] == place

@@ -3,6 +3,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from grms.lrms.base import LrmsPhase
 from grms.site.model.jobs import (
     NO_EXIT,
     STORY_MAX,
@@ -12,6 +13,7 @@ from grms.site.model.jobs import (
     HomeJob,
     Load,
     OfferId,
+    Progress,
     Request,
     lrms_key,
     next_lrms_key,
@@ -66,6 +68,28 @@ def test_a_job_that_leaves_its_partner_has_nothing_of_the_offer() -> None:
     changed = {"user", "asked"}
     for name in HomeJob.__struct_fields__:
         assert (repr(getattr(job, name)) == repr(getattr(new, name))) == (name not in changed), name
+
+
+@pytest.mark.parametrize(
+    ("accept_time", "since", "start_time", "shown"),
+    [
+        (math.nan, 30.0, 25.0, (30.0, 25.0)),
+        (math.nan, 5.0, 6.0, (10.0, 10.0)),  # no sooner than it was offered
+        (20.0, 15.0, 25.0, (20.0, 25.0)),  # or accepted
+        (20.0, 45.0, 50.0, (40.0, 40.0)),  # and no later than it was said
+        (20.0, 30.0, math.nan, (30.0, math.nan)),
+    ],
+)
+def test_moments_of_a_partners_clock_are_as_far_as_can_be(
+    accept_time: float, since: float, start_time: float, shown: tuple[float, float]
+) -> None:
+    """Offered at 10 s, and said at 40 s of the own clock."""
+    job = home_job()
+    job.state, job.offer_time, job.accept_time = JobState.DELEGATED, 10.0, accept_time
+    job.progress = Progress(OfferId(1, 1), LrmsPhase.RUNNING, since, start_time)
+    job.progress_time = 40.0
+    assert job.standing == (LrmsPhase.RUNNING, shown[0])
+    assert job.begun_time == pytest.approx(shown[1], nan_ok=True)
 
 
 @pytest.mark.parametrize(

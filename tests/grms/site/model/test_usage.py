@@ -10,18 +10,21 @@ from msgspec.structs import replace as changed
 
 from grms.simulation.fault_run import Trial
 from grms.site.model import records, usage
-from grms.site.model.jobs import Exit, GuestRef, OfferId, Request
-from grms.site.model.lifecycle import Outcome
+from grms.site.model.jobs import Exit, GuestRef, HomeJob, OfferId, Request
+from grms.site.model.lifecycle import JobState, Outcome
 from grms.site.model.records import Record
 from grms.site.model.settings import PartnerSettings, SiteSettings
 from grms.site.model.state_tables import StateTables
 from grms.site.model.usage import (
     MONTHS_KEPT,
     OTHERS,
+    Committed,
     UsageBook,
     UsageRecord,
     Used,
     Weights,
+    cost,
+    held_time,
     month_of,
     total,
 )
@@ -79,6 +82,50 @@ def test_weights_count_what_a_job_has() -> None:
     for wrong in ((0.0, 0.0, 0.0), (-1.0, 1.0, 0.0), (1.0, math.nan, 0.0), (1.0, 0.0, math.inf)):
         with pytest.raises(ValueError, match="weights are"):
             Weights(*wrong)
+
+
+def test_a_sum_has_each_of_its_parts() -> None:
+    """Fields that all differ: none is left out, subtracted, or taken for another."""
+    assert Used(1, 20.0, 300.0, 4000.0).and_(Used(5, 60.0, 700.0, 8000.0)) == Used(
+        6, 80.0, 1000.0, 12_000.0
+    )
+    needs = Request.of(Needs(4, 2, memory=Memory(512, "core"), gpus=Gpus(1, "task"), wall_time=9.0))
+    open_ones = Committed()
+    open_ones.add(needs)
+    open_ones.add(Request(3, 100.0))
+    assert open_ones.used == Used(2, 72.0 + 300.0, 36_864.0, 36.0)
+    open_ones.add(needs, -1)
+    assert open_ones == Committed(1, 300_000)
+
+
+@pytest.mark.parametrize(
+    ("changes", "now", "held"),
+    [
+        ({}, 50.0, math.nan),
+        ({"start_time": 20.0, "state": JobState.RUNNING}, 50.0, 30.0),
+        ({"start_time": 20.0, "state": JobState.RUNNING}, 15.0, 0.0),  # by a clock that is behind
+        ({"start_time": 20.0, "state": JobState.ENDED, "run_time": 12.0}, 50.0, 12.0),
+    ],
+)
+def test_a_job_holds_its_processors_from_its_start(
+    changes: dict[str, Any], now: float, held: float
+) -> None:
+    """As far as is known: up to now while it runs, and then as long as it has run."""
+    job = HomeJob(
+        job=1,
+        job_id="home-1",
+        lrms_key="home/1/1",
+        user="ann",
+        idempotency_key="k",
+        name="",
+        request=Request(4, 100.0),
+        payload=b"",
+        submit_time=0.0,
+    )
+    for name, value in changes.items():
+        setattr(job, name, value)
+    assert held_time(job, now) == pytest.approx(held, nan_ok=True)
+    assert cost(job, now, Weights(2.0)) == pytest.approx(8 * held, nan_ok=True)
 
 
 def test_every_job_that_ends_leaves_a_record() -> None:

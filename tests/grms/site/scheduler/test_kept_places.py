@@ -53,7 +53,7 @@ def test_a_job_that_may_come_back_has_its_place_kept() -> None:
     site, said = away()
     assert site.job().state is JobState.DELEGATED
     (kept,) = submissions(said)
-    assert (kept.lrms_key, kept.aside, kept.lookup) == (KEY, True, False)
+    assert (kept.lrms_key, kept.aside, kept.lookup, kept.started) == (KEY, True, False, False)
     site.restart(BEFORE)
     assert submissions(site(Restarted, load=FULL)) == [
         LrmsSubmit(**{**_values(kept), "cause": site.last_id})

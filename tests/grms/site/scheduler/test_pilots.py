@@ -228,6 +228,25 @@ def test_a_pilot_that_connects_again_is_given_what_it_has_not_got() -> None:
     assert world.state.memory.pilots.pilots[1].until == 1000.0
 
 
+def test_a_pilot_that_comes_back_for_less_time_gives_back_what_is_behind_it() -> None:
+    """What ends by then stays, and so does what has been launched."""
+    world = World()
+    world.pilot()
+    launched = world.run("a", 100.0, 900.0)
+    for key, begin, end in (("b", 200.0, 300.0), ("c", 400.0, 500.0), ("d", 500.0, 501.0)):
+        world.book(key, begin, end)
+    done = world.tell(events.PilotConnected, 1, 500.0, "n1", "", ())
+    given_back = [one for one in done if isinstance(one, commands.PublishReservation)]
+    assert [one.reservation.number for one in given_back] == [4]
+    assert world.one(4).reason == "its pilot ends earlier"
+    assert [world.one(number).state for number in (launched, 2, 3, 4)] == [
+        ReservationState.LAUNCHED,
+        ReservationState.BOOKED,
+        ReservationState.BOOKED,
+        ReservationState.RELEASED,
+    ]
+
+
 def test_a_pilot_that_ends_takes_its_programs_with_it_as_far_as_is_known() -> None:
     """What has not begun is given back, what has is told as found, and of the rest nobody can say."""
     world = World()
@@ -335,6 +354,7 @@ def test_programs_of_a_group_share_its_processors() -> None:
     assert {(one.group, one.share, one.run_time) for one in map(world.one, (1, 2, 3))} == {
         (1, 2, 20.0)
     }
+    assert {(one.needed_time, one.cut_off) for one in map(world.one, (1, 2, 3))} == {(50.0, False)}
     assert world.free() == [(200.0, 1000.0, 2)]
     assert "not free" in refusal(world.book("d", 150.0, 160.0))
     world.tell(events.PilotTold, 1, (ended(1),))

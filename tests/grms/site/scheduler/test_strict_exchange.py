@@ -10,7 +10,12 @@ from grms.lrms import base
 from grms.lrms.base import LrmsJob
 from grms.lrms.simulated.machine import SteppedMachine
 from grms.policy.constraints import STRICT_EXCHANGE, AccountRules, ExchangeConstraints
-from grms.policy.transfer import AlwaysAgree, Constrained
+from grms.policy.transfer import (
+    AlwaysAgree,
+    Constrained,
+    TransferQuestion,
+    UserDefinedTransfer,
+)
 from grms.site.model.commands import (
     AnswerOffer,
     Command,
@@ -165,6 +170,20 @@ def test_a_site_in_credit_takes_a_guest_as_protected() -> None:
     assert one(said, AnswerOffer).accepted
     handed = one(said, LrmsSubmit)
     assert (handed.preemptible, handed.protected, handed.at_once) == (True, True, True)
+
+
+def test_a_policy_inside_is_told_how_long_a_guest_that_may_go_asks_for() -> None:
+    """Or what is left of that where it goes on from its state."""
+    told: list[tuple[int, float, bool]] = []
+
+    def no(question: TransferQuestion) -> bool:
+        told.append((question.job_processors, question.requested_time, question.own))
+        return False
+
+    site = site_of(Constrained(STRICT_EXCHANGE, UserDefinedTransfer(no)))
+    assert not one(offered(site), AnswerOffer).accepted
+    assert not one(offered(site, 2, left=40.0), AnswerOffer).accepted
+    assert told == [(2, 100.0, False), (2, 40.0, False)]
 
 
 def test_a_site_without_credit_takes_it_as_preemptible() -> None:

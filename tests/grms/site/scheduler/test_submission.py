@@ -188,6 +188,7 @@ def test_a_report_has_its_limits() -> None:
     assert stranger.refusal is Refusal.FORBIDDEN
     completion = Completion(offer(1), Outcome.COMPLETED, 9.0, 1.0)
     long = one(site(ReportReceived, partner="b", completions=(completion, completion)), Refuse)
+    assert (long.refusal, long.field) == (Refusal.INVALID, "completions")
     assert "2 completions; at most 1" in long.reason
 
 

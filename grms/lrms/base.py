@@ -576,6 +576,9 @@ class Lrms(Protocol):
     async def look_up(self, key: str) -> LrmsRecord | None:
         """Returns what is known of a job, including one that ended long ago as far as records reach.
 
+        Only a job that is to be here is looked up: one of an earlier process may be kept from its start until it is
+        looked up, or submitted again.
+
         Calls in close succession may share a poll, as long as it began after the call.
 
         Returns:

@@ -196,6 +196,7 @@ class BatchLrms:
         if known is not None and not known.number and known.end is None:
             await self._poller.new()  # it was submitted, and the answer has not come
         if await self._came(key, want) or await self._had_before(key):
+            self._tracker.looked_up(key)
             return
         try:
             table = (await self._poller.last()).table
@@ -432,6 +433,7 @@ class BatchLrms:
         record = await self._looked_up(check_key(key))
         if record is None:
             return None
+        self._tracker.looked_up(key)
         if record.phase is LrmsPhase.ENDED:
             await self._poller.count_runs([key])  # it may have ended before this process began
         unstarted = record.end is not None and is_unstarted(record.end)

@@ -10,6 +10,10 @@ enough to survive such a crash (`settle_s`) and a poll has shown the job. A job 
 certainly not started, and may be submitted again; a second copy, from a submission that arrived late, is held as
 well and is cancelled; a release that was undone leaves a job that waits for the next poll.
 
+What was there before this process stays held until the site asks for it, as it does at its start for each job that is
+to be here (`looked_up`). Its note says only that it was to run once: since then its user may have read that it was
+cancelled, or it may have gone to a partner, and what is held may be a copy that came late.
+
 Doubt is not an end. A queue listing may be empty, truncated, filtered or hidden from the site's user while all jobs
 run. So a missing job is asked about (`Question`), and ends only by evidence: a record, the job's own folder, or the
 batch system's answer, for that one job, that it does not know it. If the job may have begun, even that counts only
@@ -188,11 +192,14 @@ class JobTracker:
                     found.pop(self._decode(row.name) or "", None)
         return found
 
-    def gone(self, key: str, number: str, at: float) -> None:
-        """Records that a job released before this process began is missing from the poll at `at`, seconds."""
+    def gone(self, key: str, number: str, at: float, *, asked: bool = True) -> None:
+        """Records that a job released before this process began is missing from the poll at `at`, seconds.
+
+        `asked`: the site asks for it; else it may have ended, or left, long ago.
+        """
         self._jobs[key] = TrackedJob(
             key,
-            Want.RUN,
+            Want.RUN if asked else Want.NOTHING,
             number,
             accepted=True,
             released_at=0.0,
@@ -291,6 +298,12 @@ class JobTracker:
             self._remember(job)
         while job is not None and job.ran_again < unordered:
             self._ran_again(job)
+
+    def looked_up(self, key: str) -> None:
+        """Records that the site asks for a job, which has not ended for it, and is to be here."""
+        job = self._jobs.get(key)
+        if job is not None:
+            job.looked_up = True
 
     def hold_stays(self, key: str) -> None:
         """Records that somebody else holds a job."""
@@ -666,6 +679,8 @@ class JobTracker:
     def _held(self, job: TrackedJob, row: JobRow, table: QueueSnapshot, findings: Findings) -> None:
         if job.want is Want.HELD or not self.settled(job, table.taken_at):
             return
+        if job.want is Want.NOTHING and not job.looked_up:
+            return  # it may be a copy of one that has ended, or has left, before this process began
         if job.released_at is not None and _is_later(job.released_at, table):
             return  # this look does not know of it yet
         sure = job.want is Want.RUN and job.released_at is None and job.start_time is None

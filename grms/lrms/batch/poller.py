@@ -207,7 +207,7 @@ class Poller:
                 self._released[key] = marks.number if marks is not None and was else ""
             number = self._released[key]
             if number and number not in numbers:
-                self.tracker.gone(key, number, table.began_at)
+                self.tracker.gone(key, number, table.began_at, asked=False)
 
     async def _answer(self, questions: list[Question], at: float) -> list[str]:
         # Returns the keys of ended jobs. Unanswered questions are left to the next poll.

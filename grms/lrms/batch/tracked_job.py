@@ -10,7 +10,7 @@ from grms.lrms.batch.queue_snapshot import JobRow
 class Want(enum.Enum):
     """What this site wants of a job.
 
-    NOTHING: unknown; the job was there before this process.
+    NOTHING: unknown; the job was there before this process, and stays held until it is looked up (`looked_up`).
     HELD: wait for a release.
     RUN: run.
     GONE: end.
@@ -40,6 +40,7 @@ class TrackedJob:
         released_at: when a release was acknowledged, seconds; `None` if none was.
         left_hold: a poll has shown it not held.
         hold_stays: somebody else holds it.
+        looked_up: the site has asked for it, and wants it here.
         end: as emitted.
         maybe_released: a release was attempted, and may have been carried out.
         missing: consecutive polls that have not shown it.
@@ -72,6 +73,7 @@ class TrackedJob:
     released_at: float | None = None
     left_hold: bool = False
     hold_stays: bool = False
+    looked_up: bool = False
     end: LrmsEnd | None = None
     maybe_released: bool = False
     missing: int = 0

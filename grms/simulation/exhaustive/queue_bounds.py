@@ -34,6 +34,12 @@ LARGE_QUEUES: Final = (
     ),
     queue_bound("batch system: a submission comes late, cancelled", late=1, cancel=1),
     queue_bound("batch system: the daemon dies, cancelled", crash=1, cancel=1),
+    queue_bound(
+        "batch system: the daemon dies, a submission comes late, cancelled",
+        crash=1,
+        late=1,
+        cancel=1,
+    ),
     queue_bound("batch system: the controller forgets, cancelled", undo=1, cancel=1),
     queue_bound("batch system: the controller forgets; a table without a job", undo=1, partial=1),
     queue_bound("batch system: the controller forgets, a node ends what it ran", undo=1, orphan=1),

@@ -462,7 +462,10 @@ class LrmsDriver:
     async def _answer(self, call: Call, supplies: Supplies) -> LrmsRecord | bool | None:
         command = call.command
         if call.step is LrmsStep.LOOK_UP:
-            return await self.lrms.look_up(call.key)
+            # A job that is elsewhere is not asked for, as what is held of it must not run: whether it has a place is
+            # found where that is kept.
+            aside = isinstance(command, LrmsSubmit) and command.aside
+            return None if aside else await self.lrms.look_up(call.key)
         if isinstance(command, LrmsCancel):
             if command.keep_place and isinstance(self.lrms, WithPlaces):
                 return await self.lrms.leave(call.key)

@@ -601,10 +601,25 @@ def test_what_was_there_before_appears() -> None:
 
 
 def test_an_old_hold_is_asked_about() -> None:
-    """What was wanted of the job is kept beside its script."""
+    """What was wanted of the job is kept beside its script; nobody asks before the site has looked it up."""
     looks = Looks()
     looks.look(row(HELD))
+    assert looks.orders == []
+    looks.tracker.looked_up(KEY)
+    looks.look(row(HELD))
     assert looks.orders == [(Act.ASK, "7")]
+
+
+@pytest.mark.parametrize(("asked", "orders"), [(True, [(Act.ASK, "7")]), (False, [])])
+def test_what_was_released_long_ago_and_is_held_again_stays_so_unless_it_is_asked_for(
+    asked: bool, orders: list[tuple[Act, str]]
+) -> None:
+    """The controller has forgotten the release, and perhaps that the job was cancelled."""
+    looks = Looks()
+    looks.tracker.gone(KEY, "7", looks.now, asked=asked)
+    looks.look(row(HELD))
+    looks.look(row(HELD), after=SETTLE_S)
+    assert looks.orders == orders
 
 
 def test_an_end_that_was_taken_back_is_told() -> None:

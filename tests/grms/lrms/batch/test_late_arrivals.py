@@ -447,7 +447,7 @@ async def test_cancels_that_take_long_keep_no_job_from_its_release(
     for number in (1, 2):
         scene.spool.prepare(f"A/1/{number}", OWN.program or Program(""), run=True, limit_s=60.0)
     scene.system.rows = jobs(2, LrmsPhase.HELD)
-    await scene.lrms._poller.new()
+    await scene.lrms.look_up("A/1/2")
     job = scene.lrms._tracker.job("A/1/1")
     assert job is not None
     job.want = Want.GONE
@@ -486,6 +486,8 @@ async def test_orders_that_no_time_was_left_for_go_first(
 
     scene.system.held_since_submission = held  # type: ignore[method-assign]  # of a test
     monkeypatch.setattr("grms.lrms.batch.poller.ORDERS_POLLS", 0.1)
+    for number in range(1, 5):
+        await scene.lrms.look_up(f"A/1/{number}")
     await scene.looks(8)
     assert set(asked) == {"1", "2", "3", "4"}
 
@@ -695,3 +697,57 @@ async def test_a_very_long_wait_for_records_holds_up_no_cancelled_job(tmp_path: 
     scene.system.rows = (*over(rows[:1]), replace(rows[1], phase=LrmsPhase.ENDED, end=CANCELLED))
     await scene.looks(1)
     assert [event.key for event in scene.events if isinstance(event, Ended)] == ["A/1/2"]
+
+
+@pytest.mark.parametrize("goes", ["cancelled", "let go", "ended by hand"])
+async def test_a_late_copy_of_what_is_no_longer_here_is_not_released_by_the_next_process(
+    tmp_path: Path, goes: str
+) -> None:
+    """The job's note says that it was to run: its user has read since that it was cancelled, or a partner has it."""
+    scene = Scene(tmp_path)
+    await scene.lrms.open()
+    with pytest.raises(LrmsUnavailableError, match="timed out"):
+        await scene.lrms.submit(OWN)
+    assert await scene.lrms.look_up(KEY) is None
+    scene.system.answer = None
+    await scene.lrms.submit(OWN)
+    if goes == "ended by hand":
+        await scene.system.cancel(HELD)
+    else:
+        assert await scene.lrms.cancel(KEY, only_waiting=goes == "let go")
+    await scene.looks(1)
+    assert [event.end.outcome for event in scene.events if isinstance(event, Ended)] == [
+        Outcome.CANCELLED
+    ]
+    scene.new_life()
+    scene.system.rows = (*scene.system.rows, replace(HELD, number="8"))
+    await scene.looks(5, each_s=HOUR_S)
+    assert "release" not in scene.system.told
+    snapshot = await scene.lrms.snapshot()
+    assert snapshot.jobs[KEY].phase is LrmsPhase.HELD, "the site ends it, as for it the job is over"
+    assert await scene.lrms.cancel(KEY, only_waiting=True)
+    await scene.looks(2)
+    assert scene.system.told[-1] == "cancel"
+    assert "release" not in scene.system.told
+
+
+@pytest.mark.parametrize("asks", ["look-up", "submission"])
+async def test_what_an_earlier_process_has_submitted_is_released_when_the_site_asks_for_it(
+    tmp_path: Path, asks: str
+) -> None:
+    """As it does at its start for each job that it has open."""
+    scene = Scene(tmp_path)
+    scene.system.answer = None
+    await scene.lrms.open()
+    await scene.lrms.submit(OWN)
+    scene.new_life()
+    await scene.looks(5, each_s=HOUR_S)
+    assert scene.system.told == ["submit"]
+    if asks == "look-up":
+        record = await scene.lrms.look_up(KEY)
+        assert record is not None
+        assert record.phase is LrmsPhase.HELD
+    else:
+        await scene.lrms.submit(OWN)
+    await scene.looks(2)
+    assert scene.system.told == ["submit", "release"]

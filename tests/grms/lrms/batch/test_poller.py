@@ -21,8 +21,9 @@ from grms.lrms.batch.job_tracker import JobTracker, Order
 from grms.lrms.batch.launcher import Spool
 from grms.lrms.batch.poller import Poller
 from grms.lrms.batch.queue_snapshot import Ending, Question, QueueSnapshot
+from grms.lrms.batch.tracked_job import Want
 from grms.util.outcomes import Outcome
-from tests.grms.lrms.batch.forgetful import HELD, Forgetful
+from tests.grms.lrms.batch.forgetful import HELD, KEY, Forgetful
 from tests.waiting import TIME_OUT_S, until
 
 
@@ -113,6 +114,7 @@ async def test_each_look_hands_on_what_is_to_be_repeated(
     monkeypatch.setattr("grms.lrms.batch.poller.SOON", 0.0)
     scene = Scene(tmp_path, poll_s=1e6)
     scene.system.rows = (HELD,)
+    scene.looks.tracker.intended(KEY, Want.RUN)
     carried: list[tuple[Order, ...]] = []
     twice = asyncio.Event()
 

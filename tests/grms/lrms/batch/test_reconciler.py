@@ -118,6 +118,7 @@ async def test_a_run_that_was_forgotten_is_not_repeated(
         scene.spool.clear(KEY, ["stdout"])
     if restarted:
         scene.new_life()
+        await scene.lrms.look_up(KEY)
     await scene.told("cancel")
     assert scene.system.told == ["submit", "release", "cancel"]
     ends = [event for event in scene.events if isinstance(event, Ended | Vanished)]
@@ -358,6 +359,7 @@ async def test_looks_go_on_while_very_many_jobs_are_released(
     for number in range(1, 61):
         spool.prepare(f"A/1/{number}", Program("#!/bin/sh\n"), run=True)
     lrms = many(system, tmp_path)
+    await asyncio.gather(*(lrms.look_up(f"A/1/{number}") for number in range(1, 61)))
     lrms.listen(hear)
     follows = asyncio.create_task(lrms.run())
     async with asyncio.timeout(TIME_OUT_S):

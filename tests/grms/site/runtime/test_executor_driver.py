@@ -695,3 +695,20 @@ async def test_places_are_kept_where_the_batch_system_can(*, keeps: bool) -> Non
         await until(lambda: driver.commands_open == 0)
     assert [news for news in told if isinstance(news, LrmsLetGo)] == [LrmsLetGo("b", done=True)]
     assert sorted(lrms.asked) == ([("keep", "a"), ("leave", "b")] if keeps else [("let go", "b")])
+
+
+async def test_a_job_that_is_elsewhere_is_not_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever looks a job up wants it here: what is held of it would be released."""
+    monkeypatch.setattr(lrms_queue, "PAUSE_FIRST_S", 0.001)
+
+    class Away(Keeping):
+        async def keep_place(self, job: LrmsJob) -> None:
+            await super().keep_place(job)
+            if self.asked.count(("keep", job.key)) == 1:
+                raise LrmsUnavailableError("timed out")
+
+    lrms = Away()
+    async with driven(lrms, VirtualClock(0.0)) as (driver, _):
+        driver.do(replace(submission("a"), aside=True))
+        await until(lambda: driver.commands_open == 0)
+    assert lrms.asked == [("keep", "a"), ("keep", "a")]

@@ -76,6 +76,7 @@ class Scene(Generic[Cluster]):
             repeats=self.requeue,
             placing=system,
             kept=table.keep_places,
+            site="A",  # of `submitted`
         )
         lrms.listen(self._hear)
         return lrms

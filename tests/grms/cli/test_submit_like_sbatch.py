@@ -75,7 +75,7 @@ ARRAY: Final = "echo $SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_TASK_COUNT $SLURM_ARRA
 SIZES: Final = BASH + "srun --overlap hostname | wc -l; echo $SLURM_NNODES $SLURM_TASKS_PER_NODE\n"
 CASES: Final = {
     # --- what the site runs: in the folder in which it was handed in, with its user's variables
-    "who": Case(BASH + "id -un; id -gn; umask; echo $HOME $USER; touch ~/made && rm ~/made\n"),
+    "who": Case(BASH + "id -un; id -gn; umask; echo $HOME $USER; f=~/made-$$; touch $f && rm $f\n"),
     "environment": Case(BASH + "env | grep -av '^_=' | sort\n"),
     "function": Case(BASH + "given; echo $MARKS\n"),
     "variables": Case(BASH + SHOWS, ("-n", "2")),

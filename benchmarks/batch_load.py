@@ -108,7 +108,7 @@ async def measure(folder: Path, seconds: float) -> dict[str, Any]:
         fills = ("-n", str(CPUS), "-t", "600", NOWHERE, "--wrap", "sleep 36000")
         await asyncio.to_thread(ask, "sbatch", *fills)
         config = folder / "load.toml"
-        config.write_text(to_toml(_document(folder, cluster)))
+        config.write_text(to_toml(site_document("load", folder, cluster)))
         log = (folder / "load.log").open("wb")
         daemon = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "grms", "serve", str(config), stderr=log, stdout=log
@@ -124,12 +124,13 @@ async def measure(folder: Path, seconds: float) -> dict[str, Any]:
         await asyncio.to_thread(cluster.down)
 
 
-def _document(folder: Path, cluster: SlurmCluster) -> dict[str, Any]:
+def site_document(name: str, folder: Path, cluster: SlurmCluster) -> dict[str, Any]:
+    """Returns the configuration of a site above a Slurm, whose socket is `NAME.sock` in a folder."""
     return {
-        "name": "load",
+        "name": name,
         "processors": CPUS,
-        "listen": {"users": str(folder / "load.sock")},
-        "journal": {"path": str(folder / "load.journal"), "survives": "power_loss"},
+        "listen": {"users": str(folder / f"{name}.sock")},
+        "journal": {"path": str(folder / f"{name}.journal"), "survives": "power_loss"},
         "mqtt": {"enabled": False},
         "lrms": {
             "kind": "slurm",

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.batch_load import processor_s
+from benchmarks.batch_load import CPUS, processor_s, site_document
 from benchmarks.run import machine
 from grms.client import Client, JobState, SiteError
 from lrms_sim.util.files import to_toml
@@ -30,7 +30,6 @@ COUNT: Final = 1_000
 SINGLE: Final = 300
 """Jobs that are handed to Slurm by one `sbatch` each."""
 
-CPUS: Final = 64
 SCRIPT: Final = "#!/bin/sh\ntrue\n"
 TIME_OUT_S: Final = 600.0
 
@@ -96,22 +95,6 @@ async def _through_site(
     }
 
 
-def _document(folder: Path, cluster: SlurmCluster) -> dict[str, Any]:
-    return {
-        "name": "tiny",
-        "processors": CPUS,
-        "listen": {"users": str(folder / "tiny.sock")},
-        "journal": {"path": str(folder / "tiny.journal"), "survives": "power_loss"},
-        "mqtt": {"enabled": False},
-        "lrms": {
-            "kind": "slurm",
-            "spool": str(folder / "spool"),
-            "completion_log": cluster.completion_log,
-            "configuration": cluster.environment["SLURM_CONF"],
-        },
-    }
-
-
 async def measure(folder: Path, count: int, single: int, ways: set[str]) -> dict[str, Any]:
     """Returns all figures, of a cluster that it starts and ends."""
     cluster = SlurmCluster(folder / "cluster", nodes=1, cpus=CPUS)
@@ -127,7 +110,7 @@ async def measure(folder: Path, count: int, single: int, ways: set[str]) -> dict
             figures["slurm, one sbatch each"] = await _timed(cluster, single, each)
             print(figures, flush=True)
         if "site" in ways:
-            (folder / "tiny.toml").write_text(to_toml(_document(folder, cluster)))
+            (folder / "tiny.toml").write_text(to_toml(site_document("tiny", folder, cluster)))
             with (folder / "tiny.log").open("wb") as log:
                 daemon = await asyncio.create_subprocess_exec(
                     sys.executable,

@@ -3,15 +3,17 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import grpc
 from grpc import aio
 
+from grms.daemon.ports import free_port
 from grms.site.model.jobs import OfferId
 from grms.site.wire.convert import write_offer
 from grms.v1 import partner_pb2, partner_pb2_grpc, request_pb2, results_pb2
-from tests.grms.site.daemons import Running
+from tests.grms.site.daemons import Running, document, running
 
 
 class Partner(partner_pb2_grpc.PartnerServiceServicer):
@@ -164,6 +166,17 @@ async def listening(partner: Partner, port: int) -> AsyncIterator[aio.Server]:
         yield server
     finally:
         await server.stop(None)
+
+
+@asynccontextmanager
+async def full_site(partner: Partner, folder: Path, **more: Any) -> AsyncIterator[Running]:
+    """Yields a site without a free processor whose one partner, away, is played; `more` as of `document`."""
+    port = free_port()
+    configuration = document(folder, partners={"away": port}, **more)
+    async with listening(partner, port), running(configuration, folder) as site:
+        await site.linked()
+        await full(site)
+        yield site
 
 
 async def full(site: Running) -> None:

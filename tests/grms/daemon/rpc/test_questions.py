@@ -143,7 +143,6 @@ def test_a_message_that_means_nothing_names_its_field() -> None:
     code = grpc.StatusCode.INVALID_ARGUMENT
     assert ended(Engine(), "invalid", WireError("dish", "empty")) == (code, "empty", ["invalid"])
 
-
     def served(dish: str, table: int) -> str:
         if not dish:
             raise WireError("dish", "empty")

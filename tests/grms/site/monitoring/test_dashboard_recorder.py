@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from grms.policy.transfer import AcceptWhenFit
-from grms.site.model.jobs import HomeJob, Request
+from grms.site.model.jobs import Request
 from grms.site.model.partners import PartnerBook
 from grms.site.model.records import JobKept, JobOffered, JobReceived
 from grms.site.monitoring import dashboard_recorder
@@ -18,6 +18,7 @@ from grms.v1 import job_pb2
 from lrms_sim.machine.node_kinds import NodeKind
 from lrms_sim.workload.requests import Request as Needs
 from tests.grms.site.daemons import Running, two_sites
+from tests.grms.site.jobs import home_job
 from tests.waiting import until
 
 
@@ -117,17 +118,7 @@ def test_the_reason_is_the_first_that_holds(change: dict[str, Any], reason: str)
     book.reachable = True
     for key, value in change.items():
         setattr(book, key, value)
-    job = HomeJob(
-        job=1,
-        job_id="home-1",
-        lrms_key="",
-        user="u",
-        idempotency_key="",
-        name="",
-        request=Request.of(Needs(tasks=2, cores_per_task=2, wall_time=10.0)),
-        payload=b"",
-        submit_time=0.0,
-    )
+    job = home_job(Request.of(Needs(tasks=2, cores_per_task=2, wall_time=10.0)), user="u")
     assert reason in why_not_asked(book, job, 5.0)
     if not change:
         book.returns.came_back("u", job.request, 0.0, first_s=10.0, most_s=10.0)

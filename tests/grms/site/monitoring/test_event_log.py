@@ -19,7 +19,7 @@ from grms.lrms import base as port
 from grms.site.gateway.user_listener import user_of
 from grms.site.model import events, records
 from grms.site.model.commands import AnswerOffer, Append, LrmsCancel
-from grms.site.model.jobs import GuestRef, HomeJob, OfferId, Request
+from grms.site.model.jobs import GuestRef, OfferId, Request
 from grms.site.model.lifecycle import Outcome
 from grms.site.model.state_tables import StateTables
 from grms.site.monitoring import event_log
@@ -28,6 +28,7 @@ from grms.site.monitoring.subscriber import Subscriber
 from grms.site.runtime.event_loop import Engine
 from grms.v1 import job_pb2, operator_pb2, partner_pb2
 from tests.grms.site.daemons import document, running, two_sites
+from tests.grms.site.jobs import home_job
 from tests.waiting import until
 
 COMPLETE: dict[str, Any] = {"logging": {"level": "debug"}, "mqtt": {"enabled": False}}
@@ -92,18 +93,7 @@ async def test_info_is_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_an_offer_has_one_name_wherever_it_is_told() -> None:
     """Also where a record has its number alone, or a partner has seen it."""
-    job = HomeJob(
-        job=7,
-        job_id="home-7",
-        lrms_key="",
-        user="ann",
-        idempotency_key="k",
-        name="",
-        request=Request(4, 60.0),
-        payload=b"",
-        submit_time=1.0,
-    )
-    job.partner, job.offer_epoch, job.offer_number = "away", 0x2B, 3
+    job = home_job(number=7, partner="away", offer_epoch=0x2B, offer_number=3)
     memory = SimpleNamespace(epoch=0x2A, jobs={7: job})
     state = SimpleNamespace(settings=SimpleNamespace(name="home"), memory=memory)
     engine = cast("Engine", SimpleNamespace(state=state))

@@ -12,7 +12,7 @@ from grpc import aio
 from grms.daemon.ports import free_port
 from grms.site.model.jobs import OfferId
 from grms.site.wire.convert import write_offer
-from grms.v1 import partner_pb2, partner_pb2_grpc, request_pb2, results_pb2
+from grms.v1 import partner_pb2, partner_pb2_grpc, request_pb2
 from tests.grms.site.daemons import Running, document, running
 
 
@@ -108,51 +108,16 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
         self.usage_asked.append((request.log, request.after))
         return self.usage
 
-    async def FetchProgram(self, request: Any, context: Any) -> partner_pb2.FetchProgramResponse:  # noqa: ARG002, N802  # gRPC's
-        """Answers as one whose version does not know the call."""
+    async def _unknown(self, request: Any, context: Any) -> Any:  # noqa: ARG002  # gRPC's
+        # Answers as one whose version does not know the call.
         await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
-        return partner_pb2.FetchProgramResponse()
 
-    async def FetchInput(  # noqa: N802  # gRPC's
-        self,
-        request: Any,  # noqa: ARG002  # same
-        context: Any,
-    ) -> AsyncIterator[results_pb2.ResultChunk]:
-        """Answers as one whose version does not know the call."""
-        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
-        yield results_pb2.ResultChunk()
-
-    async def ListGuestResults(self, request: Any, context: Any) -> results_pb2.ResultList:  # noqa: ARG002, N802  # gRPC's
-        """Answers as one whose version does not know the call."""
-        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
-        return results_pb2.ResultList()
-
-    async def FetchGuestResult(  # noqa: N802  # gRPC's
-        self,
-        request: Any,  # noqa: ARG002  # same
-        context: Any,
-    ) -> AsyncIterator[results_pb2.ResultChunk]:
-        """Answers as one whose version does not know the call."""
-        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
-        yield results_pb2.ResultChunk()
-
-    async def ReadGuestOutput(  # noqa: N802  # gRPC's
-        self,
-        request: Any,  # noqa: ARG002  # same
-        context: Any,
-    ) -> partner_pb2.ReadGuestOutputResponse:
-        """Answers as one whose version does not know the call."""
-        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
-        return partner_pb2.ReadGuestOutputResponse()
-
-    async def DropGuestResults(  # noqa: N802  # gRPC's
-        self,
-        request: Any,  # noqa: ARG002  # same
-        context: Any,
-    ) -> partner_pb2.DropGuestResultsResponse:
-        """Answers as one whose version does not know the call."""
-        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
-        return partner_pb2.DropGuestResultsResponse()
+    FetchProgram: Any = _unknown
+    FetchInput: Any = _unknown
+    ListGuestResults: Any = _unknown
+    FetchGuestResult: Any = _unknown
+    ReadGuestOutput: Any = _unknown
+    DropGuestResults: Any = _unknown
 
 
 @asynccontextmanager

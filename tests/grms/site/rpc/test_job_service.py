@@ -10,11 +10,11 @@ from grpc import aio
 
 from grms.daemon.status_details import DETAILS_KEY
 from grms.site.gateway.user_listener import User
-from grms.site.model.jobs import HomeJob, Request
 from grms.site.rpc import job_service
 from grms.site.rpc import watchers as watchers_module
 from grms.v1 import job_pb2, request_pb2
 from tests.grms.site.daemons import Running, document, running, two_sites
+from tests.grms.site.jobs import home_job
 from tests.waiting import until
 
 
@@ -327,17 +327,7 @@ async def test_a_slow_watcher_is_told_to_come_again() -> None:
     watchers = watchers_module.Watchers("home", 1)
     queue = watchers.add("home-1")
 
-    job = HomeJob(
-        job=1,
-        job_id="home-1",
-        lrms_key="home/1/1",
-        user="me",
-        idempotency_key="k",
-        name="",
-        request=Request(1, 1.0),
-        payload=b"",
-        submit_time=0.0,
-    )
+    job = home_job()
     for _ in range(watchers_module.UPDATES_MAX + 1):
         watchers.tell(job)
     assert queue.qsize() == watchers_module.UPDATES_MAX

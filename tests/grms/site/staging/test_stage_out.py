@@ -67,7 +67,8 @@ class Leaving(Partner):
         if isinstance(self.list, grpc.StatusCode):
             await context.abort(self.list, "as it was told")
         if not isinstance(self.list, list):
-            return await super().ListGuestResults(request, context)
+            ended: results_pb2.ResultList = await super().ListGuestResults(request, context)
+            return ended
         return results_pb2.ResultList(files=self.list, complete=True, **self.more)
 
     async def FetchGuestResult(  # noqa: N802  # gRPC's

@@ -67,8 +67,7 @@ class Measured(Broker):
     def look_at_all(self) -> None:
         """Looks at every task that can begin from now on."""
         work = self.state._execution
-        parts = self.state.memory, work._settings, work._free_time, work._files, work._groups
-        plain = PlainReadyTasks(*parts)
+        plain = PlainReadyTasks(work._context, work._groups)
         plain.__dict__.update(work._ready.__dict__)
         work._ready = plain
 

@@ -5,6 +5,7 @@ mirrors the path of the source; it is checked in, and a test compares it with a 
 contract itself, as descriptors (`proto/baseline.binpb`): a source that breaks it is refused.
 """
 
+import ast
 import subprocess
 import sys
 import tempfile
@@ -25,8 +26,10 @@ ROOT = Path(__file__).resolve().parents[1]
 BASELINE = "proto/baseline.binpb"
 """The contract that programs elsewhere were built with: a `FileDescriptorSet`."""
 
-GENERATED = ("_pb2.py", "_pb2.pyi", "_pb2_grpc.py", "_pb2_grpc.pyi")
-"""Endings of the files that the compiler writes for one source."""
+MESSAGES = ("_pb2.py", "_pb2.pyi")
+SERVICES = ("_pb2_grpc.py", "_pb2_grpc.pyi")
+GENERATED = (*MESSAGES, *SERVICES)
+"""Endings of the files that are kept for one source; those of services only if it has one."""
 
 
 class GenerationError(Exception):
@@ -59,7 +62,32 @@ def generate(root: Path, target: Path) -> list[Path]:
     stubs = Path(sys.executable).with_name("protoc-gen-mypy_grpc")
     outputs = [f"--{kind}_out={target}" for kind in ("python", "pyi", "grpc_python", "mypy_grpc")]
     _compile(root, f"--plugin=protoc-gen-mypy_grpc={stubs}", *outputs)
-    return [path.with_name(path.stem + ending) for path in sources for ending in GENERATED]
+    written = []
+    for path in sources:
+        written += [path.with_name(path.stem + ending) for ending in MESSAGES]
+        code, types = (path.with_name(path.stem + ending) for ending in SERVICES)
+        services = without_experimental((target / code).read_text())
+        if "class " in services:
+            (target / code).write_text(services)
+            written += [code, types]
+        else:
+            (target / code).unlink()
+            (target / types).unlink()
+    return written
+
+
+def without_experimental(code: str) -> str:
+    """Returns the compiler's code of services without the classes of gRPC's experimental interface.
+
+    A method of such a class makes a connection for each call; nothing uses them, and the stubs for
+    type checkers do not know them. They are two fifths of the code.
+    """
+    lines = code.splitlines(keepends=True)
+    for node in reversed(ast.parse(code).body):
+        if isinstance(node, ast.ClassDef) and not node.name.endswith(("Stub", "Servicer")):
+            # Before a class stand a comment and two blank lines.
+            del lines[node.lineno - 4 : node.end_lineno]
+    return "".join(lines)
 
 
 def _compile(root: Path, *options: str) -> None:

@@ -10,20 +10,11 @@ from pathlib import Path
 import pytest
 
 from lrms_sim.util.process_guard import EXTRAS
+from tests.small_scenario import small
 
 ROOT = Path(__file__).resolve().parents[1]
 
-SMALL = """
-name = "small"
-[[sites]]
-name = "a"
-processors = 16
-workload = { model = "lublin", jobs = 40, load = 0.9 }
-[[sites]]
-name = "b"
-processors = 64
-workload = { model = "lublin", jobs = 40, load = 0.5 }
-"""
+SMALL = small(40)
 
 BARE = f"""
 import sys

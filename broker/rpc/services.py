@@ -100,10 +100,7 @@ class WorkflowService(workflow_pb2_grpc.WorkflowServiceServicer):
         self, request: workflow_pb2.SubmitRequest, context: Context
     ) -> workflow_pb2.Workflow:
         """Takes a workflow."""
-        try:
-            workflow, programs = read_workflow(request.workflow)
-        except WireError as error:
-            await self._frontend.invalid(context, error)
+        workflow, programs = await self._frontend.read(context, read_workflow, request.workflow)
         await self._files.check(programs, context)
         number = self._frontend.engine.new_id()
         event = Submit(number, request.idempotency_key, workflow, programs)
@@ -113,10 +110,7 @@ class WorkflowService(workflow_pb2_grpc.WorkflowServiceServicer):
         self, request: workflow_pb2.OpenRequest, context: Context
     ) -> workflow_pb2.Workflow:
         """Takes a workflow that tasks are added to."""
-        try:
-            workflow = read_open_workflow(request.workflow)
-        except WireError as error:
-            await self._frontend.invalid(context, error)
+        workflow = await self._frontend.read(context, read_open_workflow, request.workflow)
         event = Open(self._frontend.engine.new_id(), request.idempotency_key, workflow)
         return await self._find(context, await self._frontend.ask(context, event, _name))
 
@@ -124,10 +118,7 @@ class WorkflowService(workflow_pb2_grpc.WorkflowServiceServicer):
         self, request: workflow_pb2.AddRequest, context: Context
     ) -> workflow_pb2.AddResponse:
         """Adds tasks to an open workflow."""
-        try:
-            additions = read_additions(request)
-        except WireError as error:
-            await self._frontend.invalid(context, error)
+        additions = await self._frontend.read(context, read_additions, request)
         programs = (each.program for each in additions if each.program is not None)
         await self._files.check(tuple(programs), context)
         event = Add(self._frontend.engine.new_id(), request.workflow_id, additions)
@@ -367,10 +358,7 @@ class ResourceService(resource_pb2_grpc.ResourceServiceServicer):
         return resource_pb2.ListResourcesResponse(resources=found)
 
     async def _read(self, context: Context, message: resource_pb2.Resource) -> Any:
-        try:
-            supply = read_supply(message)
-        except WireError as error:
-            await self._frontend.invalid(context, error)
+        supply = await self._frontend.read(context, read_supply, message)
         if supply.site and supply.site not in self._sites:
             known = ", ".join(self._sites) or "none"
             reason = f"there is no site {supply.site!r} in the configuration; there are: {known}"

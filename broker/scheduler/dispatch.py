@@ -12,13 +12,11 @@ from typing import Final
 
 from broker.model.plan import Placement
 from broker.model.workflow import Alternative
-from broker.scheduler.file_arrivals import FileArrivals
-from broker.scheduler.free_time import TOLERANCE, FreeTime, Need, View
+from broker.scheduler.free_time import TOLERANCE, Need, View
 from broker.scheduler.groups import Groups
 from broker.scheduler.records import Place
-from broker.scheduler.run_times import RunTimes
-from broker.scheduler.settings import BrokerSettings
-from broker.scheduler.state_tables import LiveTask, LiveWorkflow, StateTables
+from broker.scheduler.scheduling_context import SchedulingContext
+from broker.scheduler.state_tables import LiveTask, LiveWorkflow
 
 CAUTION: Final = 1.5
 """The chain behind a task is thought to take so many times as long as its fastest runs would."""
@@ -37,20 +35,13 @@ _Best = tuple[bool, bool, float, float, Placement]
 class Dispatch:
     """Chooses where tasks begin now."""
 
-    def __init__(
-        self,
-        memory: StateTables,
-        settings: BrokerSettings,
-        free_time: FreeTime,
-        files: FileArrivals,
-        groups: Groups,
-    ) -> None:
-        self._memory = memory
-        self._files = files
-        self._settings = settings
-        self._free_time = free_time
+    def __init__(self, context: SchedulingContext, groups: Groups) -> None:
+        self._memory = context.memory
+        self._files = context.files
+        self._settings = context.settings
+        self._free_time = context.free_time
         self._groups = groups
-        self._run_times = RunTimes(memory, settings)
+        self._run_times = context.run_times
 
     def choose(
         self,

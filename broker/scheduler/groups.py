@@ -19,12 +19,11 @@ from typing import Final
 from broker.model.plan import Placement
 from broker.model.program import Program
 from broker.model.workflow import Alternative
-from broker.scheduler.free_time import FreeTime, Need, View
+from broker.scheduler.free_time import Need, View
 from broker.scheduler.lifecycle import TaskState
 from broker.scheduler.records import Place, Supply
-from broker.scheduler.run_times import RunTimes
-from broker.scheduler.settings import BrokerSettings
-from broker.scheduler.state_tables import LiveTask, StateTables
+from broker.scheduler.scheduling_context import SchedulingContext
+from broker.scheduler.state_tables import LiveTask
 
 LANE_S: Final = 4.0
 """So long a unit is kept at work by one group, as far as is known, seconds: launching takes some hundredths of one."""
@@ -64,11 +63,11 @@ class Gathered:
 class Groups:
     """Gathers programs that can begin into groups."""
 
-    def __init__(self, memory: StateTables, settings: BrokerSettings, free_time: FreeTime) -> None:
-        self._memory = memory
-        self._settings = settings
-        self._free_time = free_time
-        self._run_times = RunTimes(memory, settings)
+    def __init__(self, context: SchedulingContext) -> None:
+        self._memory = context.memory
+        self._settings = context.settings
+        self._free_time = context.free_time
+        self._run_times = context.run_times
         self._ratios: dict[str, float] = {}
         self._outgrown: list[LiveTask] = []
 

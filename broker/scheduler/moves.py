@@ -16,14 +16,12 @@ from collections.abc import Callable, Collection, Sequence
 
 from broker.scheduler.commands import Move
 from broker.scheduler.events import Moved, MoveRefused
-from broker.scheduler.free_time import TOLERANCE, FreeTime, Need, View
+from broker.scheduler.free_time import TOLERANCE, Need, View
 from broker.scheduler.lifecycle import AT_SITE, DONE, HELD, TaskState
-from broker.scheduler.planning_cycle import PlanningCycle
 from broker.scheduler.planning_input import Taken
 from broker.scheduler.records import TaskMoved, TaskMoving
-from broker.scheduler.run_times import RunTimes
-from broker.scheduler.settings import BrokerSettings
-from broker.scheduler.state_tables import Booking, LiveTask, StateTables
+from broker.scheduler.scheduling_context import SchedulingContext
+from broker.scheduler.state_tables import Booking, LiveTask
 from broker.scheduler.transaction import Transaction
 
 ASKED_BEFORE = 0.75
@@ -46,19 +44,14 @@ class Moves:
     """Moves reservations; `free` gives up the booking of a task, with a reason."""
 
     def __init__(
-        self,
-        memory: StateTables,
-        settings: BrokerSettings,
-        cycle: PlanningCycle,
-        free_time: FreeTime,
-        free: Callable[[LiveTask, Transaction, str], None],
+        self, context: SchedulingContext, free: Callable[[LiveTask, Transaction, str], None]
     ) -> None:
-        self._memory = memory
-        self._settings = settings
-        self._cycle = cycle
-        self._free_time = free_time
+        self._memory = context.memory
+        self._settings = context.settings
+        self._cycle = context.cycle
+        self._free_time = context.free_time
         self._free = free
-        self._run_times = RunTimes(memory, settings)
+        self._run_times = context.run_times
         self._longer: dict[str, float] = {}
         self._pressing: dict[str, float] = {}
         self._stuck: set[str] = set()

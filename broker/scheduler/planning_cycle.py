@@ -40,7 +40,7 @@ class PlanningCycle:
         self._memory = memory
         self.files = FileArrivals(memory, settings.network)
         self._settings = settings
-        self._run_times = RunTimes(memory, settings)
+        self.run_times = RunTimes(memory, settings)
         self._begun = -math.inf
         self._ended = -math.inf
         self._wanted = ""
@@ -173,7 +173,7 @@ class PlanningCycle:
         return PlanningInput(
             now=self._until,
             workflows=tuple(
-                self._run_times.planned(each, self.files.planned(each))
+                self.run_times.planned(each, self.files.planned(each))
                 for each in self._memory.live.values()
                 if each.tasks
             ),

@@ -20,14 +20,12 @@ from typing import Final
 from broker.model.workflow import Alternative
 from broker.scheduler.bounded_order import BoundedOrder, Key
 from broker.scheduler.dispatch import AHEAD_SLOTS, CAUTION
-from broker.scheduler.file_arrivals import FileArrivals
-from broker.scheduler.free_time import FreeTime, Need
+from broker.scheduler.free_time import Need
 from broker.scheduler.groups import Groups
 from broker.scheduler.lifecycle import TaskState
 from broker.scheduler.records import Place, Supply
-from broker.scheduler.run_times import RunTimes
-from broker.scheduler.settings import BrokerSettings
-from broker.scheduler.state_tables import LiveTask, StateTables
+from broker.scheduler.scheduling_context import SchedulingContext
+from broker.scheduler.state_tables import LiveTask
 
 TaskKey = tuple[str, str]
 """A workflow's id and the name of a task."""
@@ -80,20 +78,13 @@ _Next = Callable[[Key], tuple[Key, _Entry] | None]
 class ReadyTasks:
     """Tasks that can begin: those that wait, and those that are booked for later."""
 
-    def __init__(
-        self,
-        memory: StateTables,
-        settings: BrokerSettings,
-        free_time: FreeTime,
-        files: FileArrivals,
-        groups: Groups,
-    ) -> None:
-        self._memory = memory
-        self._settings = settings
-        self._free_time = free_time
-        self._files = files
+    def __init__(self, context: SchedulingContext, groups: Groups) -> None:
+        self._memory = context.memory
+        self._settings = context.settings
+        self._free_time = context.free_time
+        self._files = context.files
         self._groups = groups
-        self._run_times = RunTimes(memory, settings)
+        self._run_times = context.run_times
         self._entries: dict[TaskKey, _Entry] = {}
         self._fresh: set[TaskKey] = set()
         self._left: set[TaskKey] = set()

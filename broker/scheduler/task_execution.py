@@ -36,7 +36,7 @@ from broker.scheduler.events import (
     SiteUp,
     Started,
 )
-from broker.scheduler.free_time import TOLERANCE, FreeTime, View
+from broker.scheduler.free_time import TOLERANCE, View
 from broker.scheduler.groups import Gathered, Groups
 from broker.scheduler.lifecycle import AT_SITE, DONE, HELD, TaskState
 from broker.scheduler.moves import Moves
@@ -58,7 +58,7 @@ from broker.scheduler.records import (
     TaskRefused,
     TaskStarted,
 )
-from broker.scheduler.run_times import RunTimes
+from broker.scheduler.scheduling_context import SchedulingContext
 from broker.scheduler.settings import BrokerSettings
 from broker.scheduler.state_tables import Booking, LiveTask, LiveWorkflow, StateTables
 from broker.scheduler.transaction import Transaction
@@ -117,14 +117,15 @@ class TaskExecution:
         self._cycle = cycle
         self._epoch = epoch
         self.down: set[str] = set()
-        self._free_time = FreeTime(memory, cycle, settings.margin)
-        self._files = cycle.files
-        self._run_times = RunTimes(memory, settings)
-        self._groups = Groups(memory, settings, self._free_time)
-        self._dispatch = Dispatch(memory, settings, self._free_time, cycle.files, self._groups)
-        self.moves = Moves(memory, settings, cycle, self._free_time, self.free)
+        self._context = context = SchedulingContext.of(memory, settings, cycle)
+        self._free_time = context.free_time
+        self._files = context.files
+        self._run_times = context.run_times
+        self._groups = Groups(context)
+        self._dispatch = Dispatch(context, self._groups)
+        self.moves = Moves(context, self.free)
         self._all = True
-        self._ready = ReadyTasks(memory, settings, self._free_time, cycle.files, self._groups)
+        self._ready = ReadyTasks(context, self._groups)
         self._short: dict[tuple[str, str], LiveTask] = {}  # of those, what is launched in groups
         self._fresh_short = False
         self._short_in_order = True

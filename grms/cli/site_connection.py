@@ -35,7 +35,7 @@ def client_of(socket: Path, timeout_s: float) -> "SyncClient":
         SiteUnavailable: nothing listens there in time.
         ModuleNotFoundError: gRPC is not installed; `run` says what brings it.
     """
-    from grms.cli.site_sockets import await_site  # noqa: PLC0415  # see the module's docstring
+    from grms.cli.handing_in import await_site  # noqa: PLC0415  # see the module's docstring
 
     await_site(socket, timeout_s)
     from grms.client import SyncClient  # noqa: PLC0415  # see the module's docstring

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -27,9 +28,6 @@ class Calls(Attempts):
     def __init__(self, socket: Path, timeout_s: float) -> None:
         super().__init__(timeout_s)
         self.socket = socket
-        self.jobs: Any = None
-        self.operator: Any = None
-        self.deputies: Any = None
         self._channel: aio.Channel | None = None
 
     def open(self) -> None:
@@ -42,9 +40,26 @@ class Calls(Attempts):
                 ("grpc.max_reconnect_backoff_ms", 1000),
             ],
         )
-        self.jobs = job_pb2_grpc.JobServiceStub(self._channel)
-        self.operator = operator_pb2_grpc.OperatorServiceStub(self._channel)
-        self.deputies = deputy_pb2_grpc.DeputyServiceStub(self._channel)
+
+    @cached_property
+    def jobs(self) -> Any:
+        """The users' service."""
+        return job_pb2_grpc.JobServiceStub(self._connected)
+
+    @cached_property
+    def operator(self) -> Any:
+        """The operators' service."""
+        return operator_pb2_grpc.OperatorServiceStub(self._connected)
+
+    @cached_property
+    def deputies(self) -> Any:
+        """The service of users' deputies."""
+        return deputy_pb2_grpc.DeputyServiceStub(self._connected)
+
+    @property
+    def _connected(self) -> aio.Channel:
+        assert self._channel is not None, "open() comes first"
+        return self._channel
 
     async def close(self) -> None:
         """Hangs up."""

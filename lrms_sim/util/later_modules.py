@@ -19,6 +19,14 @@ def load_later(*names: str) -> None:
             _put(name)
 
 
+def load_protobuf_in_python_later() -> None:
+    """The same for protobuf's implementation in Python where that in C is in force, which is half of its time."""
+    from google.protobuf.internal import api_implementation  # noqa: PLC0415  # who uses messages has it
+
+    if api_implementation.Type() != "python":
+        load_later("google.protobuf.internal.python_message")
+
+
 def _put(name: str) -> None:
     spec = find_spec(name)
     if spec is None or spec.loader is None:

@@ -38,7 +38,6 @@ from broker.v1 import (
 from grms.util.outcomes import Outcome
 from tests.broker.plain_planner import plan_plainly
 from tests.conversations import Talk
-from tests.waiting import run
 
 FILES = sorted((Path(__file__).parent / "conversations").glob("*.txt"))
 
@@ -111,41 +110,37 @@ class Hands:
 
 
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
-def test_a_conversation_goes_as_it_is_written(path: Path, tmp_path: Path) -> None:
+async def test_a_conversation_goes_as_it_is_written(path: Path, tmp_path: Path) -> None:
     """Every answer and every refusal is the same, letter by letter."""
-
-    async def scene() -> None:
-        clock = HandClock()
-        settings = BrokerSettings(cycle=100, slot=20, pause=1, margin=2, tasks_max=5)
-        server = aio.server()
-        with Journal(tmp_path / "b") as journal:
-            state = BrokerState.recover(settings, journal.records(), epoch="b")
-            hands = Hands(state, journal, clock)
-            frontend = hands.frontend
-            contents = Contents(tmp_path / "files", file_bytes=100, total_bytes=1000)
-            files = TaskFiles(frontend, contents, lambda _: None)
-            workflow_pb2_grpc.add_WorkflowServiceServicer_to_server(
-                WorkflowService(frontend, files), server
-            )
-            plan_pb2_grpc.add_PlanServiceServicer_to_server(
-                PlanService(frontend, lambda: None, str), server
-            )
-            resource_pb2_grpc.add_ResourceServiceServicer_to_server(
-                ResourceService(frontend, ["riga"]), server
-            )
-            server.add_insecure_port(f"unix:{tmp_path}/s")
-            await server.start()
-            task = asyncio.create_task(hands.run(), name="engine")
-            try:
-                async with aio.insecure_channel(f"unix:{tmp_path}/s") as channel:
-                    modules = (workflow_pb2, plan_pb2, resource_pb2)
-                    await Talk(channel, modules, hands.act).check(path)
-            finally:
-                await server.stop(None)
-                task.cancel()
-                await asyncio.wait([task])
-
-    run(scene)
+    clock = HandClock()
+    settings = BrokerSettings(cycle=100, slot=20, pause=1, margin=2, tasks_max=5)
+    server = aio.server()
+    with Journal(tmp_path / "b") as journal:
+        state = BrokerState.recover(settings, journal.records(), epoch="b")
+        hands = Hands(state, journal, clock)
+        frontend = hands.frontend
+        contents = Contents(tmp_path / "files", file_bytes=100, total_bytes=1000)
+        files = TaskFiles(frontend, contents, lambda _: None)
+        workflow_pb2_grpc.add_WorkflowServiceServicer_to_server(
+            WorkflowService(frontend, files), server
+        )
+        plan_pb2_grpc.add_PlanServiceServicer_to_server(
+            PlanService(frontend, lambda: None, str), server
+        )
+        resource_pb2_grpc.add_ResourceServiceServicer_to_server(
+            ResourceService(frontend, ["riga"]), server
+        )
+        server.add_insecure_port(f"unix:{tmp_path}/s")
+        await server.start()
+        task = asyncio.create_task(hands.run(), name="engine")
+        try:
+            async with aio.insecure_channel(f"unix:{tmp_path}/s") as channel:
+                modules = (workflow_pb2, plan_pb2, resource_pb2)
+                await Talk(channel, modules, hands.act).check(path)
+        finally:
+            await server.stop(None)
+            task.cancel()
+            await asyncio.wait([task])
 
 
 def test_there_are_conversations_about_every_service() -> None:

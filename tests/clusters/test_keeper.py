@@ -10,7 +10,7 @@ import pytest
 from scenarios.prove.keeper import PORTS_TOGETHER, free_ports
 from tests.clusters.gridengine import GridEngineCluster, need_gridengine
 from tests.clusters.slurm import SlurmCluster, need_slurm
-from tests.waiting import TIME_OUT_S, run, until
+from tests.waiting import TIME_OUT_S, until
 
 ROOT = Path(__file__).parents[2]
 STARTS = """
@@ -39,30 +39,26 @@ def is_there(pid: int) -> bool:
         return False
 
 
-def test_what_a_killed_process_has_started_is_killed() -> None:
+async def test_what_a_killed_process_has_started_is_killed() -> None:
     """Also where the thread that has started it is over before; what it was told to forget goes on."""
-
-    async def act() -> None:
-        with subprocess.Popen(  # noqa: S603  # of this test
-            [sys.executable, "-c", STARTS],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        ) as process:
-            assert process.stdout is not None
-            kept, forgotten, *theirs = map(int, process.stdout.readline().split())
-            try:
-                assert is_there(kept)
-                assert not set(free_ports(PORTS_TOGETHER)) & set(theirs)
-                process.kill()
-                process.wait(TIME_OUT_S)
-                await until(lambda: not is_there(kept))
-                assert is_there(forgotten)
-            finally:
-                os.kill(forgotten, 9)
-
-    run(act)
+    with subprocess.Popen(  # noqa: S603  # of this test
+        [sys.executable, "-c", STARTS],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        kept, forgotten, *theirs = map(int, process.stdout.readline().split())
+        try:
+            assert is_there(kept)
+            assert not set(free_ports(PORTS_TOGETHER)) & set(theirs)
+            process.kill()
+            process.wait(TIME_OUT_S)
+            await until(lambda: not is_there(kept))
+            assert is_there(forgotten)
+        finally:
+            os.kill(forgotten, 9)
 
 
 def test_no_two_clusters_have_a_port() -> None:

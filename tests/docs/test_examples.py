@@ -12,7 +12,6 @@ import pytest
 from grms.site.config.load import load_config
 from tests.grms.federation.strict_cases import drawn_case, outcome
 from tests.grms.site.daemons import document, running
-from tests.waiting import run
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 
@@ -24,23 +23,21 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
         ("many_jobs.py", ["50 ran on home"]),
     ],
 )
-def test_an_example_does_what_it_says(tmp_path: Path, example: str, expected: list[str]) -> None:
+async def test_an_example_does_what_it_says(
+    tmp_path: Path, example: str, expected: list[str]
+) -> None:
     """Against a daemon of four processors."""
-
-    async def scene() -> None:
-        async with running(document(tmp_path), tmp_path):
-            done = await asyncio.to_thread(
-                subprocess.run,
-                [sys.executable, str(EXAMPLES / example)],
-                env={**os.environ, "HANSE_SOCKET": str(tmp_path / "home.sock")},
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            assert done.stderr == ""
-            assert done.stdout.splitlines() == expected
-
-    run(scene)
+    async with running(document(tmp_path), tmp_path):
+        done = await asyncio.to_thread(
+            subprocess.run,
+            [sys.executable, str(EXAMPLES / example)],
+            env={**os.environ, "HANSE_SOCKET": str(tmp_path / "home.sock")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.stderr == ""
+        assert done.stdout.splitlines() == expected
 
 
 def test_the_example_of_a_configuration_is_one() -> None:

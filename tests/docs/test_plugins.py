@@ -12,7 +12,7 @@ import scenarios.cli.main
 from grms.v1 import job_pb2, request_pb2
 from tests.docs.typed import blocks, page
 from tests.grms.site.daemons import Running, document, running
-from tests.waiting import TIME_OUT_S, run, until
+from tests.waiting import TIME_OUT_S, until
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "plugin"
 PAGE = page("plugins.md")
@@ -68,7 +68,7 @@ def texts(queue: Path) -> list[str]:
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_site_above_the_example_of_a_batch_system(tmp_path: Path) -> None:
+async def test_a_site_above_the_example_of_a_batch_system(tmp_path: Path) -> None:
     """Jobs start when there is room, end as their scripts end, and can be cancelled."""
     queue = tmp_path / "queue"
     lrms = {"kind": "shell-queue", "queue": str(queue), "poll_s": 0.05}
@@ -80,19 +80,16 @@ def test_a_site_above_the_example_of_a_batch_system(tmp_path: Path) -> None:
         request.request.program.script = f"#!/bin/sh\n{script}\n"
         return str((await site.jobs.Submit(request, timeout=TIME_OUT_S)).job_id)
 
-    async def scene() -> None:
-        async with running(document(tmp_path, lrms=lrms), tmp_path) as site:
-            long = await submitted(site, "sleep 600", 3)
-            wide = await submitted(site, "exit 3", 2)
-            narrow = await submitted(site, "exit 0", 1)
-            await until(lambda: any('"process": 0' not in text for text in texts(queue)))
-            await site.jobs.Cancel(job_pb2.CancelRequest(job_id=long), timeout=TIME_OUT_S)
-            outcomes = [(await site.ended(job)).outcome for job in (long, wide, narrow)]
-            assert outcomes == [
-                request_pb2.OUTCOME_CANCELLED,
-                request_pb2.OUTCOME_FAILED,
-                request_pb2.OUTCOME_COMPLETED,
-            ]
-            await until(lambda: not any(queue.iterdir()))
-
-    run(scene)
+    async with running(document(tmp_path, lrms=lrms), tmp_path) as site:
+        long = await submitted(site, "sleep 600", 3)
+        wide = await submitted(site, "exit 3", 2)
+        narrow = await submitted(site, "exit 0", 1)
+        await until(lambda: any('"process": 0' not in text for text in texts(queue)))
+        await site.jobs.Cancel(job_pb2.CancelRequest(job_id=long), timeout=TIME_OUT_S)
+        outcomes = [(await site.ended(job)).outcome for job in (long, wide, narrow)]
+        assert outcomes == [
+            request_pb2.OUTCOME_CANCELLED,
+            request_pb2.OUTCOME_FAILED,
+            request_pb2.OUTCOME_COMPLETED,
+        ]
+        await until(lambda: not any(queue.iterdir()))

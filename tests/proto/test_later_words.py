@@ -33,7 +33,6 @@ from grms.v1 import (
     results_pb2,
 )
 from tests.grms.site.daemons import two_sites
-from tests.waiting import run
 
 LATER = 99
 """A number that no enum has yet."""
@@ -212,7 +211,7 @@ def test_a_later_word_is_read(name: str) -> None:
     READERS[name]()
 
 
-def test_a_job_that_ended_at_a_newer_partner_in_a_later_way_has_ended(
+async def test_a_job_that_ended_at_a_newer_partner_in_a_later_way_has_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its user reads that, and the partner's own word for how; other jobs of the same report end as well."""
@@ -221,23 +220,19 @@ def test_a_job_that_ended_at_a_newer_partner_in_a_later_way_has_ended(
         return with_later(convert.write_completion(end), "outcome", outcome_text="preempted")
 
     monkeypatch.setattr(sending, "write_completion", later_end)
-
-    async def scene() -> None:
-        async with two_sites(tmp_path) as (home, _):
-            await home.submit("fills", processors=4, run_time_s=60.0)
-            jobs = [await home.submit(key, processors=2) for key in ("one", "two")]
-            for job in jobs:
-                ended = await home.ended(job.job_id)
-                assert ended.executed_on == "away"
-                told = read_job(ended)
-                assert told.outcome is Outcome.UNKNOWN
-                assert told.reason.startswith("ran at away, which says")
-                assert told.reason.endswith("how it ended: preempted")
-
-    run(scene)
+    async with two_sites(tmp_path) as (home, _):
+        await home.submit("fills", processors=4, run_time_s=60.0)
+        jobs = [await home.submit(key, processors=2) for key in ("one", "two")]
+        for job in jobs:
+            ended = await home.ended(job.job_id)
+            assert ended.executed_on == "away"
+            told = read_job(ended)
+            assert told.outcome is Outcome.UNKNOWN
+            assert told.reason.startswith("ran at away, which says")
+            assert told.reason.endswith("how it ended: preempted")
 
 
-def test_an_offer_that_is_answered_in_a_later_word_is_asked_about(
+async def test_an_offer_that_is_answered_in_a_later_word_is_asked_about(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The job is neither lost nor run twice, and the partner is not held for faulty; its state too has a later word."""
@@ -252,19 +247,15 @@ def test_an_offer_that_is_answered_in_a_later_word_is_asked_about(
 
     monkeypatch.setattr(answering.PartnerService, "Offer", answered)
     monkeypatch.setattr(answering, "write_status", stands)
-
-    async def scene() -> None:
-        async with two_sites(tmp_path) as (home, away):
-            await home.submit("fills", processors=4, run_time_s=60.0)
-            job = await home.submit("goes", processors=3, run_time_s=0.5)
-            ended = await home.ended(job.job_id)
-            assert (ended.executed_on, ended.outcome) == ("away", request_pb2.OUTCOME_COMPLETED)
-            (partner,) = (await home.operator.Partners(operator_pb2.PartnersRequest())).partners
-            assert (partner.faulty, partner.faults) == (False, 0)
-            kinds = [type(record).__name__ for record in away.core.journal.records()]
-            assert kinds.count("GuestAccepted") == 1
-
-    run(scene)
+    async with two_sites(tmp_path) as (home, away):
+        await home.submit("fills", processors=4, run_time_s=60.0)
+        job = await home.submit("goes", processors=3, run_time_s=0.5)
+        ended = await home.ended(job.job_id)
+        assert (ended.executed_on, ended.outcome) == ("away", request_pb2.OUTCOME_COMPLETED)
+        (partner,) = (await home.operator.Partners(operator_pb2.PartnersRequest())).partners
+        assert (partner.faulty, partner.faults) == (False, 0)
+        kinds = [type(record).__name__ for record in away.core.journal.records()]
+        assert kinds.count("GuestAccepted") == 1
 
 
 def test_a_script_that_a_newer_home_lets_be_fetched_is_fetched() -> None:

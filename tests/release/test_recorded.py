@@ -27,7 +27,7 @@ from lrms_sim.workload.schedule_files import read_csv
 from lrms_sim.workload.swf import read_swf
 from tests.grms.site.daemons import document, running
 from tests.release.record import JOURNALS, plain
-from tests.waiting import TIME_OUT_S, run
+from tests.waiting import TIME_OUT_S
 
 RECORDED = sorted(path for path in Path(__file__).parent.iterdir() if (path / "commit").exists())
 
@@ -64,23 +64,19 @@ def test_journals_are_read(folder: Path, name: str) -> None:
 
 
 @each_release
-def test_a_daemon_goes_on_with_the_journal_of_a_site(folder: Path, tmp_path: Path) -> None:
+async def test_a_daemon_goes_on_with_the_journal_of_a_site(folder: Path, tmp_path: Path) -> None:
     """Its jobs are there, and it takes new ones."""
     shutil.copy(folder / "site.journal", tmp_path / "home.journal")
-
-    async def scene() -> None:
-        configuration = document(tmp_path, partners={"away": free_port()}, port=free_port())
-        async with running(configuration, tmp_path) as site:
-            for number, where in ((1, "home"), (2, "away")):
-                asked = job_pb2.GetRequest(job_id=f"home-{number}")
-                job = await site.jobs.Get(asked, timeout=TIME_OUT_S)
-                assert (job.outcome, job.executed_on) == (request_pb2.OUTCOME_COMPLETED, where)
-            again = await site.submit("stays", processors=4, run_time_s=0.2)
-            assert again.job_id == "home-1"
-            new = await site.submit("new")
-            assert int(new.job_id.removeprefix("home-")) > 3
-
-    run(scene)
+    configuration = document(tmp_path, partners={"away": free_port()}, port=free_port())
+    async with running(configuration, tmp_path) as site:
+        for number, where in ((1, "home"), (2, "away")):
+            asked = job_pb2.GetRequest(job_id=f"home-{number}")
+            job = await site.jobs.Get(asked, timeout=TIME_OUT_S)
+            assert (job.outcome, job.executed_on) == (request_pb2.OUTCOME_COMPLETED, where)
+        again = await site.submit("stays", processors=4, run_time_s=0.2)
+        assert again.job_id == "home-1"
+        new = await site.submit("new")
+        assert int(new.job_id.removeprefix("home-")) > 3
 
 
 @each_release

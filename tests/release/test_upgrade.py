@@ -20,7 +20,7 @@ from grms.daemon.journal import reading
 from grms.site.runtime.journal import KIND
 from grms.v1 import operator_pb2
 from tests.grms.site.daemons import Running, running
-from tests.waiting import TIME_OUT_S, run
+from tests.waiting import TIME_OUT_S
 
 RECORDED = sorted(Path(__file__).parent.glob("*/upgrade"))
 
@@ -51,26 +51,22 @@ async def open_jobs(site: Running) -> int:
 
 
 @each_release
-def test_all_that_was_open_ends_once(folder: Path, tmp_path: Path) -> None:
+async def test_all_that_was_open_ends_once(folder: Path, tmp_path: Path) -> None:
     """Jobs that ran, waited, were held, at partners, or partners'; nothing that was acknowledged is lost."""
     told = json.loads((folder / "told.json").read_text())
     standing = told["standing"]
     assert all(standing[state] for state in ("delegated", "guests", "held", "queued", "running"))
-
-    async def scene() -> None:
-        async with AsyncExitStack() as stack:
-            sites = [
-                await stack.enter_async_context(running(each, tmp_path))
-                for each in prepared(folder, tmp_path).values()
-            ]
-            for site in sites:
-                await site.linked()
-                await site.submit("after", run_time_s=1.0)
-            for site in sites:
-                while await open_jobs(site):  # noqa: ASYNC110  # it tells nobody
-                    await asyncio.sleep(0.02)
-
-    run(scene)
+    async with AsyncExitStack() as stack:
+        sites = [
+            await stack.enter_async_context(running(each, tmp_path))
+            for each in prepared(folder, tmp_path).values()
+        ]
+        for site in sites:
+            await site.linked()
+            await site.submit("after", run_time_s=1.0)
+        for site in sites:
+            while await open_jobs(site):  # noqa: ASYNC110  # it tells nobody
+                await asyncio.sleep(0.02)
     journals = {name: story([tmp_path / f"{name}.journal"]) for name in SITES}
     epochs = {name: epoch_of(tmp_path / f"{name}.journal") for name in SITES}
     acknowledged = {name: {*keys, "after"} for name, keys in told["acknowledged"].items()}

@@ -204,47 +204,43 @@ async def recorded(
     return [exchange for exchange in exchanges if exchange not in begun], done.schedule
 
 
-def test_what_crosses_in_a_replay_is_what_the_policy_allows(tmp_path: Path) -> None:
+async def test_what_crosses_in_a_replay_is_what_the_policy_allows(tmp_path: Path) -> None:
     """Names, sizes, requests, yes or no, ends of one's own jobs; and their values are these."""
     rules = tmp_path / "rules.json"
     save_rule_base(RULES, rules)
     text, sites = scenario(("fcfs", "fcfs", "fcfs"), rules, 60)
-
-    async def scene() -> None:
-        exchanges, schedule = await recorded(tmp_path, text, sites)
-        assert violations(exchanges) == []
-        bookkeeper = Bookkeeper(schedule, {site.name: site.processors for site in sites})
-        for exchange in exchanges:
-            bookkeeper.read(exchange)
-        assert bookkeeper.found == []
-        crossed = {
-            name
-            for exchange in exchanges
-            for answer in (False, True)
-            for name in fields(message(exchange, answer=answer))
-        }
-        # It was no idle replay: offers were made, answered, and the jobs' ends reported.
-        assert crossed >= {
-            "DescribeResponse.processors",
-            "OfferRequest.job",
-            "OfferResponse.answer",
-            "SimulatedProgram.run_time_s",
-            "Completion.end_time_s",
-        }
-        delegated = int((schedule.executed_on != schedule.submitted_to).sum())
-        ends = sum(
-            len(message(exchange, answer=False).completions)
-            for exchange in exchanges
-            if isinstance(message(exchange, answer=False), partner_pb2.ReportRequest)
-        )
-        assert ends == delegated > 10
-        ways = defaultdict(set)
-        for exchange in exchanges:
-            ways[exchange.callee].add(exchange.method.removeprefix(PREFIX))
-        assert all(way - {"Report"} == {"Describe", "Offer"} for way in ways.values()), ways
-        assert len({(exchange.caller, exchange.callee) for exchange in exchanges}) == 6
-
-    run(scene)
+    exchanges, schedule = await recorded(tmp_path, text, sites)
+    assert violations(exchanges) == []
+    bookkeeper = Bookkeeper(schedule, {site.name: site.processors for site in sites})
+    for exchange in exchanges:
+        bookkeeper.read(exchange)
+    assert bookkeeper.found == []
+    crossed = {
+        name
+        for exchange in exchanges
+        for answer in (False, True)
+        for name in fields(message(exchange, answer=answer))
+    }
+    # It was no idle replay: offers were made, answered, and the jobs' ends reported.
+    assert crossed >= {
+        "DescribeResponse.processors",
+        "OfferRequest.job",
+        "OfferResponse.answer",
+        "SimulatedProgram.run_time_s",
+        "Completion.end_time_s",
+    }
+    delegated = int((schedule.executed_on != schedule.submitted_to).sum())
+    ends = sum(
+        len(message(exchange, answer=False).completions)
+        for exchange in exchanges
+        if isinstance(message(exchange, answer=False), partner_pb2.ReportRequest)
+    )
+    assert ends == delegated > 10
+    ways = defaultdict(set)
+    for exchange in exchanges:
+        ways[exchange.callee].add(exchange.method.removeprefix(PREFIX))
+    assert all(way - {"Report"} == {"Describe", "Offer"} for way in ways.values()), ways
+    assert len({(exchange.caller, exchange.callee) for exchange in exchanges}) == 6
 
 
 def test_what_the_other_site_need_not_know_is_caught() -> None:
@@ -302,7 +298,7 @@ def test_what_must_not_cross_is_caught(exchange: Exchange, text: str) -> None:
     assert found.startswith(text)
 
 
-def test_what_crosses_while_jobs_run_is_of_these_jobs_alone(
+async def test_what_crosses_while_jobs_run_is_of_these_jobs_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where they stand and what they have used is told to their home; of others' jobs no number follows."""
@@ -311,43 +307,40 @@ def test_what_crosses_while_jobs_run_is_of_these_jobs_alone(
     monkeypatch.setattr("grms.site.peers.usage_fetch.INTERVAL_S", 0.05)
     exchanges: list[Exchange] = []
 
-    async def scene() -> None:
-        ports = {name: free_port() for name in ("home", "away", "third")}
-        way = Recorder("home", "away", f"127.0.0.1:{ports['away']}", exchanges.append)
-        async with AsyncExitStack() as stack:
-            await stack.enter_async_context(way)
-            others = {"home": ports["home"], "third": ports["third"]}
-            sites = {
-                name: await stack.enter_async_context(
-                    running(
-                        document(tmp_path, name, size, partners=partners, port=ports[name]),
-                        tmp_path,
-                    )
-                )
-                for name, size, partners in (
-                    ("away", 64, others),
-                    ("home", 4, {"away": way.port}),
-                    ("third", 4, {"away": ports["away"]}),
-                )
-            }
-            for site in sites.values():
-                await site.linked()
-            for name in ("home", "third"):
-                await full(sites[name])
-            for number in range(7):
-                await sites["third"].submit(f"t{number}", run_time_s=0.05)
-            ended = await sites["home"].submit("ends", 2, run_time_s=0.3, name="secret")
-            stays = await sites["home"].submit("stays", 3, 400.0, run_time_s=300.0)
-            await sites["home"].ended(ended.job_id)
-            books = sites["home"].core.engine.state
-            await until(lambda: getattr(books.job(stays.job_id), "progress", None) is not None)
-            await until(lambda: bool(told("ListUsage", "records")))
-
     def told(method: str, field: str) -> list[Any]:
         found = (each for each in exchanges if each.method == PREFIX + method)
         return [one for each in found for one in getattr(message(each, answer=True), field)]
 
-    run(scene)
+    ports = {name: free_port() for name in ("home", "away", "third")}
+    way = Recorder("home", "away", f"127.0.0.1:{ports['away']}", exchanges.append)
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(way)
+        others = {"home": ports["home"], "third": ports["third"]}
+        sites = {
+            name: await stack.enter_async_context(
+                running(
+                    document(tmp_path, name, size, partners=partners, port=ports[name]),
+                    tmp_path,
+                )
+            )
+            for name, size, partners in (
+                ("away", 64, others),
+                ("home", 4, {"away": way.port}),
+                ("third", 4, {"away": ports["away"]}),
+            )
+        }
+        for site in sites.values():
+            await site.linked()
+        for name in ("home", "third"):
+            await full(sites[name])
+        for number in range(7):
+            await sites["third"].submit(f"t{number}", run_time_s=0.05)
+        ended = await sites["home"].submit("ends", 2, run_time_s=0.3, name="secret")
+        stays = await sites["home"].submit("stays", 3, 400.0, run_time_s=300.0)
+        await sites["home"].ended(ended.job_id)
+        books = sites["home"].core.engine.state
+        await until(lambda: getattr(books.job(stays.job_id), "progress", None) is not None)
+        await until(lambda: bool(told("ListUsage", "records")))
     assert violations(exchanges) == []
     used = told("ListUsage", "records")
     assert {(one.number, one.offer.number, one.processors) for one in used} == {(1, 1, 2)}

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, ClassVar, Final, Generic, NoReturn, TypeVar
+from typing import Any, ClassVar, Final, Generic, NoReturn, ParamSpec, TypeVar
 
 import grpc
 
@@ -13,6 +13,7 @@ from grms.daemon.rpc_errors import Context, refuse
 E = TypeVar("E", bound=Event)
 S = TypeVar("S", bound=State[Any, Any])
 T = TypeVar("T")
+P = ParamSpec("P")
 
 LOOK_S: Final = 5.0
 """Longest wait of a question about the state for a write of the journal that hangs, seconds."""
@@ -108,6 +109,15 @@ class Questions(Generic[E, S]):
             self.count("stopping", context)
             text = f"the {self.daemon} is being stopped"
             await refuse(context, grpc.StatusCode.UNAVAILABLE, text)
+
+    async def read(
+        self, context: Context, read: Callable[P, T], *given: P.args, **named: P.kwargs
+    ) -> T:
+        """Returns what a part of a request says, by the function that reads it; a call that means nothing ends."""
+        try:
+            return read(*given, **named)
+        except WireError as error:
+            await self.invalid(context, error)
 
     async def invalid(self, context: Context, error: WireError) -> NoReturn:
         """Ends a call whose request means nothing."""

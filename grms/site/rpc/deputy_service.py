@@ -76,10 +76,7 @@ class DeputyService(deputy_pb2_grpc.DeputyServiceServicer):
     ) -> deputy_pb2.DeputyAnswerTaken:
         """Takes what has come of an order."""
         user, deputies = await self._of_users(context)
-        try:
-            result = read_result(request)
-        except WireError as error:
-            await self._admission.invalid(context, error)
+        result = await self._admission.read(context, read_result, request)
         if not deputies.answered(user.uid, request.order_id, result):
             await self._check(context, self._strays, user, "deputies_rate")
             text = "no such order waits for an answer of yours"

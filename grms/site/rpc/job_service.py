@@ -311,10 +311,7 @@ class JobService(job_pb2_grpc.JobServiceServicer):
     ) -> AsyncIterator[job_pb2.ChangesResponse]:
         """Sends what changes of all jobs of a user."""
         user = await self._admission.user(context)
-        try:
-            after = _read_token(request.after)
-        except WireError as error:
-            await self._admission.invalid(context, error)
+        after = await self._admission.read(context, _read_token, request.after)
         await self._check_watchers(context)
 
         def told(answer: job_pb2.ChangesResponse, state: SiteState) -> bool:

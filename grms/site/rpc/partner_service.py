@@ -158,10 +158,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         """Says what became of an offer."""
         partner = await self._admission.partner(context, request.site)
         await self._admission.check_stopping(context)
-        try:
-            offer = read_offer(request.offer)
-        except WireError as error:
-            await self._admission.invalid(context, error)
+        offer = await self._admission.read(context, read_offer, request.offer)
         self._heard(partner)
         event = ResolveReceived(self._engine.new_id(), partner, offer, request.confirm)
         return await self._admission.ask(context, event, _status)
@@ -172,10 +169,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         """Takes care that an offer will not be accepted, or says that it was."""
         partner = await self._admission.partner(context, request.site)
         await self._admission.check_journal(context)
-        try:
-            offer = read_offer(request.offer)
-        except WireError as error:
-            await self._admission.invalid(context, error)
+        offer = await self._admission.read(context, read_offer, request.offer)
         self._heard(partner)
         event = WithdrawReceived(self._engine.new_id(), partner, offer, request.cancel)
         return await self._admission.ask(context, event, _status)
@@ -205,10 +199,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         """Says where jobs stand that the asker has delegated."""
         partner = await self._admission.partner(context, request.site)
         await self._admission.check_stopping(context)
-        try:
-            offers = read_asked(request)
-        except WireError as error:
-            await self._admission.invalid(context, error)
+        offers = await self._admission.read(context, read_asked, request)
         self._heard(partner)
         return await self._admission.look(context, partial(_progress, partner, offers))
 
@@ -342,10 +333,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
     ) -> tuple[str, OfferId]:
         partner = await self._admission.partner(context, request.site)
         await self._admission.check_stopping(context)
-        try:
-            offer = read_offer(request.offer)
-        except WireError as error:
-            await self._admission.invalid(context, error)
+        offer = await self._admission.read(context, read_offer, request.offer)
         self._heard(partner)
         return partner, offer
 

@@ -186,10 +186,7 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
     ) -> reservation_pb2.Reservation:
         """Runs a job in a reservation."""
         owner = await self._owner(context)
-        try:
-            wanted, payload = read_request(request.job, "job")
-        except WireError as error:
-            await self._admission.invalid(context, error)
+        wanted, payload = await self._admission.read(context, read_request, request.job, "job")
         program = request.job.HasField("program")
         if program and self._pilots is not None:
             await self._check(context, owner, wanted, payload)
@@ -243,10 +240,9 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
     async def _grouped(
         self, context: Context, owner: str, message: reservation_pb2.GroupedProgram, field: str
     ) -> GroupedProgram:
-        try:
-            wanted, payload = read_request(message.job, f"{field}.job")
-        except WireError as error:
-            await self._admission.invalid(context, error)
+        wanted, payload = await self._admission.read(
+            context, read_request, message.job, f"{field}.job"
+        )
         estimate = message.estimate_s
         if not (math.isfinite(estimate) and estimate > 0):
             text = f"estimate_s is {estimate}; it must be finite, and more than 0"

@@ -1,7 +1,7 @@
 """What the broker wants done at sites, over real gRPC to a site that is made up."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -43,7 +43,7 @@ from grms.util.outcomes import Outcome
 from grms.v1 import request_pb2, reservation_pb2
 from lrms_sim.workload.requests import Request
 from tests.broker.fake_site import STATES, FakeSite
-from tests.waiting import run, until
+from tests.waiting import until
 
 FAR = 4e9
 """A moment that no test reaches; seconds."""
@@ -102,26 +102,9 @@ async def scene(
             await made.site.stop()
 
 
-def play(
-    folder: Path,
-    act: Callable[[Scene], object],
-    *,
-    patience: Patience | None = None,
-    learning: bool = False,
-) -> None:
-    """Plays a scene."""
-
-    async def playing() -> None:
-        async with scene(folder, patience=patience, learning=learning) as made:
-            await act(made)  # type: ignore[misc]  # acts are coroutine functions
-
-    run(playing)
-
-
-def test_a_task_is_booked_launched_and_ends(tmp_path: Path) -> None:
+async def test_a_task_is_booked_launched_and_ends(tmp_path: Path) -> None:
     """Each step leads to its event, with the site's moments; the job has the work as its time."""
-
-    async def act(made: Scene) -> None:
+    async with scene(tmp_path) as made:
         what = booking("a")
         made.dispatcher.do(Book(what))
         await until(lambda: made.heard(Booked))
@@ -141,18 +124,15 @@ def test_a_task_is_booked_launched_and_ends(tmp_path: Path) -> None:
         assert made.dispatcher._entries == {}
         assert made.dispatcher._by_reservation == {}
 
-    play(tmp_path, act)
-
 
 def windows(made: Scene) -> list[tuple[float, float]]:
     """Returns where the site has the reservations."""
     return [(each.window.begin_s, each.window.end_s) for each in made.site.reservations.values()]
 
 
-def test_an_attempt_is_moved_with_all_of_its_reservations(tmp_path: Path) -> None:
+async def test_an_attempt_is_moved_with_all_of_its_reservations(tmp_path: Path) -> None:
     """However often the question or its answer is lost."""
-
-    async def act(made: Scene) -> None:
+    async with scene(tmp_path) as made:
         what = booking("a", "b")
         made.dispatcher.do(Book(what))
         await until(lambda: made.heard(Booked))
@@ -163,13 +143,10 @@ def test_an_attempt_is_moved_with_all_of_its_reservations(tmp_path: Path) -> Non
         assert windows(made) == [(FAR - 5, FAR + 150)] * 2
         assert made.site.calls.count("move") == 3
 
-    play(tmp_path, act)
 
-
-def test_an_attempt_that_cannot_be_moved_as_a_whole_stays(tmp_path: Path) -> None:
+async def test_an_attempt_that_cannot_be_moved_as_a_whole_stays(tmp_path: Path) -> None:
     """What was moved is moved back, also by the broker's next life."""
-
-    async def act(made: Scene) -> None:
+    async with scene(tmp_path) as made:
         what = booking("a", "b")
         made.dispatcher.do(Book(what))
         await until(lambda: made.heard(Booked))
@@ -184,13 +161,10 @@ def test_an_attempt_that_cannot_be_moved_as_a_whole_stays(tmp_path: Path) -> Non
             made.site.reservations["1"].window.begin_s = FAR - 5
             made.site.reservations["1"].window.end_s = FAR + 150
 
-    play(tmp_path, act)
 
-
-def test_an_attempt_of_which_a_part_is_stuck_elsewhere_is_lost(tmp_path: Path) -> None:
+async def test_an_attempt_of_which_a_part_is_stuck_elsewhere_is_lost(tmp_path: Path) -> None:
     """Its window has been taken meanwhile; a run that only has more time than it needs goes on."""
-
-    async def act(made: Scene) -> None:
+    async with scene(tmp_path) as made:
         for name, begin, kinds in (
             ("1", FAR + 5, [BookingLost, MoveRefused]),
             ("3", FAR, [MoveRefused]),
@@ -208,13 +182,10 @@ def test_an_attempt_of_which_a_part_is_stuck_elsewhere_is_lost(tmp_path: Path) -
             await until(lambda: made.heard(MoveRefused))
             assert [type(each) for each in made.events] == kinds
 
-    play(tmp_path, act)
 
-
-def test_a_move_that_is_refused_is_told(tmp_path: Path) -> None:
+async def test_a_move_that_is_refused_is_told(tmp_path: Path) -> None:
     """The time is somebody's; the run goes on."""
-
-    async def act(made: Scene) -> None:
+    async with scene(tmp_path) as made:
         what = booking("a")
         made.dispatcher.do(Book(what))
         made.launch(what)
@@ -229,26 +200,20 @@ def test_a_move_that_is_refused_is_told(tmp_path: Path) -> None:
         assert made.events[-1] == MoveRefused(0, "e-1", "it is over")
         assert made.site.calls.count("move") == 1
 
-    play(tmp_path, act)
 
-
-def test_a_program_is_handed_on_as_it_is(tmp_path: Path) -> None:
+async def test_a_program_is_handed_on_as_it_is(tmp_path: Path) -> None:
     """A site with a real batch system gets the task's script."""
-
-    async def act(made: Scene) -> None:
+    async with scene(tmp_path) as made:
         what = booking("a")
         made.dispatcher.do(Book(what))
         made.launch(what, Program("t", "#!/bin/sh\n").limited(1.0))
         await until(lambda: made.heard(Started))
         assert made.site.launches["1"].program.script == "#!/bin/sh\n"
 
-    play(tmp_path, act)
 
-
-def test_lost_answers_are_asked_for_again(tmp_path: Path) -> None:
+async def test_lost_answers_are_asked_for_again(tmp_path: Path) -> None:
     """A repeated call does not reserve or launch a second time."""
-
-    async def act(made: Scene) -> None:
+    async with scene(tmp_path) as made:
         what = booking("a")
         made.site.lose_answers = 2
         made.dispatcher.do(Book(what))
@@ -259,13 +224,10 @@ def test_lost_answers_are_asked_for_again(tmp_path: Path) -> None:
         assert len(made.site.reservations) == len(made.site.launches) == 1
         assert not made.heard(BookingLost)
 
-    play(tmp_path, act)
 
-
-def test_a_refused_booking_is_lost_and_names_the_hold(tmp_path: Path) -> None:
+async def test_a_refused_booking_is_lost_and_names_the_hold(tmp_path: Path) -> None:
     """The time belongs to somebody else; nothing is asked again for its release."""
-
-    async def act(made: Scene) -> None:
+    async with scene(tmp_path) as made:
         what = booking("a")
         made.site.refuse = "book"
         made.dispatcher.do(Book(what))
@@ -275,13 +237,10 @@ def test_a_refused_booking_is_lost_and_names_the_hold(tmp_path: Path) -> None:
         await until(lambda: made.heard(Released))
         assert made.site.calls == ["book"]
 
-    play(tmp_path, act)
 
-
-def test_a_refused_launch_is_lost(tmp_path: Path) -> None:
+async def test_a_refused_launch_is_lost(tmp_path: Path) -> None:
     """It did not run and will not."""
-
-    async def act(made: Scene) -> None:
+    async with scene(tmp_path) as made:
         what = booking("a")
         made.site.refuse = "launch"
         made.dispatcher.do(Book(what))
@@ -289,13 +248,10 @@ def test_a_refused_launch_is_lost(tmp_path: Path) -> None:
         await until(lambda: made.heard(BookingLost))
         assert made.events[-1] == BookingLost(0, "e-1", "too long")
 
-    play(tmp_path, act)
 
-
-def test_several_resources_are_reserved_together_and_released(tmp_path: Path) -> None:
+async def test_several_resources_are_reserved_together_and_released(tmp_path: Path) -> None:
     """The job runs on the first; the release gives all of them back."""
-
-    async def act(made: Scene) -> None:
+    async with scene(tmp_path) as made:
         what = booking("a", "b")
         made.dispatcher.do(Book(what))
         await until(lambda: made.heard(Booked))
@@ -305,13 +261,10 @@ def test_several_resources_are_reserved_together_and_released(tmp_path: Path) ->
         released = {each.state for each in made.site.reservations.values()}
         assert released == {STATES.RESERVATION_STATE_RELEASED}
 
-    play(tmp_path, act)
 
-
-def test_releasing_a_run_that_has_ended_tells_its_end_first(tmp_path: Path) -> None:
+async def test_releasing_a_run_that_has_ended_tells_its_end_first(tmp_path: Path) -> None:
     """What was quicker than its cancellation counts as done."""
-
-    async def act(made: Scene) -> None:
+    async with scene(tmp_path) as made:
         made.site.reservations["7"] = reservation_pb2.Reservation(
             reservation_id="7",
             state=STATES.RESERVATION_STATE_ENDED,
@@ -323,13 +276,10 @@ def test_releasing_a_run_that_has_ended_tells_its_end_first(tmp_path: Path) -> N
         await until(lambda: made.heard(Released))
         assert [type(event) for event in made.events] == [Started, Ended, Released]
 
-    play(tmp_path, act)
 
-
-def test_what_was_booked_before_a_restart_is_not_booked_again(tmp_path: Path) -> None:
+async def test_what_was_booked_before_a_restart_is_not_booked_again(tmp_path: Path) -> None:
     """The launch is repeated under its key and tells how the run stands."""
-
-    async def act(made: Scene) -> None:
+    async with scene(tmp_path) as made:
         first = booking("a")
         made.dispatcher.do(Book(first))
         made.launch(first)
@@ -343,13 +293,10 @@ def test_what_was_booked_before_a_restart_is_not_booked_again(tmp_path: Path) ->
         await until(lambda: made.heard(Ended))
         assert made.site.calls == ["book", "launch", "launch"]
 
-    play(tmp_path, act)
 
-
-def test_a_run_of_before_a_restart_is_heard_of(tmp_path: Path) -> None:
+async def test_a_run_of_before_a_restart_is_heard_of(tmp_path: Path) -> None:
     """Its end is told as soon as the site tells it, without another call."""
-
-    async def act(made: Scene) -> None:
+    async with scene(tmp_path) as made:
         await until(lambda: made.site.watched)
         made.site.reservations["7"] = reservation_pb2.Reservation(
             reservation_id="7", state=STATES.RESERVATION_STATE_RUNNING, start_time_s=1.0
@@ -363,15 +310,12 @@ def test_a_run_of_before_a_restart_is_heard_of(tmp_path: Path) -> None:
         ]
         assert made.dispatcher._entries == {}
 
-    play(tmp_path, act)
 
-
-def test_what_a_newer_site_says_in_later_words_ends_nothing_but_what_has_ended(
+async def test_what_a_newer_site_says_in_later_words_ends_nothing_but_what_has_ended(
     tmp_path: Path,
 ) -> None:
     """A state that is not known here is passed over; an end of a later kind is no success."""
-
-    async def act(made: Scene) -> None:
+    async with scene(tmp_path) as made:
         what = booking("a")
         made.dispatcher.do(Book(what))
         made.launch(what)
@@ -382,16 +326,13 @@ def test_what_a_newer_site_says_in_later_words_ends_nothing_but_what_has_ended(
         assert made.events[-1] == Ended(0, "e-1", Outcome.FAILED, 5.0, 9.0)
         assert not made.heard(SiteDown)
 
-    play(tmp_path, act)
-
 
 @pytest.mark.parametrize(("end", "asked"), [(FAR + 100, ["book", "book", "release"]), (0.0, [])])
-def test_what_may_have_been_reserved_is_released(
+async def test_what_may_have_been_reserved_is_released(
     tmp_path: Path, end: float, asked: list[str]
 ) -> None:
     """Whether it was is asked, unless its time is over; what the site refuses it does not have."""
-
-    async def act(made: Scene) -> None:
+    async with scene(tmp_path) as made:
         what = booking("a", "b")
         what.placement = replace(what.placement, start=end - 100, end=end)
         made.site.busy.add("b")
@@ -402,13 +343,10 @@ def test_what_may_have_been_reserved_is_released(
         assert made.dispatcher._entries == {}
         assert made.dispatcher._by_reservation == {}
 
-    play(tmp_path, act)
 
-
-def test_a_run_that_its_site_ends_is_told_as_such(tmp_path: Path) -> None:
+async def test_a_run_that_its_site_ends_is_told_as_such(tmp_path: Path) -> None:
     """A reservation that is released by somebody else while it runs."""
-
-    async def act(made: Scene) -> None:
+    async with scene(tmp_path) as made:
         what = booking("a")
         made.dispatcher.do(Book(what))
         made.launch(what)
@@ -419,25 +357,19 @@ def test_a_run_that_its_site_ends_is_told_as_such(tmp_path: Path) -> None:
         assert isinstance(ended, Ended)
         assert ended.outcome is Outcome.CANCELLED
 
-    play(tmp_path, act)
 
-
-def test_a_reservation_that_expires_is_lost(tmp_path: Path) -> None:
+async def test_a_reservation_that_expires_is_lost(tmp_path: Path) -> None:
     """Its time passed without a run."""
-
-    async def act(made: Scene) -> None:
+    async with scene(tmp_path) as made:
         made.dispatcher.do(Book(booking("a")))
         await until(lambda: made.heard(Booked))
         made.site.change("1", state=STATES.RESERVATION_STATE_EXPIRED)
         await until(lambda: made.heard(BookingLost))
 
-    play(tmp_path, act)
 
-
-def test_a_booking_that_is_answered_with_one_that_is_over_is_lost(tmp_path: Path) -> None:
+async def test_a_booking_that_is_answered_with_one_that_is_over_is_lost(tmp_path: Path) -> None:
     """As after a silence that was longer than its time; it is told once, and it is not booked."""
-
-    async def act(made: Scene) -> None:
+    async with scene(tmp_path) as made:
         what = booking("a")
         await until(lambda: made.site.watched)
         await made.site.Book(
@@ -455,13 +387,10 @@ def test_a_booking_that_is_answered_with_one_that_is_over_is_lost(tmp_path: Path
             Released(0, "e-1"),
         ]
 
-    play(tmp_path, act)
 
-
-def test_a_booking_that_is_answered_with_one_that_has_run_is_told_so(tmp_path: Path) -> None:
+async def test_a_booking_that_is_answered_with_one_that_has_run_is_told_so(tmp_path: Path) -> None:
     """The site knows more than the broker, whose journal was put back: nothing else will tell it."""
-
-    async def act(made: Scene) -> None:
+    async with scene(tmp_path) as made:
         await until(lambda: made.site.watched)
         await made.site.Book(
             reservation_pb2.BookRequest(idempotency_key="e-1.0", resource_id="a"), None
@@ -472,13 +401,10 @@ def test_a_booking_that_is_answered_with_one_that_has_run_is_told_so(tmp_path: P
         await until(lambda: made.heard(Started))
         assert made.events == [Booked(0, "e-1", ("1",)), Started(0, "e-1", 5.0)]
 
-    play(tmp_path, act)
 
-
-def test_the_end_of_a_run_is_told_once(tmp_path: Path) -> None:
+async def test_the_end_of_a_run_is_told_once(tmp_path: Path) -> None:
     """Though its site says it to who watches and to who releases."""
-
-    async def act(made: Scene) -> None:
+    async with scene(tmp_path) as made:
         what = booking("a")
         made.dispatcher.do(Book(what))
         made.launch(what)
@@ -488,13 +414,10 @@ def test_the_end_of_a_run_is_told_once(tmp_path: Path) -> None:
         await until(lambda: made.heard(Released))
         assert [type(event) for event in made.events].count(Ended) == 1
 
-    play(tmp_path, act)
 
-
-def test_a_silent_site_is_down_then_lost_then_back(tmp_path: Path) -> None:
+async def test_a_silent_site_is_down_then_lost_then_back(tmp_path: Path) -> None:
     """What was asked meanwhile is answered when it is back."""
-
-    async def act(made: Scene) -> None:
+    async with scene(tmp_path, patience=Patience(0.3, 0.6)) as made:
         made.dispatcher.do(Book(booking("a")))
         await until(lambda: made.heard(Booked))
         await made.site.stop()
@@ -506,13 +429,10 @@ def test_a_silent_site_is_down_then_lost_then_back(tmp_path: Path) -> None:
         await until(lambda: made.heard(SiteUp) and made.heard(Started))
         assert len(made.site.launches) == 1
 
-    play(tmp_path, act, patience=Patience(0.3, 0.6))
 
-
-def test_a_release_ends_what_was_being_repeated(tmp_path: Path) -> None:
+async def test_a_release_ends_what_was_being_repeated(tmp_path: Path) -> None:
     """A booking at a silent site is given up, and released when the site is back."""
-
-    async def act(made: Scene) -> None:
+    async with scene(tmp_path, patience=Patience(0.3, 600)) as made:
         await made.site.stop()
         what = booking("a")
         made.dispatcher.do(Book(what))
@@ -524,28 +444,22 @@ def test_a_release_ends_what_was_being_repeated(tmp_path: Path) -> None:
         states = [each.state for each in made.site.reservations.values()]
         assert states in ([], [STATES.RESERVATION_STATE_RELEASED])
 
-    play(tmp_path, act, patience=Patience(0.3, 600))
 
-
-def test_a_site_that_is_not_configured_any_more_refuses(tmp_path: Path) -> None:
+async def test_a_site_that_is_not_configured_any_more_refuses(tmp_path: Path) -> None:
     """The task is planned elsewhere."""
-
-    async def act(made: Scene) -> None:
+    async with scene(tmp_path) as made:
         what = booking("a")
         what.holds = (Hold("gone", "a", 1),)
         made.dispatcher.do(Book(what))
         await until(lambda: made.heard(BookingLost))
 
-    play(tmp_path, act)
-
 
 @pytest.mark.parametrize("reservations", [(), ("1",)], ids=["asked for", "booked"])
-def test_what_was_only_booked_at_a_site_that_is_gone_is_lost(
+async def test_what_was_only_booked_at_a_site_that_is_gone_is_lost(
     tmp_path: Path, reservations: tuple[str, ...]
 ) -> None:
     """Nothing of it has run, and others are booked and launched as before."""
-
-    async def act(made: Scene) -> None:
+    async with scene(tmp_path) as made:
         what = booking("a", reservations=reservations)
         what.holds = (Hold("gone", "a", 1),)
         made.dispatcher.do(Book(what))
@@ -555,19 +469,16 @@ def test_what_was_only_booked_at_a_site_that_is_gone_is_lost(
         made.launch(other)
         await until(lambda: made.heard(Started))
 
-    play(tmp_path, act)
-
 
 PROGRAM = Program("t", "#!/bin/sh\n", request=Request.of_processors(1, 60.0))
 
 
 @pytest.mark.parametrize("program", [None, PROGRAM], ids=["simulated", "program"])
-def test_a_run_at_a_site_that_is_gone_is_waited_for(
+async def test_a_run_at_a_site_that_is_gone_is_waited_for(
     tmp_path: Path, program: Program | None
 ) -> None:
     """It may run there: it is neither lost nor run elsewhere before its site is back in the configuration."""
-
-    async def act(made: Scene) -> None:
+    async with scene(tmp_path) as made:
         first = booking("a", name="e-9")
         made.dispatcher.do(Book(first))
         made.launch(first)
@@ -586,13 +497,10 @@ def test_a_run_at_a_site_that_is_gone_is_waited_for(
         await until(lambda: made.heard(Started))
         assert made.events == [Started(0, "e-1", 5.0)]
 
-    play(tmp_path, act)
 
-
-def test_a_run_that_is_waited_for_can_be_given_up(tmp_path: Path) -> None:
+async def test_a_run_that_is_waited_for_can_be_given_up(tmp_path: Path) -> None:
     """Its workflow is cancelled: nothing is told as ended as long as nobody knows, and it is released when its site is back."""
-
-    async def act(made: Scene) -> None:
+    async with scene(tmp_path) as made:
         first = booking("a", name="e-9")
         made.dispatcher.do(Book(first))
         made.launch(first)
@@ -609,14 +517,13 @@ def test_a_run_that_is_waited_for_can_be_given_up(tmp_path: Path) -> None:
         made.dispatcher._sites = sites
         await until(lambda: made.heard(Released))
 
-    play(tmp_path, act)
-
 
 @pytest.mark.parametrize("before", ["a restart", "no answer", "nothing"])
-def test_a_program_that_its_site_has_forgotten_may_have_run(tmp_path: Path, before: str) -> None:
+async def test_a_program_that_its_site_has_forgotten_may_have_run(
+    tmp_path: Path, before: str
+) -> None:
     """Its end is unknown, which its workflow says what to do about; one that was launched for the first time is lost."""
-
-    async def act(made: Scene) -> None:
+    async with scene(tmp_path) as made:
         what = booking("a")
         made.dispatcher.do(Book(what))
         await until(lambda: made.heard(Booked))
@@ -635,19 +542,16 @@ def test_a_program_that_its_site_has_forgotten_may_have_run(tmp_path: Path, befo
             assert isinstance(last, Ended)
             assert (last.outcome, last.reason[:15]) == (Outcome.UNKNOWN, "it may have run")
 
-    play(tmp_path, act)
-
 
 def offered(made: Scene) -> list[Offered]:
     """Returns what the site's offers have come to."""
     return [event for event in made.events if isinstance(event, Offered)]
 
 
-def test_a_site_is_asked_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_site_is_asked_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the first contact, now and then, and again when it is back; prices are for a second."""
     monkeypatch.setattr("broker.executor.site_monitor.OFFERS_EVERY_S", 0.05)
-
-    async def act(made: Scene) -> None:
+    async with scene(tmp_path, learning=True) as made:
         await until(lambda: bool(offered(made)))
         first = offered(made)[0]
         assert (first.site, first.offers) == ("riga", ())
@@ -669,32 +573,26 @@ def test_a_site_is_asked_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyP
         await made.site.start(made.path)
         await until(lambda: len(offered(made)) > count)
 
-    play(tmp_path, act, learning=True)
 
-
-def test_an_offer_that_means_nothing_changes_nothing(
+async def test_an_offer_that_means_nothing_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A speed of nothing is no resource; the site is asked again, and books meanwhile."""
     monkeypatch.setattr("broker.executor.site_monitor.OFFERS_EVERY_S", 0.05)
-
-    async def act(made: Scene) -> None:
+    async with scene(tmp_path, learning=True) as made:
         made.site.offers.offers.add().resource.resource_id = "bad"
         await until(lambda: made.site.calls.count("offer") > 3)
         assert not any(event.offers for event in offered(made))
         made.dispatcher.do(Book(booking("a")))
         await until(lambda: made.heard(Booked))
 
-    play(tmp_path, act, learning=True)
 
-
-def test_a_run_that_ended_and_was_forgotten_without_contact_is_asked_for(
+async def test_a_run_that_ended_and_was_forgotten_without_contact_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At the next contact; what the site reports then is not asked for."""
     monkeypatch.setattr("broker.executor.dispatcher.REPORTED_WITHIN_S", 0.05)
-
-    async def act(made: Scene) -> None:
+    async with scene(tmp_path) as made:
         await until(lambda: made.site.watched)
         for name in ("e-1", "e-2"):
             what = booking("a", name=name)
@@ -710,49 +608,43 @@ def test_a_run_that_ended_and_was_forgotten_without_contact_is_asked_for(
         assert (end.booking, end.outcome) == ("e-1", Outcome.UNKNOWN)
         assert made.site.calls.count("launch") == 3
 
-    play(tmp_path, act)
 
-
-def test_a_site_is_followed_and_asked_over_its_new_connection(tmp_path: Path) -> None:
+async def test_a_site_is_followed_and_asked_over_its_new_connection(tmp_path: Path) -> None:
     """The old one is closed in the middle of the watch and of a call: neither ends for good by that."""
+    site, path, asked = FakeSite(), tmp_path / "site.sock", asyncio.Event()
+    answers, book, watch = asyncio.Event(), site.Book, site.Watch
+    watches: list[object] = []
 
-    async def scene() -> None:
-        site, path, asked = FakeSite(), tmp_path / "site.sock", asyncio.Event()
-        answers, book, watch = asyncio.Event(), site.Book, site.Watch
-        watches: list[object] = []
+    async def watched(request: Any, context: Any) -> AsyncIterator[Any]:
+        watches.append(request)
+        async for each in watch(request, context):
+            yield each
 
-        async def watched(request: Any, context: Any) -> AsyncIterator[Any]:
-            watches.append(request)
-            async for each in watch(request, context):
-                yield each
+    async def slow(request: reservation_pb2.BookRequest, context: Any) -> Any:
+        asked.set()
+        await answers.wait()
+        return await book(request, context)
 
-        async def slow(request: reservation_pb2.BookRequest, context: Any) -> Any:
-            asked.set()
-            await answers.wait()
-            return await book(request, context)
-
-        site.Book, site.Watch = slow, watched  # type: ignore[method-assign]  # as one that is slow
-        await site.start(path)
-        old, new = (aio.insecure_channel(f"unix:{path}") for _ in range(2))
-        remote, events = RemoteSite(old, call_s=300.0), list[Event]()
-        patience = Patience(down_s=600.0)
-        dispatcher = Dispatcher(
-            {"riga": remote}, events.append, ScaledClock(1.0, 0.0), structlog.get_logger(), patience
-        )
-        task = asyncio.create_task(dispatcher.run(), name="dispatcher")
-        await until(lambda: site.watched)
-        dispatcher.do(Book(booking("cpu")))
-        await asked.wait()
-        remote.speak_over(new)
-        await old.close()
-        answers.set()
-        await until(lambda: len(watches) == 2 and any(isinstance(each, Booked) for each in events))
-        task.cancel()
-        await asyncio.wait([task])
-        await new.close()
-        await site.stop()
-
-    run(scene)
+    site.Book, site.Watch = slow, watched  # type: ignore[method-assign]  # as one that is slow
+    await site.start(path)
+    old, new = (aio.insecure_channel(f"unix:{path}") for _ in range(2))
+    remote, events = RemoteSite(old, call_s=300.0), list[Event]()
+    patience = Patience(down_s=600.0)
+    dispatcher = Dispatcher(
+        {"riga": remote}, events.append, ScaledClock(1.0, 0.0), structlog.get_logger(), patience
+    )
+    task = asyncio.create_task(dispatcher.run(), name="dispatcher")
+    await until(lambda: site.watched)
+    dispatcher.do(Book(booking("cpu")))
+    await asked.wait()
+    remote.speak_over(new)
+    await old.close()
+    answers.set()
+    await until(lambda: len(watches) == 2 and any(isinstance(each, Booked) for each in events))
+    task.cancel()
+    await asyncio.wait([task])
+    await new.close()
+    await site.stop()
 
 
 def group_of(*scripts: str, again: bool = False) -> LaunchGroup:
@@ -767,43 +659,39 @@ def group_of(*scripts: str, again: bool = False) -> LaunchGroup:
     return LaunchGroup(group, tuple(launches))
 
 
-def test_a_group_is_launched_in_one_go(tmp_path: Path) -> None:
+async def test_a_group_is_launched_in_one_go(tmp_path: Path) -> None:
     """Each program has its reservation and its end; one that its site can never run is refused by itself.
 
     An answer that is lost is asked for again, and what is given up meanwhile is released once it is known.
     """
-
-    async def talk() -> None:
-        async with scene(tmp_path) as made:
-            made.site.lose_answers = 1
-            command = group_of("true", "refused", "sleep 9")
-            made.dispatcher.do(command)
-            made.dispatcher.do(Release(command.launches[2].booking))
-            await until(lambda: made.heard(Released))
-            made.site.change("1", state=STATES.RESERVATION_STATE_RUNNING, start_time_s=5.0)
-            made.site.change(
-                "1",
-                state=STATES.RESERVATION_STATE_ENDED,
-                end_time_s=6.0,
-                outcome=request_pb2.OUTCOME_COMPLETED,
-                exit_code=0,
-            )
-            await until(lambda: made.heard(Ended))
-            made.dispatcher.do(Release(command.launches[1].booking))
-            await until(lambda: Released(0, "e-2") in made.events)
-        assert made.site.calls.count("group") == 2
-        assert made.site.calls.count("release") == 1
-        assert made.site.reservations["2"].state == STATES.RESERVATION_STATE_RELEASED
-        assert [each.booking for each in made.events if isinstance(each, Booked)] == ["e-1", "e-3"]
-        (refused,) = (each for each in made.events if isinstance(each, Refused))
-        assert (refused.booking, refused.reason) == (
-            "e-2",
-            "its site refuses it: no such interpreter",
+    async with scene(tmp_path) as made:
+        made.site.lose_answers = 1
+        command = group_of("true", "refused", "sleep 9")
+        made.dispatcher.do(command)
+        made.dispatcher.do(Release(command.launches[2].booking))
+        await until(lambda: made.heard(Released))
+        made.site.change("1", state=STATES.RESERVATION_STATE_RUNNING, start_time_s=5.0)
+        made.site.change(
+            "1",
+            state=STATES.RESERVATION_STATE_ENDED,
+            end_time_s=6.0,
+            outcome=request_pb2.OUTCOME_COMPLETED,
+            exit_code=0,
         )
-        (end,) = (each for each in made.events if isinstance(each, Ended))
-        assert (end.booking, end.outcome, end.exit_code) == ("e-1", Outcome.COMPLETED, 0)
-
-    run(talk)
+        await until(lambda: made.heard(Ended))
+        made.dispatcher.do(Release(command.launches[1].booking))
+        await until(lambda: Released(0, "e-2") in made.events)
+    assert made.site.calls.count("group") == 2
+    assert made.site.calls.count("release") == 1
+    assert made.site.reservations["2"].state == STATES.RESERVATION_STATE_RELEASED
+    assert [each.booking for each in made.events if isinstance(each, Booked)] == ["e-1", "e-3"]
+    (refused,) = (each for each in made.events if isinstance(each, Refused))
+    assert (refused.booking, refused.reason) == (
+        "e-2",
+        "its site refuses it: no such interpreter",
+    )
+    (end,) = (each for each in made.events if isinstance(each, Ended))
+    assert (end.booking, end.outcome, end.exit_code) == ("e-1", Outcome.COMPLETED, 0)
 
 
 @pytest.mark.parametrize(
@@ -814,58 +702,46 @@ def test_a_group_is_launched_in_one_go(tmp_path: Path) -> None:
         grpc.StatusCode.UNIMPLEMENTED,
     ],
 )
-def test_a_group_that_is_refused_has_not_run(tmp_path: Path, code: grpc.StatusCode) -> None:
+async def test_a_group_that_is_refused_has_not_run(tmp_path: Path, code: grpc.StatusCode) -> None:
     """All of it is lost, and there is nothing to be released at its site."""
-
-    async def talk() -> None:
-        async with scene(tmp_path) as made:
-            made.site.refusal = code, ""
-            command = group_of("true", "true")
-            made.dispatcher.do(command)
-            await until(lambda: made.heard(BookingLost))
-            for launch in command.launches:
-                made.dispatcher.do(Release(launch.booking))
-            await until(lambda: Released(0, "e-2") in made.events)
-        lost = [each for each in made.events if isinstance(each, BookingLost)]
-        assert [(each.booking, each.taken) for each in lost] == [("e-1", (0,)), ("e-2", (0,))]
-        assert "release" not in made.site.calls
-        assert "book" not in made.site.calls
-
-    run(talk)
+    async with scene(tmp_path) as made:
+        made.site.refusal = code, ""
+        command = group_of("true", "true")
+        made.dispatcher.do(command)
+        await until(lambda: made.heard(BookingLost))
+        for launch in command.launches:
+            made.dispatcher.do(Release(launch.booking))
+        await until(lambda: Released(0, "e-2") in made.events)
+    lost = [each for each in made.events if isinstance(each, BookingLost)]
+    assert [(each.booking, each.taken) for each in lost] == [("e-1", (0,)), ("e-2", (0,))]
+    assert "release" not in made.site.calls
+    assert "book" not in made.site.calls
 
 
-def test_a_program_of_a_group_that_is_withdrawn_is_given_back(tmp_path: Path) -> None:
+async def test_a_program_of_a_group_that_is_withdrawn_is_given_back(tmp_path: Path) -> None:
     """Its site is asked once, and says what has become of it; of what is over nothing is asked."""
-
-    async def talk() -> None:
-        async with scene(tmp_path) as made:
-            command = group_of("true", "true")
-            made.dispatcher.do(command)
-            await until(lambda: made.heard(Booked))
-            made.dispatcher.do(Withdraw(command.launches[0].booking))
-            await until(lambda: made.heard(BookingLost))
-            made.dispatcher.do(Withdraw(command.launches[0].booking))
-            made.dispatcher.do(Release(command.launches[0].booking))
-            await until(lambda: made.heard(Released))
-        assert BookingLost(0, "e-1", "its reservation is released") in made.events
-        assert made.site.calls.count("release") == 1
-
-    run(talk)
+    async with scene(tmp_path) as made:
+        command = group_of("true", "true")
+        made.dispatcher.do(command)
+        await until(lambda: made.heard(Booked))
+        made.dispatcher.do(Withdraw(command.launches[0].booking))
+        await until(lambda: made.heard(BookingLost))
+        made.dispatcher.do(Withdraw(command.launches[0].booking))
+        made.dispatcher.do(Release(command.launches[0].booking))
+        await until(lambda: made.heard(Released))
+    assert BookingLost(0, "e-1", "its reservation is released") in made.events
+    assert made.site.calls.count("release") == 1
 
 
-def test_what_a_site_gives_back_of_a_group_needs_no_release(tmp_path: Path) -> None:
+async def test_what_a_site_gives_back_of_a_group_needs_no_release(tmp_path: Path) -> None:
     """It has not begun and never will; its site has said so."""
-
-    async def talk() -> None:
-        async with scene(tmp_path) as made:
-            command = group_of("true")
-            made.dispatcher.do(command)
-            await until(lambda: made.heard(Booked))
-            made.site.change("1", state=STATES.RESERVATION_STATE_RELEASED, reason="no time")
-            await until(lambda: made.heard(BookingLost))
-            made.dispatcher.do(Release(command.launches[0].booking))
-            await until(lambda: made.heard(Released))
-        assert BookingLost(0, "e-1", "no time") in made.events
-        assert "release" not in made.site.calls
-
-    run(talk)
+    async with scene(tmp_path) as made:
+        command = group_of("true")
+        made.dispatcher.do(command)
+        await until(lambda: made.heard(Booked))
+        made.site.change("1", state=STATES.RESERVATION_STATE_RELEASED, reason="no time")
+        await until(lambda: made.heard(BookingLost))
+        made.dispatcher.do(Release(command.launches[0].booking))
+        await until(lambda: made.heard(Released))
+    assert BookingLost(0, "e-1", "no time") in made.events
+    assert "release" not in made.site.calls

@@ -37,7 +37,7 @@ from grms.client import ResultFile, Results
 from grms.daemon.clock import ScaledClock
 from grms.daemon.uploads import NoRoomError
 from grms.util.outcomes import Outcome
-from tests.waiting import run, until
+from tests.waiting import until
 
 CONTENT = b"left by a program"
 DIGEST = hashlib.sha256(CONTENT).digest()
@@ -290,14 +290,10 @@ async def test_a_program_that_was_quicker_than_its_release_has_completed(tmp_pat
         assert kinds == [Ended, Released]
 
 
-def test_no_output_is_asked_for_where_no_program_was_run(tmp_path: Path) -> None:
+async def test_no_output_is_asked_for_where_no_program_was_run(tmp_path: Path) -> None:
     """A site that only keeps time has nothing to show."""
-
-    async def act() -> None:
-        async with scene(tmp_path) as made:
-            made.site.answers = [AssertionError()]
-            made.site.end = replace(made.site.end, outcome=Outcome.NOT_RUN, job="")
-            made.launch()
-            assert (await made.end()).outcome is Outcome.NOT_RUN
-
-    run(act)
+    async with scene(tmp_path) as made:
+        made.site.answers = [AssertionError()]
+        made.site.end = replace(made.site.end, outcome=Outcome.NOT_RUN, job="")
+        made.launch()
+        assert (await made.end()).outcome is Outcome.NOT_RUN

@@ -10,7 +10,6 @@ from broker.executor.base import Order, Reservation, ReservationRefused, Reserva
 from broker.executor.simulated import Chance, SimulatedSite
 from grms.daemon.clock import ScaledClock
 from grms.util.outcomes import Outcome
-from tests.waiting import run
 
 BOOKED, RUNNING = ReservationState.BOOKED, ReservationState.RUNNING
 
@@ -48,74 +47,58 @@ async def over(site: SimulatedSite, key: str) -> Reservation:
     raise AssertionError
 
 
-def test_capacity_is_kept_and_free_again_after_a_run() -> None:
+async def test_capacity_is_kept_and_free_again_after_a_run() -> None:
     """Overlapping wishes fit as far as there are units; touching ones always do."""
-
-    async def scene() -> None:
-        async with running(capacity=2) as (site, clock):
-            now = clock.now()
-            await site.book(wish("a", now, now + 100))
-            await site.book(wish("b", now + 50, now + 150))
-            with pytest.raises(ReservationRefused, match="not free") as refused:
-                await site.book(wish("c", now + 60, now + 70))
-            assert refused.value.taken
-            await site.book(wish("d", now + 100, now + 110))
-            assert (await site.book(wish("a", now, now + 100))).reservation_id == "a"
-            await site.release("b")
+    async with running(capacity=2) as (site, clock):
+        now = clock.now()
+        await site.book(wish("a", now, now + 100))
+        await site.book(wish("b", now + 50, now + 150))
+        with pytest.raises(ReservationRefused, match="not free") as refused:
             await site.book(wish("c", now + 60, now + 70))
+        assert refused.value.taken
+        await site.book(wish("d", now + 100, now + 110))
+        assert (await site.book(wish("a", now, now + 100))).reservation_id == "a"
+        await site.release("b")
+        await site.book(wish("c", now + 60, now + 70))
 
-    run(scene)
 
-
-def test_a_run_takes_its_time_and_ends() -> None:
+async def test_a_run_takes_its_time_and_ends() -> None:
     """The moments are exact, whenever somebody looks."""
-
-    async def scene() -> None:
-        async with running() as (site, clock):
-            begin = clock.now()
-            await site.book(wish("a", begin, begin + 10))
-            started = await site.launch("a", order(0.1))
-            assert started.start_time is not None
-            ended = await over(site, "a")
-            assert (ended.state, ended.outcome) == (ReservationState.ENDED, Outcome.NOT_RUN)
-            assert ended.end_time == started.start_time + 0.1
-            assert await site.launch("a", order(0.1)) == ended
-
-    run(scene)
+    async with running() as (site, clock):
+        begin = clock.now()
+        await site.book(wish("a", begin, begin + 10))
+        started = await site.launch("a", order(0.1))
+        assert started.start_time is not None
+        ended = await over(site, "a")
+        assert (ended.state, ended.outcome) == (ReservationState.ENDED, Outcome.NOT_RUN)
+        assert ended.end_time == started.start_time + 0.1
+        assert await site.launch("a", order(0.1)) == ended
 
 
-def test_a_run_that_does_not_fit_is_refused_and_an_idle_reservation_expires() -> None:
+async def test_a_run_that_does_not_fit_is_refused_and_an_idle_reservation_expires() -> None:
     """As sites do."""
-
-    async def scene() -> None:
-        async with running() as (site, clock):
-            now = clock.now()
-            await site.book(wish("a", now, now + 0.2))
-            with pytest.raises(ReservationRefused, match="left"):
-                await site.launch("a", order(5.0))
-            assert (await over(site, "a")).state is ReservationState.EXPIRED
-            with pytest.raises(ReservationRefused, match="no reservation"):
-                await site.launch("z", order(5.0))
-            assert await site.release("z") is None
-
-    run(scene)
+    async with running() as (site, clock):
+        now = clock.now()
+        await site.book(wish("a", now, now + 0.2))
+        with pytest.raises(ReservationRefused, match="left"):
+            await site.launch("a", order(5.0))
+        assert (await over(site, "a")).state is ReservationState.EXPIRED
+        with pytest.raises(ReservationRefused, match="no reservation"):
+            await site.launch("z", order(5.0))
+        assert await site.release("z") is None
 
 
-def test_a_run_goes_on_over_a_restart() -> None:
+async def test_a_run_goes_on_over_a_restart() -> None:
     """What had begun before ends when it would have, also where that is past."""
-
-    async def scene() -> None:
-        async with running() as (site, clock):
-            begin = clock.now() - 50
-            await site.restore("a", wish("a", begin, begin + 20))
-            await site.launch("a", order(10, begin + 1))
-            ended = await over(site, "a")
-            assert ended.end_time == begin + 11
-
-    run(scene)
+    async with running() as (site, clock):
+        begin = clock.now() - 50
+        await site.restore("a", wish("a", begin, begin + 20))
+        await site.launch("a", order(10, begin + 1))
+        ended = await over(site, "a")
+        assert ended.end_time == begin + 11
 
 
-def test_chance_depends_on_name_and_seed_alone() -> None:
+async def test_chance_depends_on_name_and_seed_alone() -> None:
     """The same names have the same luck in another process."""
 
     async def luck(seed: int) -> list[bool]:
@@ -129,58 +112,47 @@ def test_chance_depends_on_name_and_seed_alone() -> None:
                     found.append(False)
         return found
 
-    async def scene() -> None:
-        first = await luck(1)
-        assert first == await luck(1) != await luck(2)
-        assert 0 < sum(first) < 20
-
-    run(scene)
+    first = await luck(1)
+    assert first == await luck(1) != await luck(2)
+    assert 0 < sum(first) < 20
 
 
-def test_a_run_that_takes_longer_is_cut_off_where_nobody_gives_it_more_time() -> None:
+async def test_a_run_that_takes_longer_is_cut_off_where_nobody_gives_it_more_time() -> None:
     """At the end of its reservation; it counts as failed."""
-
-    async def scene() -> None:
-        async with running(Chance(shortest=2.0, longest=2.0)) as (site, clock):
-            now = clock.now()
-            await site.book(wish("a", now, now + 0.15))
-            await site.launch("a", order(0.1))
-            ended = await over(site, "a")
-            assert (ended.outcome, ended.end_time) == (Outcome.FAILED, now + 0.15)
-            with pytest.raises(ReservationRefused, match="it is over"):
-                await site.move("a", (now, now + 0.15), (now, now + 1))
-
-    run(scene)
+    async with running(Chance(shortest=2.0, longest=2.0)) as (site, clock):
+        now = clock.now()
+        await site.book(wish("a", now, now + 0.15))
+        await site.launch("a", order(0.1))
+        ended = await over(site, "a")
+        assert (ended.outcome, ended.end_time) == (Outcome.FAILED, now + 0.15)
+        with pytest.raises(ReservationRefused, match="it is over"):
+            await site.move("a", (now, now + 0.15), (now, now + 1))
 
 
-def test_a_reservation_is_moved_where_its_new_window_is_free() -> None:
+async def test_a_reservation_is_moved_where_its_new_window_is_free() -> None:
     """The run goes on to its own end, and keeps its beginning; repeating changes nothing."""
-
-    async def scene() -> None:
-        async with running(Chance(shortest=2.0, longest=2.0)) as (site, clock):
-            now = clock.now()
-            await site.book(wish("a", now, now + 0.15))
-            await site.book(wish("b", now + 30, now + 60))
-            launched = await site.launch("a", order(0.1))
-            assert launched.start_time is not None
-            old, new = (now, now + 0.15), (now, now + 30)
-            with pytest.raises(ReservationRefused, match="not free") as refused:
-                await site.move("a", old, (now, now + 31))
-            assert refused.value.taken
-            with pytest.raises(ReservationRefused, match="only the end can be moved"):
-                await site.move("a", old, (now + 0.01, now + 30))
-            for _ in range(2):
-                await site.move("a", old, new)
-            with pytest.raises(ReservationRefused, match="by now"):
-                await site.move("a", old, (now, now + 20))
-            await site.move("b", (now + 30, now + 60), (now + 40, now + 70))
-            await site.book(wish("d", now + 30, now + 40))
-            with pytest.raises(ReservationRefused, match="not free"):
-                await site.book(wish("c", now + 10, now + 20))
-            ended = await over(site, "a")
-            assert ended.outcome is Outcome.NOT_RUN
-            assert ended.end_time == pytest.approx(launched.start_time + 0.2)
-            with pytest.raises(ReservationRefused, match="there is no reservation"):
-                await site.move("nobody", old, new)
-
-    run(scene)
+    async with running(Chance(shortest=2.0, longest=2.0)) as (site, clock):
+        now = clock.now()
+        await site.book(wish("a", now, now + 0.15))
+        await site.book(wish("b", now + 30, now + 60))
+        launched = await site.launch("a", order(0.1))
+        assert launched.start_time is not None
+        old, new = (now, now + 0.15), (now, now + 30)
+        with pytest.raises(ReservationRefused, match="not free") as refused:
+            await site.move("a", old, (now, now + 31))
+        assert refused.value.taken
+        with pytest.raises(ReservationRefused, match="only the end can be moved"):
+            await site.move("a", old, (now + 0.01, now + 30))
+        for _ in range(2):
+            await site.move("a", old, new)
+        with pytest.raises(ReservationRefused, match="by now"):
+            await site.move("a", old, (now, now + 20))
+        await site.move("b", (now + 30, now + 60), (now + 40, now + 70))
+        await site.book(wish("d", now + 30, now + 40))
+        with pytest.raises(ReservationRefused, match="not free"):
+            await site.book(wish("c", now + 10, now + 20))
+        ended = await over(site, "a")
+        assert ended.outcome is Outcome.NOT_RUN
+        assert ended.end_time == pytest.approx(launched.start_time + 0.2)
+        with pytest.raises(ReservationRefused, match="there is no reservation"):
+            await site.move("nobody", old, new)

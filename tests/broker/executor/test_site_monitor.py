@@ -10,7 +10,7 @@ from broker.executor.base import SiteUnavailable
 from broker.executor.site_monitor import Patience, SiteMonitor
 from broker.scheduler.events import Event, SiteDown, SiteLost
 from grms.daemon.clock import ScaledClock
-from tests.waiting import run, until
+from tests.waiting import until
 
 
 def monitor(site: Any, events: list[Event], patience: Patience) -> SiteMonitor:
@@ -76,24 +76,20 @@ class Bare:
 
 
 @pytest.mark.parametrize("kind", [Stream, Bare])
-def test_a_conversation_that_has_ended_is_closed_and_begun_again(kind: type) -> None:
+async def test_a_conversation_that_has_ended_is_closed_and_begun_again(kind: type) -> None:
     """Where it can be closed."""
+    begun = []
 
-    async def scene() -> None:
-        begun = []
+    class Site:
+        def watch(self) -> object:
+            begun.append(kind())
+            return begun[-1]
 
-        class Site:
-            def watch(self) -> object:
-                begun.append(kind())
-                return begun[-1]
-
-        Stream.closed = 0
-        following = monitor(Site(), [], Patience(0.2)).follow()
-        task = asyncio.create_task(following, name="monitor")
-        await until(lambda: len(begun) > 2)
-        ended = range(len(begun) - 1, len(begun) + 1)
-        assert Stream.closed in (ended if kind is Stream else (0,))
-        task.cancel()
-        await asyncio.wait([task])
-
-    run(scene)
+    Stream.closed = 0
+    following = monitor(Site(), [], Patience(0.2)).follow()
+    task = asyncio.create_task(following, name="monitor")
+    await until(lambda: len(begun) > 2)
+    ended = range(len(begun) - 1, len(begun) + 1)
+    assert Stream.closed in (ended if kind is Stream else (0,))
+    task.cancel()
+    await asyncio.wait([task])

@@ -18,7 +18,7 @@ from broker.scheduler.settings import BrokerSettings
 from broker.scheduler.state import BrokerState
 from broker.v1 import workflow_pb2
 from grms.daemon.rpc_errors import Context
-from tests.waiting import run, until
+from tests.waiting import until
 
 
 class Shown:
@@ -57,31 +57,29 @@ class Shown:
         self.changed.set()
 
 
-def test_changes_are_gathered_while_one_who_watches_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_changes_are_gathered_while_one_who_watches_rests(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Hundreds of them are one word, and the end is told at once."""
     monkeypatch.setattr(services, "REST_SHARE", 1e9)
     monkeypatch.setattr(services, "REST_MOST_S", 1e9)
+    shown = Shown()
+    service = WorkflowService(cast(Frontend, shown), cast(TaskFiles, None))
+    said: list[workflow_pb2.Workflow] = []
 
-    async def talk() -> None:
-        shown = Shown()
-        service = WorkflowService(cast(Frontend, shown), cast(TaskFiles, None))
-        said: list[workflow_pb2.Workflow] = []
+    async def watch() -> None:
+        request = workflow_pb2.WatchRequest(workflow_id="w1")
+        async for message in service.Watch(request, cast(Context, None)):
+            said.append(message)  # noqa: PERF401  # each is looked at as it comes
 
-        async def watch() -> None:
-            request = workflow_pb2.WatchRequest(workflow_id="w1")
-            async for message in service.Watch(request, cast(Context, None)):
-                said.append(message)  # noqa: PERF401  # each is looked at as it comes
-
-        task = asyncio.create_task(watch())
-        await until(lambda: len(said) == 1)
-        for _ in range(100):
-            shown.change()
-            await asyncio.sleep(0)
-        assert len(said) == 1
-        shown.state.handle(Cancel(1, "w1"), 1.0)
-        shown.changed.set()
-        await task
-        assert [message.HasField("end_time_s") for message in said] == [False, True]
-        assert shown.looks == 3
-
-    run(talk)
+    task = asyncio.create_task(watch())
+    await until(lambda: len(said) == 1)
+    for _ in range(100):
+        shown.change()
+        await asyncio.sleep(0)
+    assert len(said) == 1
+    shown.state.handle(Cancel(1, "w1"), 1.0)
+    shown.changed.set()
+    await task
+    assert [message.HasField("end_time_s") for message in said] == [False, True]
+    assert shown.looks == 3

@@ -21,7 +21,7 @@ from grms.daemon import loop
 from grms.daemon.clock import ScaledClock
 from grms.daemon.loop import EngineFailedError, NotWrittenError
 from tests.broker.scheduler.test_state import chain
-from tests.waiting import run, until
+from tests.waiting import until
 
 
 class Kept:
@@ -81,97 +81,77 @@ def asked(engine: Engine, event: Event) -> Awaitable[object]:
     return engine.ask(event, lambda answer: answer)
 
 
-def test_an_answer_is_in_the_journal_before_it_is_given(tmp_path: Path) -> None:
+async def test_an_answer_is_in_the_journal_before_it_is_given(tmp_path: Path) -> None:
     """Whoever was answered finds the fact after a restart."""
-
-    async def scene() -> None:
-        async with running(tmp_path) as (engine, _, effects, _):
-            assert await asked(engine, register(engine)) == ReplyResource(1, "alpha")
-            flow = chain("flow", 5, resources=("alpha",))
-            answer = await asked(engine, Submit(engine.new_id(), "key", flow))
-            assert answer == ReplyWorkflow(2, "w1")
-            await engine.settled()
-            assert "StartPlanning" in {type(each).__name__ for each in effects.done}
-        async with running(tmp_path) as (engine, _, _, _):
-            names = await engine.look(lambda state: list(state.memory.supplies))
-            assert names == ["alpha"]
-            assert await engine.look(lambda state: list(state.memory.workflows)) == ["w1"]
-
-    run(scene)
+    async with running(tmp_path) as (engine, _, effects, _):
+        assert await asked(engine, register(engine)) == ReplyResource(1, "alpha")
+        flow = chain("flow", 5, resources=("alpha",))
+        answer = await asked(engine, Submit(engine.new_id(), "key", flow))
+        assert answer == ReplyWorkflow(2, "w1")
+        await engine.settled()
+        assert "StartPlanning" in {type(each).__name__ for each in effects.done}
+    async with running(tmp_path) as (engine, _, _, _):
+        names = await engine.look(lambda state: list(state.memory.supplies))
+        assert names == ["alpha"]
+        assert await engine.look(lambda state: list(state.memory.workflows)) == ["w1"]
 
 
-def test_a_full_disk_refuses_answers_until_there_is_room(
+async def test_a_full_disk_refuses_answers_until_there_is_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is acknowledged, shown or lost meanwhile, and whoever asks is told so."""
     monkeypatch.setattr(loop, "RETRY_S", 0.01)
-
-    async def scene() -> None:
-        async with running(tmp_path) as (engine, disk, _, _):
-            disk.error = JournalFullError("no room")
-            with pytest.raises(NotWrittenError, match="no room"):
-                await asked(engine, register(engine))
-            assert engine.problem == "no room"
-            with pytest.raises(NotWrittenError, match="no room"):
-                await engine.look(lambda state: list(state.memory.supplies))
-            disk.error = None
-            await until(lambda: not engine.problem)
-            assert await engine.look(lambda state: list(state.memory.supplies)) == ["alpha"]
-
-    run(scene)
+    async with running(tmp_path) as (engine, disk, _, _):
+        disk.error = JournalFullError("no room")
+        with pytest.raises(NotWrittenError, match="no room"):
+            await asked(engine, register(engine))
+        assert engine.problem == "no room"
+        with pytest.raises(NotWrittenError, match="no room"):
+            await engine.look(lambda state: list(state.memory.supplies))
+        disk.error = None
+        await until(lambda: not engine.problem)
+        assert await engine.look(lambda state: list(state.memory.supplies)) == ["alpha"]
 
 
-def test_a_disk_that_fails_ends_the_engine(tmp_path: Path) -> None:
+async def test_a_disk_that_fails_ends_the_engine(tmp_path: Path) -> None:
     """The question has no answer, and a restart finds what the journal has."""
-
-    async def scene() -> None:
-        async with running(tmp_path) as (engine, disk, _, task):
-            disk.error = JournalError("the disk is broken")
-            answer = asyncio.ensure_future(asked(engine, register(engine)))
-            await asyncio.wait([task])
-            with pytest.raises(JournalError, match="broken"):
-                await task
-            assert not answer.done()
-            answer.cancel()
-
-    run(scene)
+    async with running(tmp_path) as (engine, disk, _, task):
+        disk.error = JournalError("the disk is broken")
+        answer = asyncio.ensure_future(asked(engine, register(engine)))
+        await asyncio.wait([task])
+        with pytest.raises(JournalError, match="broken"):
+            await task
+        assert not answer.done()
+        answer.cancel()
 
 
-def test_an_error_of_who_looks_is_theirs(tmp_path: Path) -> None:
+async def test_an_error_of_who_looks_is_theirs(tmp_path: Path) -> None:
     """The engine goes on."""
-
-    async def scene() -> None:
-        async with running(tmp_path) as (engine, _, _, _):
-            with pytest.raises(KeyError):
-                await engine.look(lambda state: state.memory.supplies["nobody"])
-            assert await asked(engine, register(engine)) == ReplyResource(1, "alpha")
-
-    run(scene)
+    async with running(tmp_path) as (engine, _, _, _):
+        with pytest.raises(KeyError):
+            await engine.look(lambda state: state.memory.supplies["nobody"])
+        assert await asked(engine, register(engine)) == ReplyResource(1, "alpha")
 
 
-def test_a_contradiction_ends_a_daemon_that_checks_itself(tmp_path: Path) -> None:
+async def test_a_contradiction_ends_a_daemon_that_checks_itself(tmp_path: Path) -> None:
     """The whole memory is checked before anything of it is written."""
-
-    async def scene() -> None:
-        flow = chain("flow", 1, resources=("alpha",))
-        for checked in (False, True):
-            (tmp_path / f"{checked}").mkdir()
-            async with running(tmp_path / f"{checked}", checked=checked) as (engine, disk, _, task):
-                await asked(engine, register(engine))
-                await asked(engine, Submit(engine.new_id(), "a", flow))
+    flow = chain("flow", 1, resources=("alpha",))
+    for checked in (False, True):
+        (tmp_path / f"{checked}").mkdir()
+        async with running(tmp_path / f"{checked}", checked=checked) as (engine, disk, _, task):
+            await asked(engine, register(engine))
+            await asked(engine, Submit(engine.new_id(), "a", flow))
+            await engine.settled()
+            engine.state.memory.live.clear()
+            calls = disk.calls
+            beta = Register(0, Supply(Resource("beta")))
+            if not checked:
+                engine.tell(beta)
                 await engine.settled()
-                engine.state.memory.live.clear()
-                calls = disk.calls
-                beta = Register(0, Supply(Resource("beta")))
-                if not checked:
-                    engine.tell(beta)
-                    await engine.settled()
-                    assert disk.calls > calls
-                    continue
-                with pytest.raises(EngineFailedError):
-                    engine.tell(beta)
-                with pytest.raises(AssertionError):
-                    await task
-                assert disk.calls == calls
-
-    run(scene)
+                assert disk.calls > calls
+                continue
+            with pytest.raises(EngineFailedError):
+                engine.tell(beta)
+            with pytest.raises(AssertionError):
+                await task
+            assert disk.calls == calls

@@ -78,51 +78,43 @@ def test_nothing_to_plan_is_no_error() -> None:
 
 
 @pytest.mark.parametrize("islands", [1, 2])
-def test_a_search_can_be_stopped_and_tells_its_progress(islands: int) -> None:
+async def test_a_search_can_be_stopped_and_tells_its_progress(islands: int) -> None:
     """It ends with what it has, long before its time, and the next one is not touched by that."""
-
-    async def scene() -> None:
-        events: list[Event] = []
-        seen: list[Searching] = []
-        settings = PlanningSettings(seconds=50, workers=islands, islands=islands)
-        log = structlog.get_logger()
-        replanner = Replanner(settings, events.append, log, seen.append)
-        task = asyncio.create_task(replanner.run(), name="planning")
-        replanner.start(StartPlanning(1, planning_input(10, 20, 30), "the cycle"))
-        await until(lambda: bool(seen))
-        replanner.stop(1)
-        await until(lambda: bool(events))
-        found = events[0]
-        assert isinstance(found, PlanFound)
-        assert len(found.plan) == 6
-        assert (seen[0].number, seen[0].islands) == (1, islands)
-        # A search is ended with the daemon, too.
-        replanner.start(StartPlanning(2, planning_input(10, 20, 30), "the cycle"))
-        await until(lambda: seen[-1].number == 2)
-        task.cancel()
-        await asyncio.wait([task])
-
-    run(scene)
+    events: list[Event] = []
+    seen: list[Searching] = []
+    settings = PlanningSettings(seconds=50, workers=islands, islands=islands)
+    log = structlog.get_logger()
+    replanner = Replanner(settings, events.append, log, seen.append)
+    task = asyncio.create_task(replanner.run(), name="planning")
+    replanner.start(StartPlanning(1, planning_input(10, 20, 30), "the cycle"))
+    await until(lambda: bool(seen))
+    replanner.stop(1)
+    await until(lambda: bool(events))
+    found = events[0]
+    assert isinstance(found, PlanFound)
+    assert len(found.plan) == 6
+    assert (seen[0].number, seen[0].islands) == (1, islands)
+    # A search is ended with the daemon, too.
+    replanner.start(StartPlanning(2, planning_input(10, 20, 30), "the cycle"))
+    await until(lambda: seen[-1].number == 2)
+    task.cancel()
+    await asyncio.wait([task])
 
 
-def test_a_search_that_fails_is_told_and_the_next_one_is_done() -> None:
+async def test_a_search_that_fails_is_told_and_the_next_one_is_done() -> None:
     """The broker goes on with the plan that it has."""
-
-    async def scene() -> None:
-        events: list[Event] = []
-        replanner = Replanner(BY_EVALUATIONS, events.append, structlog.get_logger())
-        task = asyncio.create_task(replanner.run(), name="planning")
-        broken = PlanningInput(math.nan, (chain("x", 1),), RESOURCES)
-        replanner.start(StartPlanning(1, broken, "the cycle"))
-        replanner.start(StartPlanning(2, planning_input(10), "the cycle"))
-        await until(lambda: len(events) == 2)
-        assert isinstance(events[0], PlanFailed)
-        assert "now is nan" in events[0].reason
-        assert isinstance(events[1], PlanFound)
-        task.cancel()
-        await asyncio.wait([task])
-
-    run(scene)
+    events: list[Event] = []
+    replanner = Replanner(BY_EVALUATIONS, events.append, structlog.get_logger())
+    task = asyncio.create_task(replanner.run(), name="planning")
+    broken = PlanningInput(math.nan, (chain("x", 1),), RESOURCES)
+    replanner.start(StartPlanning(1, broken, "the cycle"))
+    replanner.start(StartPlanning(2, planning_input(10), "the cycle"))
+    await until(lambda: len(events) == 2)
+    assert isinstance(events[0], PlanFailed)
+    assert "now is nan" in events[0].reason
+    assert isinstance(events[1], PlanFound)
+    task.cancel()
+    await asyncio.wait([task])
 
 
 class HandClock:

@@ -28,8 +28,7 @@ class Compared(World):
         execution = self.state._execution
         kind = PlainReadyTasks if self.plain else ReadyTasks
         if type(execution._ready) is not kind:
-            parts = (self.state.memory, self.settings, execution._free_time)
-            execution._ready = kind(*parts, execution._files, execution._groups)
+            execution._ready = kind(execution._context, execution._groups)
         super().tell(event)
 
 
@@ -117,8 +116,7 @@ def test_what_has_left_is_out_whatever_else_has_gone_before() -> None:
     some = tuple(Task(f"t{number}", 1.0, (Alternative.of("alpha"),)) for number in range(40))
     state.handle(Submit(1, "k", Workflow("flow", some)), 0.0)
     execution = state._execution
-    parts = (state.memory, state.settings, execution._free_time)
-    ready = ReadyTasks(*parts, execution._files, execution._groups)
+    ready = ReadyTasks(execution._context, execution._groups)
     tasks = {("w1", name): task for name, task in state.memory.live["flow"].tasks.items()}
     for key, task in tasks.items():
         ready.add(key, task)

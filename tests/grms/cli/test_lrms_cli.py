@@ -17,6 +17,17 @@ from tests.grms.site.daemons import document
 from tests.schemas import printed
 
 
+@pytest.fixture
+def slurm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets Slurm be the one batch system, of which only the user is looked at."""
+
+    async def look(_settings: Any, _site: Any, _run_s: float | None) -> list[Finding]:
+        return [good("user", "me")]
+
+    other = Adapter(SLURM.settings, SLURM.make, look)
+    monkeypatch.setattr("grms.lrms.batch_systems.KINDS", {"slurm": other})
+
+
 def test_a_simulated_one_is_always_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -29,16 +40,11 @@ def test_a_simulated_one_is_always_there(
     assert printed("grms-lrms-check", capsys.readouterr().out)["findings"] == []
 
 
+@pytest.mark.usefixtures("slurm")
 def test_what_needs_sudo_is_told_where_it_refuses(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The key of the site's file, and the cure; status 1."""
-
-    async def look(_settings: Any, _site: Any, _run_s: float | None) -> list[Finding]:
-        return [good("user", "me")]
-
-    other = Adapter(SLURM.settings, SLURM.make, look)
-    monkeypatch.setattr("grms.lrms.batch_systems.KINDS", {"slurm": other})
     monkeypatch.setattr("grms.lrms.privileges.no_new_privileges", lambda _=None: True)
     users = tmp_path / "users.map"
     users.write_text("ann@away  ann\n")
@@ -58,16 +64,11 @@ def test_what_needs_sudo_is_told_where_it_refuses(
     assert "hanse-grms@.service.d/sudo.conf" in words
 
 
+@pytest.mark.usefixtures("slurm")
 def test_partners_jobs_as_the_daemon_are_told_where_users_have_their_own(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As such a job reaches all users' jobs, and whoever the daemon may become."""
-
-    async def look(_settings: Any, _site: Any, _run_s: float | None) -> list[Finding]:
-        return [good("user", "me")]
-
-    other = Adapter(SLURM.settings, SLURM.make, look)
-    monkeypatch.setattr("grms.lrms.batch_systems.KINDS", {"slurm": other})
     path = tmp_path / "site.toml"
     partner: dict[str, object] = {"name": "north", "address": "127.0.0.1:7001"}
     lrms = {"kind": "slurm", "spool": str(tmp_path)}
@@ -92,16 +93,11 @@ def test_partners_jobs_as_the_daemon_are_told_where_users_have_their_own(
     assert "partners' jobs" not in words()
 
 
+@pytest.mark.usefixtures("slurm")
 def test_whose_deputies_are_there_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of those asked for, of partners' accounts, and of all; nothing needs sudo, and without the daemon nobody knows."""
-
-    async def look(_settings: Any, _site: Any, _run_s: float | None) -> list[Finding]:
-        return [good("user", "me")]
-
-    other = Adapter(SLURM.settings, SLURM.make, look)
-    monkeypatch.setattr("grms.lrms.batch_systems.KINDS", {"slurm": other})
     monkeypatch.setattr("grms.lrms.privileges.no_new_privileges", lambda _=None: True)
     users = tmp_path / "users.map"
     users.write_text("ann@away  grid\n")

@@ -1,5 +1,4 @@
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -18,23 +17,13 @@ from grms.learning.transfer.fitness import OBJECTIVES
 from grms.policy.constraints_table import CONSTRAINTS_WORDS
 from grms.policy.files import load_rule_base, save_rule_base
 from lrms_sim.cli.running import EXIT_INTERRUPTED
+from tests.small_scenario import environment, go_elsewhere, small
 from tests.training_grids import YES
 
 ROOT = Path(__file__).parents[3]
 COMMAND = (sys.executable, "-c", "from grms.command import main; main()")
 
-SMALL = """
-name = "small"
-title = "Two small sites"
-[[sites]]
-name = "a"
-processors = 16
-workload = { model = "lublin", jobs = 400, load = 0.9 }
-[[sites]]
-name = "b"
-processors = 64
-workload = { model = "lublin", jobs = 400, load = 0.5 }
-"""
+SMALL = small(400)
 TRAIN = ["train", "small.toml", "--site", "a", "--partner", "b"]
 SHORT = ["--rules", "3", "--parents", "4", "--offspring", "12", "--generations", "3"]
 
@@ -42,19 +31,7 @@ SHORT = ["--rules", "3", "--parents", "4", "--offspring", "12", "--generations",
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Works in an empty folder, without logs on this machine."""
-    folder = tmp_path / "here"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    monkeypatch.delenv("HANSE_TRACES", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    (folder / "small.toml").write_text(SMALL)
-    return folder
-
-
-def environment() -> dict[str, str]:
-    """Returns the environment of a process that has the packages of this checkout."""
-    path = os.pathsep.join([*filter(None, [os.environ.get("PYTHONPATH")]), str(ROOT)])
-    return os.environ | {"PYTHONPATH": path}
+    return go_elsewhere(tmp_path, monkeypatch, SMALL)
 
 
 def test_train_writes_the_folder_and_says_where(

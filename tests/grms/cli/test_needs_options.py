@@ -9,7 +9,6 @@ from grms.daemon.ports import free_port
 from lrms_sim.workload.requests import Gpus, Memory, Request
 from tests.grms.cli.test_site_cli import grms
 from tests.grms.site.daemons import document, running
-from tests.waiting import run
 
 
 @pytest.mark.parametrize(
@@ -28,22 +27,18 @@ from tests.waiting import run
         ("", None),
     ],
 )  # fmt: skip
-def test_options_make_a_request(tmp_path: Path, words: str, needs: Request | None) -> None:
+async def test_options_make_a_request(tmp_path: Path, words: str, needs: Request | None) -> None:
     """The site has it as it was asked for, and waits for a partner that could run it; processors alone are no more than that."""
-
-    async def scene() -> None:
-        partners = {"away": free_port()}  # whose nodes nobody knows yet
-        async with running(document(tmp_path, "home", 8, partners), tmp_path) as site:
-            socket = tmp_path / "home.sock"
-            given = ["submit", "--site", str(socket), "-p", "8", "-t", "60", "--run-time", "1"]
-            assert await grms(*given, *words.split()) == 0
-            (job,) = site.core.engine.state.jobs()
-            expected = None if needs is None else (needs.tasks, str(needs))
-            found = job.request.needs
-            assert (None if found is None else (found.tasks, str(found))) == expected
-            assert found is None or found.wall_time == 60.0
-
-    run(scene)
+    partners = {"away": free_port()}  # whose nodes nobody knows yet
+    async with running(document(tmp_path, "home", 8, partners), tmp_path) as site:
+        socket = tmp_path / "home.sock"
+        given = ["submit", "--site", str(socket), "-p", "8", "-t", "60", "--run-time", "1"]
+        assert await grms(*given, *words.split()) == 0
+        (job,) = site.core.engine.state.jobs()
+        expected = None if needs is None else (needs.tasks, str(needs))
+        found = job.request.needs
+        assert (None if found is None else (found.tasks, str(found))) == expected
+        assert found is None or found.wall_time == 60.0
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from tests.grms.cli.test_site_cli import documents
 from tests.grms.site.daemons import two_sites
 from tests.grms.site.peers.partner import full
 from tests.schemas import printed
-from tests.waiting import run, until
+from tests.waiting import until
 
 SUSPENDED = operator_pb2.PartnerStatus(
     name="away",
@@ -28,7 +28,7 @@ SUSPENDED = operator_pb2.PartnerStatus(
 )
 
 
-def test_a_site_pardons_a_partner_it_has(
+async def test_a_site_pardons_a_partner_it_has(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One that it does not have is named, and other words are refused."""
@@ -37,20 +37,17 @@ def test_a_site_pardons_a_partner_it_has(
         more = ["--socket", str(tmp_path / "home.sock")]
         return await asyncio.to_thread(run_command, ["partners", *words, *more])
 
-    async def scene() -> None:
-        async with two_sites(tmp_path):
-            assert await grms("pardon", "away") == 0
-            assert "away: 0 breaches are forgotten" in capsys.readouterr().out
-            for words, problem in (
-                (("pardon", "z"), "there is no partner 'z'"),
-                (("pardon",), "there is: partners [--json], and partners pardon NAME"),
-                (("forgive", "away"), "there is: partners [--json]"),
-                (("pardon", "away", "--json"), "there is: partners [--json]"),
-            ):
-                assert await grms(*words) == 2
-                assert problem in capsys.readouterr().err
-
-    run(scene)
+    async with two_sites(tmp_path):
+        assert await grms("pardon", "away") == 0
+        assert "away: 0 breaches are forgotten" in capsys.readouterr().out
+        for words, problem in (
+            (("pardon", "z"), "there is no partner 'z'"),
+            (("pardon",), "there is: partners [--json], and partners pardon NAME"),
+            (("forgive", "away"), "there is: partners [--json]"),
+            (("pardon", "away", "--json"), "there is: partners [--json]"),
+        ):
+            assert await grms(*words) == 2
+            assert problem in capsys.readouterr().err
 
 
 def test_broken_promises_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -185,41 +182,39 @@ def test_guests_are_shown_in_any_terminal(
     ]
 
 
-def test_an_operator_sees_partners_jobs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_an_operator_sees_partners_jobs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Those that are here now, of one partner or all; an offer beyond the limit is declined, and said."""
     limits = {"taken_hours_per_month": 1.0}
-
-    async def scene() -> None:
-        async with two_sites(tmp_path) as (home, away):
-            path = tmp_path / "away.toml"
-            document = path.read_text(encoding="utf-8")
-            line = "\n".join(f"{key} = {value}" for key, value in limits.items())
-            path.write_text(document.replace("[[partners]]", f"[[partners]]\n{line}"), "utf-8")
-            assert (
-                await asyncio.to_thread(
-                    run_command, ["reload", "--socket", str(tmp_path / "away.sock")]
-                )
-                == 0
+    async with two_sites(tmp_path) as (home, away):
+        path = tmp_path / "away.toml"
+        document = path.read_text(encoding="utf-8")
+        line = "\n".join(f"{key} = {value}" for key, value in limits.items())
+        path.write_text(document.replace("[[partners]]", f"[[partners]]\n{line}"), "utf-8")
+        assert (
+            await asyncio.to_thread(
+                run_command, ["reload", "--socket", str(tmp_path / "away.sock")]
             )
-            await full(home)
-            for key in "ab":
-                await home.submit(key, run_time_s=500.0, requested_time_s=2000.0)
-            book = away.core.engine.state.partners["home"]
-            await until(lambda: book.declined_limited == 1 and len(book.guests) == 1)
-            where = ["--socket", str(tmp_path / "away.sock")]
-            capsys.readouterr()
-            assert await asyncio.to_thread(run_command, ["guests", "--json", *where]) == 0
-            (text,) = documents(capsys)
-            found = printed("grms-guests", text)
-            (guest,) = found["guests"]
-            assert (guest["partner"], guest["state"], guest["processors"]) == ("home", "running", 1)
-            (user,) = found["users"]
-            assert (user["pseudonym"], user["month"]["open"]) == ("", 2000.0)
-            assert await asyncio.to_thread(run_command, ["partners", *where]) == 0
-            said = " ".join(capsys.readouterr().out.split())
-            assert "its jobs here have used 0.0 of 1.0 hours, 0.6 more requested" in said
-            assert "1 of its offers were declined as the month's limit was used up" in said
-            assert await asyncio.to_thread(run_command, ["guests", "--partner", "x", *where]) == 2
-            assert "'x' is no partner of this site" in capsys.readouterr().err
-
-    run(scene)
+            == 0
+        )
+        await full(home)
+        for key in "ab":
+            await home.submit(key, run_time_s=500.0, requested_time_s=2000.0)
+        book = away.core.engine.state.partners["home"]
+        await until(lambda: book.declined_limited == 1 and len(book.guests) == 1)
+        where = ["--socket", str(tmp_path / "away.sock")]
+        capsys.readouterr()
+        assert await asyncio.to_thread(run_command, ["guests", "--json", *where]) == 0
+        (text,) = documents(capsys)
+        found = printed("grms-guests", text)
+        (guest,) = found["guests"]
+        assert (guest["partner"], guest["state"], guest["processors"]) == ("home", "running", 1)
+        (user,) = found["users"]
+        assert (user["pseudonym"], user["month"]["open"]) == ("", 2000.0)
+        assert await asyncio.to_thread(run_command, ["partners", *where]) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert "its jobs here have used 0.0 of 1.0 hours, 0.6 more requested" in said
+        assert "1 of its offers were declined as the month's limit was used up" in said
+        assert await asyncio.to_thread(run_command, ["guests", "--partner", "x", *where]) == 2
+        assert "'x' is no partner of this site" in capsys.readouterr().err

@@ -14,7 +14,6 @@ from grms.client import Client, Job, JobState, Outcome, SiteError
 from grms.v1 import job_pb2, request_pb2
 from tests.grms.cli.test_site_cli import grms
 from tests.grms.site.daemons import document, running, two_sites
-from tests.waiting import run
 
 
 @pytest.mark.parametrize(
@@ -37,46 +36,42 @@ def test_who_has_waited_has_the_jobs_exit_status(
     assert exit_status(replace(job, exit_code=code, signal=signal)) == status
 
 
-def test_what_a_script_is_given_is_in_the_request(
+async def test_what_a_script_is_given_is_in_the_request(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Arguments, variables by value or from here, and the files that are wanted; all need a script."""
-
-    async def scene() -> None:
-        script = tmp_path / "job.sh"
-        script.write_text("#!/bin/sh\n")
-        monkeypatch.setenv("HERE", "a=b")
-        async with running(document(tmp_path), tmp_path) as site:
-            words: list[str | Path] = ["submit", "--site", tmp_path / "home.sock", "-p", "1"]
-            words += ["-t", "60"]
-            monkeypatch.chdir(tmp_path)
-            Path("data").mkdir()
-            Path("data/in").write_text("given")
-            given = ["--env", "HERE", "--env", "X=", "--result", "a/b", "--input", "./data/in"]
-            given += ["--input", str(script), "--", "one", "-two"]
-            assert await grms(*words, "--script", script, *given) == 0
-            (job,) = site.core.engine.state.jobs()
-            program = request_pb2.JobRequest.FromString(job.payload).program
-            assert program.arguments == ["one", "-two"]
-            assert program.environment == {"HERE": "a=b", "X": ""}
-            assert program.outputs == ["a/b"]
-            assert [file.name for file in program.inputs] == ["data/in", "job.sh"]
-            assert [file.size_bytes for file in program.inputs] == [5, 10]
-            twice = ("--input", "job.sh")
-            cases: tuple[tuple[tuple[str | Path, ...], str], ...] = (
-                (("--result", "a"), "go with --script"),
-                (("--script", script, "--env", "NOT_SET"), "NOT_SET is not set here"),
-                (("--script", script, "--result", "../a"), "no name of a file"),
-                (("--input", "data/in"), "go with --script"),
-                (("--script", script, "--input", "none"), "there is no file none"),
-                (("--script", script, "--input", "data/../job.sh"), "no name of a file"),
-                (("--script", script, *twice, *twice), "job.sh comes twice"),
-            )
-            for more, text in cases:
-                assert await grms(*words, *more) == 2
-                assert text in capsys.readouterr().err
-
-    run(scene)
+    script = tmp_path / "job.sh"
+    script.write_text("#!/bin/sh\n")
+    monkeypatch.setenv("HERE", "a=b")
+    async with running(document(tmp_path), tmp_path) as site:
+        words: list[str | Path] = ["submit", "--site", tmp_path / "home.sock", "-p", "1"]
+        words += ["-t", "60"]
+        monkeypatch.chdir(tmp_path)
+        Path("data").mkdir()
+        Path("data/in").write_text("given")
+        given = ["--env", "HERE", "--env", "X=", "--result", "a/b", "--input", "./data/in"]
+        given += ["--input", str(script), "--", "one", "-two"]
+        assert await grms(*words, "--script", script, *given) == 0
+        (job,) = site.core.engine.state.jobs()
+        program = request_pb2.JobRequest.FromString(job.payload).program
+        assert program.arguments == ["one", "-two"]
+        assert program.environment == {"HERE": "a=b", "X": ""}
+        assert program.outputs == ["a/b"]
+        assert [file.name for file in program.inputs] == ["data/in", "job.sh"]
+        assert [file.size_bytes for file in program.inputs] == [5, 10]
+        twice = ("--input", "job.sh")
+        cases: tuple[tuple[tuple[str | Path, ...], str], ...] = (
+            (("--result", "a"), "go with --script"),
+            (("--script", script, "--env", "NOT_SET"), "NOT_SET is not set here"),
+            (("--script", script, "--result", "../a"), "no name of a file"),
+            (("--input", "data/in"), "go with --script"),
+            (("--script", script, "--input", "none"), "there is no file none"),
+            (("--script", script, "--input", "data/../job.sh"), "no name of a file"),
+            (("--script", script, *twice, *twice), "job.sh comes twice"),
+        )
+        for more, text in cases:
+            assert await grms(*words, *more) == 2
+            assert text in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -137,47 +132,39 @@ def test_what_no_site_could_take_is_said_before_it_is_asked(
     assert "Traceback" not in error
 
 
-def test_a_script_that_was_not_run_is_said_so(
+async def test_a_script_that_was_not_run_is_said_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A simulated batch system ends a job with a script, and does not pretend to have run it."""
     script = tmp_path / "job.sh"
     script.write_text("exit 1", encoding="utf-8")
-
-    async def scene() -> None:
-        async with running(document(tmp_path), tmp_path):
-            job = ("-p", "1", "-t", "0.05", "--wait", "--script", script)
-            assert await grms("submit", "--site", tmp_path / "home.sock", *job) == 1
-            told = capsys.readouterr().err
-            assert "ended, not_run on home" in told
-            assert "(simulated: its script was not run)" in told
-
-    run(scene)
+    async with running(document(tmp_path), tmp_path):
+        job = ("-p", "1", "-t", "0.05", "--wait", "--script", script)
+        assert await grms("submit", "--site", tmp_path / "home.sock", *job) == 1
+        told = capsys.readouterr().err
+        assert "ended, not_run on home" in told
+        assert "(simulated: its script was not run)" in told
 
 
-def test_a_job_is_for_the_sites_that_are_named(
+async def test_a_job_is_for_the_sites_that_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Of a trial they are told as well; a name of no site is refused with those that there are."""
-
-    async def scene() -> None:
-        async with two_sites(tmp_path) as (home, _):
-            words = ["submit", "--site", str(tmp_path / "home.sock"), "-p", "1", "-t", "60"]
-            assert await grms(*words, "--at", "away", "--test-only") == 0
-            assert "\noffered to away: its user wants it at away\n" in capsys.readouterr().out
-            assert await grms(*words, "--run-time", "0.05", "--at", "away", "--wait") == 0
-            assert await grms(*words, "--run-time", "0.05", "--home-only") == 0
-            assert [job.sites for job in home.core.engine.state.jobs()] == [("away",), ("home",)]
-            capsys.readouterr()
-            assert await grms(*words, "--at", "away", "--at", "nowhere") == 2
-            assert "'nowhere': no site of that name; jobs are exchanged with away" in (
-                capsys.readouterr().err
-            )
-
-    run(scene)
+    async with two_sites(tmp_path) as (home, _):
+        words = ["submit", "--site", str(tmp_path / "home.sock"), "-p", "1", "-t", "60"]
+        assert await grms(*words, "--at", "away", "--test-only") == 0
+        assert "\noffered to away: its user wants it at away\n" in capsys.readouterr().out
+        assert await grms(*words, "--run-time", "0.05", "--at", "away", "--wait") == 0
+        assert await grms(*words, "--run-time", "0.05", "--home-only") == 0
+        assert [job.sites for job in home.core.engine.state.jobs()] == [("away",), ("home",)]
+        capsys.readouterr()
+        assert await grms(*words, "--at", "away", "--at", "nowhere") == 2
+        assert "'nowhere': no site of that name; jobs are exchanged with away" in (
+            capsys.readouterr().err
+        )
 
 
-def test_an_answer_that_is_lost_leaves_the_outcome_open(
+async def test_an_answer_that_is_lost_leaves_the_outcome_open(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Status 75, and the words with which the same job is handed in again; then it is one job."""
@@ -202,29 +189,26 @@ def test_an_answer_that_is_lost_leaves_the_outcome_open(
         writer.close()
         await asyncio.gather(to_site.wait_closed(), writer.wait_closed())
 
-    async def scene() -> None:
-        async with running(document(tmp_path), tmp_path) as site:
-            lossy = await asyncio.start_unix_server(swallow, tmp_path / "lossy.sock")
-            job = ("-p", "1", "-t", "1", "--run-time", "0.05")
-            where = ("--site", tmp_path / "lossy.sock", "--timeout", "2")
-            assert await grms("submit", *where, *job) == 75
-            out, error = capsys.readouterr()
-            assert "home-1" not in out.splitlines()
-            first, key = error.splitlines()[0].split()
-            assert first == "key"
-            assert f"hand it in again with --key {key}, and it is one job" in error
-            lossy.close()
-            for writer in connections:
-                writer.close()
-            await asyncio.gather(*filter(None, connections.values()))
-            again = ("--site", tmp_path / "home.sock", "--key", key)
-            assert await grms("submit", *again, *job) == 0
-            out, error = capsys.readouterr()
-            assert "home-1" in out.splitlines()
-            assert f"key {key}" not in error  # whoever gives one knows it
-            assert len(site.core.engine.state.memory.jobs) == 1
-
-    run(scene)
+    async with running(document(tmp_path), tmp_path) as site:
+        lossy = await asyncio.start_unix_server(swallow, tmp_path / "lossy.sock")
+        job = ("-p", "1", "-t", "1", "--run-time", "0.05")
+        where = ("--site", tmp_path / "lossy.sock", "--timeout", "2")
+        assert await grms("submit", *where, *job) == 75
+        out, error = capsys.readouterr()
+        assert "home-1" not in out.splitlines()
+        first, key = error.splitlines()[0].split()
+        assert first == "key"
+        assert f"hand it in again with --key {key}, and it is one job" in error
+        lossy.close()
+        for writer in connections:
+            writer.close()
+        await asyncio.gather(*filter(None, connections.values()))
+        again = ("--site", tmp_path / "home.sock", "--key", key)
+        assert await grms("submit", *again, *job) == 0
+        out, error = capsys.readouterr()
+        assert "home-1" in out.splitlines()
+        assert f"key {key}" not in error  # whoever gives one knows it
+        assert len(site.core.engine.state.memory.jobs) == 1
 
 
 # --- jobs that are written for Slurm -------------------------------------------------------------
@@ -283,30 +267,8 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Slurm:
     return Slurm(tmp_path, monkeypatch)
 
 
-def test_slurm_says_what_a_job_is(slurm: Slurm, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_slurm_says_what_a_job_is(slurm: Slurm, capsys: pytest.CaptureFixture[str]) -> None:
     """Processors, limit, name and variables are as sbatch has read them; nothing is submitted there."""
-
-    async def scene() -> None:
-        async with running(document(slurm.folder), slurm.folder) as site:
-            said = await _submitted()
-            assert "at a partner --open-mode, --output: for grms fetch" in said
-            assert "at a partner it goes without --mem=100M" in said
-            first, second = site.core.engine.state.jobs()
-            assert (first.request.processors, first.request.requested_time) == (4, 120.0)
-            assert first.name == "mine"
-            program = request_pb2.JobRequest.FromString(first.payload).program
-            assert program.arguments == ["one", "-t", "--wait"]
-            assert program.environment == {"A": "b", "C": "d"}
-            assert program.outputs == ["out"]
-            assert (program.merged, program.truncated) == (True, True)
-            streams = request_pb2.JobRequest.FromString(first.payload).streams
-            assert (streams.output, streams.error, streams.append) == ("/x", "", False)
-            # Without a limit it has the partition's, without a name that of its file.
-            assert (second.request.requested_time, second.name) == (1800.0, "job.sh")
-        assert slurm.asked == [
-            "--test-only --verbose --verbose -n 4 ./job.sh one -t --wait",
-            "--test-only --verbose --verbose ./job.sh",
-        ]
 
     async def _submitted() -> str:
         words: list[str | Path] = ["submit", "--site", slurm.folder / "home.sock"]
@@ -319,7 +281,26 @@ def test_slurm_says_what_a_job_is(slurm: Slurm, capsys: pytest.CaptureFixture[st
         assert await grms(*words, "job.sh") == 0
         return said
 
-    run(scene)
+    async with running(document(slurm.folder), slurm.folder) as site:
+        said = await _submitted()
+        assert "at a partner --open-mode, --output: for grms fetch" in said
+        assert "at a partner it goes without --mem=100M" in said
+        first, second = site.core.engine.state.jobs()
+        assert (first.request.processors, first.request.requested_time) == (4, 120.0)
+        assert first.name == "mine"
+        program = request_pb2.JobRequest.FromString(first.payload).program
+        assert program.arguments == ["one", "-t", "--wait"]
+        assert program.environment == {"A": "b", "C": "d"}
+        assert program.outputs == ["out"]
+        assert (program.merged, program.truncated) == (True, True)
+        streams = request_pb2.JobRequest.FromString(first.payload).streams
+        assert (streams.output, streams.error, streams.append) == ("/x", "", False)
+        # Without a limit it has the partition's, without a name that of its file.
+        assert (second.request.requested_time, second.name) == (1800.0, "job.sh")
+    assert slurm.asked == [
+        "--test-only --verbose --verbose -n 4 ./job.sh one -t --wait",
+        "--test-only --verbose --verbose ./job.sh",
+    ]
 
 
 def test_what_a_partner_cannot_be_told_stays_with_sbatch(
@@ -384,27 +365,23 @@ def answer(out: str) -> list[str]:
     return [line for line in out.splitlines() if not line.startswith("20")]
 
 
-def test_a_trial_is_only_a_trial(slurm: Slurm, capfd: pytest.CaptureFixture[str]) -> None:
+async def test_a_trial_is_only_a_trial(slurm: Slurm, capfd: pytest.CaptureFixture[str]) -> None:
     """The site says where it would run it, sbatch when it could start here; nothing is submitted to either."""
-
-    async def scene() -> None:
-        async with running(document(slurm.folder), slurm.folder) as site:
-            words = ["submit", "--site", str(slurm.folder / "home.sock")]
-            slurm.says("ntasks : 4", "time : 00:02:00")
-            assert await grms(*words, "--test-only", "-n", "4", "job.sh") == 0
-            out, error = capfd.readouterr()
-            assert TAKEN in error.splitlines()
-            (line,) = answer(out)
-            assert line == (
-                "home: 4 of 4 processors are free here, and nothing waits; there is no partner to ask"
-            )
-            (slurm.folder / "job.sh").write_text("#!/bin/sh\n#SBATCH --test-only\n")
-            assert await grms(*words, "--array=1-3", "job.sh") == 0
-            assert answer(capfd.readouterr().out) == [line]
-            assert not list(site.core.engine.state.jobs())
-        assert all("--test-only" in asked for asked in slurm.asked)
-
-    run(scene)
+    async with running(document(slurm.folder), slurm.folder) as site:
+        words = ["submit", "--site", str(slurm.folder / "home.sock")]
+        slurm.says("ntasks : 4", "time : 00:02:00")
+        assert await grms(*words, "--test-only", "-n", "4", "job.sh") == 0
+        out, error = capfd.readouterr()
+        assert TAKEN in error.splitlines()
+        (line,) = answer(out)
+        assert line == (
+            "home: 4 of 4 processors are free here, and nothing waits; there is no partner to ask"
+        )
+        (slurm.folder / "job.sh").write_text("#!/bin/sh\n#SBATCH --test-only\n")
+        assert await grms(*words, "--array=1-3", "job.sh") == 0
+        assert answer(capfd.readouterr().out) == [line]
+        assert not list(site.core.engine.state.jobs())
+    assert all("--test-only" in asked for asked in slurm.asked)
 
 
 def test_a_trial_of_what_stays_with_sbatch_is_sbatchs(
@@ -420,41 +397,37 @@ def test_a_trial_of_what_stays_with_sbatch_is_sbatchs(
     assert slurm.asked[-1] == "--test-only --begin=now+1 ./job.sh"
 
 
-def test_a_trial_of_numbers_says_who_would_be_asked(
+async def test_a_trial_of_numbers_says_who_would_be_asked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Home is full, so the partner is next; it hears nothing, and what it would say nobody knows."""
-
-    async def scene() -> None:
-        async with two_sites(tmp_path) as (home, away), Client(tmp_path / "home.sock") as site:
-            words = ["submit", "--site", str(tmp_path / "home.sock"), "--test-only"]
-            words += ["-p", "2", "-t", "60", "--run-time", "1"]
-            assert await grms(*words, "--key", "k") == 0
-            assert answer(capsys.readouterr().out) == [
-                "home: 4 of 4 processors are free here, and nothing waits; its policy for away has it run here"
-            ]
-            long = await site.submit(processors=4, requested_time_s=99, run_time_s=60.0, key="k")
-            assert await grms(*words) == 0
-            assert answer(capsys.readouterr().out) == [
-                "offered to away: 0 of 4 processors are free here, and nothing waits",
-                "whether one of them accepts is not known: a partner hears of a job when it is offered",
-                "if none accepts: home",
-            ]
-            assert await grms(*words, "-d", f"afterany:{long.job_id}") == 0
-            assert answer(capsys.readouterr().out)[0] == (
-                f"held first: waits for afterany:{long.job_id}; what follows is by the load of now"
-            )
-            with pytest.raises(SiteError, match="belongs to another submission, home-1"):
-                await site.preview(processors=2, requested_time_s=99, run_time_s=60.0, key="k")
-            same = await site.preview(processors=4, requested_time_s=99, run_time_s=60.0, key="k")
-            assert same.known == long.job_id
-            assert await grms(*words, "-d", "home-7") == 2
-            assert "no job 'home-7'" in capsys.readouterr().err
-            assert [job.job_id async for job in site.jobs()] == [long.job_id]
-            assert away.core.engine.state.partners["home"].guest_offered == 0
-            assert home.core.engine.state.partners["away"].offered == 0
-
-    run(scene)
+    async with two_sites(tmp_path) as (home, away), Client(tmp_path / "home.sock") as site:
+        words = ["submit", "--site", str(tmp_path / "home.sock"), "--test-only"]
+        words += ["-p", "2", "-t", "60", "--run-time", "1"]
+        assert await grms(*words, "--key", "k") == 0
+        assert answer(capsys.readouterr().out) == [
+            "home: 4 of 4 processors are free here, and nothing waits; its policy for away has it run here"
+        ]
+        long = await site.submit(processors=4, requested_time_s=99, run_time_s=60.0, key="k")
+        assert await grms(*words) == 0
+        assert answer(capsys.readouterr().out) == [
+            "offered to away: 0 of 4 processors are free here, and nothing waits",
+            "whether one of them accepts is not known: a partner hears of a job when it is offered",
+            "if none accepts: home",
+        ]
+        assert await grms(*words, "-d", f"afterany:{long.job_id}") == 0
+        assert answer(capsys.readouterr().out)[0] == (
+            f"held first: waits for afterany:{long.job_id}; what follows is by the load of now"
+        )
+        with pytest.raises(SiteError, match="belongs to another submission, home-1"):
+            await site.preview(processors=2, requested_time_s=99, run_time_s=60.0, key="k")
+        same = await site.preview(processors=4, requested_time_s=99, run_time_s=60.0, key="k")
+        assert same.known == long.job_id
+        assert await grms(*words, "-d", "home-7") == 2
+        assert "no job 'home-7'" in capsys.readouterr().err
+        assert [job.job_id async for job in site.jobs()] == [long.job_id]
+        assert away.core.engine.state.partners["home"].guest_offered == 0
+        assert home.core.engine.state.partners["away"].offered == 0
 
 
 def test_a_script_may_be_wrapped_or_come_by_standard_input(
@@ -508,41 +481,37 @@ def test_more_variables_than_a_message_has_are_for_sbatch(
     )
 
 
-def test_how_a_job_was_handed_in_goes_to_its_site_alone(
+async def test_how_a_job_was_handed_in_goes_to_its_site_alone(
     slurm: Slurm, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Folder, variables, limits and options; not of a job whose files are not all in that folder."""
     monkeypatch.setenv("SECRET", "x")
-
-    async def scene() -> None:
-        async with running(document(slurm.folder), slurm.folder) as site:
-            words: list[str | Path] = ["submit", "--site", slurm.folder / "home.sock"]
-            rest = f"sbatch: debug:  propagating RLIMIT_CORE=0\n{TAKEN}"
-            slurm.says("job-name : mine", "time : 2:00", "nodes : 1", "export : ALL,A=b", rest=rest)
-            given = ["--env", "C=d", "--without", "nodes"]
-            assert await grms(*words, *given, "job.sh") == 0
-            told = capsys.readouterr().err
-            assert "at a partner it goes without --nodes=1" in told
-            assert "at a partner it has no variables but those named: --export=ALL,A=b" in told
-            slurm.says("time : 2:00", "export : NONE")
-            assert await grms(*words, "job.sh") == 0
-            slurm.says("time : 2:00")
-            assert await grms(*words, "--input", str(slurm.folder / "job.sh"), "job.sh") == 0
-            jobs = site.core.engine.state.jobs()
-            first, second, third = (request_pb2.JobRequest.FromString(job.payload) for job in jobs)
-            assert (first.program.name, first.home.folder) == ("mine", str(slurm.folder))
-            assert dict(first.program.environment) == {"A": "b", "C": "d"}
-            assert first.home.options == ["--nodes=1"]
-            variables = set(first.home.environment)
-            assert variables >= {b"SECRET=x", b"A=b", b"C=d", b"SLURM_RLIMIT_CORE=0"}
-            assert b"SLURM_EXPORT_ENV=ALL,A=b" in variables
-            assert second.home.options == ["--get-user-env"]
-            assert set(second.home.environment) == {b"SLURM_EXPORT_ENV=NONE"}
-            assert not third.HasField("home")
-            listed = await site.jobs.List(job_pb2.ListRequest())
-            assert b"SECRET" not in listed.SerializeToString()
-
-    run(scene)
+    async with running(document(slurm.folder), slurm.folder) as site:
+        words: list[str | Path] = ["submit", "--site", slurm.folder / "home.sock"]
+        rest = f"sbatch: debug:  propagating RLIMIT_CORE=0\n{TAKEN}"
+        slurm.says("job-name : mine", "time : 2:00", "nodes : 1", "export : ALL,A=b", rest=rest)
+        given = ["--env", "C=d", "--without", "nodes"]
+        assert await grms(*words, *given, "job.sh") == 0
+        told = capsys.readouterr().err
+        assert "at a partner it goes without --nodes=1" in told
+        assert "at a partner it has no variables but those named: --export=ALL,A=b" in told
+        slurm.says("time : 2:00", "export : NONE")
+        assert await grms(*words, "job.sh") == 0
+        slurm.says("time : 2:00")
+        assert await grms(*words, "--input", str(slurm.folder / "job.sh"), "job.sh") == 0
+        jobs = site.core.engine.state.jobs()
+        first, second, third = (request_pb2.JobRequest.FromString(job.payload) for job in jobs)
+        assert (first.program.name, first.home.folder) == ("mine", str(slurm.folder))
+        assert dict(first.program.environment) == {"A": "b", "C": "d"}
+        assert first.home.options == ["--nodes=1"]
+        variables = set(first.home.environment)
+        assert variables >= {b"SECRET=x", b"A=b", b"C=d", b"SLURM_RLIMIT_CORE=0"}
+        assert b"SLURM_EXPORT_ENV=ALL,A=b" in variables
+        assert second.home.options == ["--get-user-env"]
+        assert set(second.home.environment) == {b"SLURM_EXPORT_ENV=NONE"}
+        assert not third.HasField("home")
+        listed = await site.jobs.List(job_pb2.ListRequest())
+        assert b"SECRET" not in listed.SerializeToString()
 
 
 def test_a_job_without_any_limit_is_not_guessed_at(
@@ -572,43 +541,39 @@ def _printed(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return [line for line in capsys.readouterr().out.splitlines() if line.startswith("home-")]
 
 
-def test_an_array_and_what_waits_for_it(
+async def test_an_array_and_what_waits_for_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Names are printed alone; held elements that wait for the same are one line of the list."""
     monkeypatch.setenv("COLUMNS", "200")
-
-    async def scene() -> None:
-        async with running(document(tmp_path), tmp_path):
-            site: list[str | Path] = ["--site", tmp_path / "home.sock"]
-            words: list[str | Path] = ["submit", *site, "-p", "2", "-t", "60", "--run-time", "50"]
-            assert await grms(*words, "--array", "1-9:2,20%2", "--name", "sides") == 0
-            assert await grms(*words, "--parsable", "-d", "afterok:home-1,afterany:home-1_3") == 0
-            assert _printed(capsys) == ["home-1", "home-7"]
-            assert await grms("jobs", *site) == 0
-            lines = _printed(capsys)
-            assert [line.split()[0] for line in lines] == [
-                *("home-1_1", "home-1_3", "home-1_[5-9:2,20]", "home-7")
-            ]
-            assert lines[2].endswith("sides (waits for room in its array: 2 elements at a time)")
-            assert lines[3].endswith("(waits for afterok:home-1, afterany:home-1_3)")
-            assert await grms("jobs", *site, "--state", "held", "--json") == 0
-            out = capsys.readouterr().out.splitlines()
-            held = [json.loads(line) for line in out if line.startswith("{")]
-            assert [each["array_index"] for each in held] == [5, 7, 9, 20, None]
-            assert held[-1]["dependencies"] == ["afterok:home-1", "afterany:home-1_3"]
-            assert await grms("status", "home-1", *site) == 0
-            shown = capsys.readouterr().out
-            assert "0 of 6 elements completed, 0 not, 2 under way, 4 held" in shown
-            assert await grms("cancel", "home-1_[1,20]", *site) == 0
-            assert await grms("cancel", "home-1", *site) == 0
-            capsys.readouterr()
-            assert await grms("watch", "home-7", *site) == 0
-            told = capsys.readouterr().out
-            assert "ended, cancelled" in told
-            assert "its dependency afterok:home-1 cannot be met" in told
-
-    run(scene)
+    async with running(document(tmp_path), tmp_path):
+        site: list[str | Path] = ["--site", tmp_path / "home.sock"]
+        words: list[str | Path] = ["submit", *site, "-p", "2", "-t", "60", "--run-time", "50"]
+        assert await grms(*words, "--array", "1-9:2,20%2", "--name", "sides") == 0
+        assert await grms(*words, "--parsable", "-d", "afterok:home-1,afterany:home-1_3") == 0
+        assert _printed(capsys) == ["home-1", "home-7"]
+        assert await grms("jobs", *site) == 0
+        lines = _printed(capsys)
+        assert [line.split()[0] for line in lines] == [
+            *("home-1_1", "home-1_3", "home-1_[5-9:2,20]", "home-7")
+        ]
+        assert lines[2].endswith("sides (waits for room in its array: 2 elements at a time)")
+        assert lines[3].endswith("(waits for afterok:home-1, afterany:home-1_3)")
+        assert await grms("jobs", *site, "--state", "held", "--json") == 0
+        out = capsys.readouterr().out.splitlines()
+        held = [json.loads(line) for line in out if line.startswith("{")]
+        assert [each["array_index"] for each in held] == [5, 7, 9, 20, None]
+        assert held[-1]["dependencies"] == ["afterok:home-1", "afterany:home-1_3"]
+        assert await grms("status", "home-1", *site) == 0
+        shown = capsys.readouterr().out
+        assert "0 of 6 elements completed, 0 not, 2 under way, 4 held" in shown
+        assert await grms("cancel", "home-1_[1,20]", *site) == 0
+        assert await grms("cancel", "home-1", *site) == 0
+        capsys.readouterr()
+        assert await grms("watch", "home-7", *site) == 0
+        told = capsys.readouterr().out
+        assert "ended, cancelled" in told
+        assert "its dependency afterok:home-1 cannot be met" in told
 
 
 @pytest.mark.parametrize(
@@ -629,37 +594,31 @@ def test_what_is_no_array_or_dependency(
     assert text in " ".join(capsys.readouterr().err.split())
 
 
-def test_an_array_written_for_slurm_is_the_sites(
+async def test_an_array_written_for_slurm_is_the_sites(
     slurm: Slurm, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Slurm reads its indices; of jobs of the site it is not asked, and one on its own jobs is for it."""
-
-    async def scene() -> None:
-        async with running(document(slurm.folder), slurm.folder) as site:
-            words: list[str | Path] = ["submit", "--site", slurm.folder / "home.sock"]
-            slurm.says("ntasks : 1", "array : 1-3%1", "time : 00:02:00")
-            assert await grms(*words, "-a", "1-3%1", "job.sh") == 0
-            slurm.says("ntasks : 1", "time : 00:02:00", "dependency : singleton")
-            after = ("--dependency=afterok:home-1", "--dependency=singleton")
-            assert await grms(*words, "-d", "afterany:home-1_2", "-n", "1", "job.sh") == 0
-            assert _printed(capsys) == ["home-1", "home-4"]
-            assert await grms(*words, *after, "job.sh") == 0
-            jobs = list(site.core.engine.state.jobs())
-            assert [job.job_id for job in jobs[:3]] == ["home-1_1", "home-1_2", "home-1_3"]
-            assert [str(each) for each in jobs[3].dependencies] == [
-                *("afterany:home-1_2", "singleton")
-            ]
-            program = request_pb2.JobRequest.FromString(jobs[1].program).program
-            assert program.environment["HANSE_ARRAY_TASK_ID"] == "2"
-            assert program.environment["HANSE_ARRAY_JOB_ID"] == "home-1"
-            assert slurm.asked[1:] == [
-                "--test-only --verbose --verbose -n 1 ./job.sh",
-                "--test-only --verbose --verbose --dependency=singleton ./job.sh",
-            ]
-            slurm.says("ntasks : 1", "time : 00:02:00", "begin : now+1")
-            assert await grms(*words, "-d", "afterok:home-1", "--begin=now+1", "job.sh") == 2
-            assert "--dependency: for a job that a site runs" in capsys.readouterr().err
-            assert await grms(*words, "-d", "afterok:home-1:7", "job.sh") == 2
-            assert "one cannot wait for both" in " ".join(capsys.readouterr().err.split())
-
-    run(scene)
+    async with running(document(slurm.folder), slurm.folder) as site:
+        words: list[str | Path] = ["submit", "--site", slurm.folder / "home.sock"]
+        slurm.says("ntasks : 1", "array : 1-3%1", "time : 00:02:00")
+        assert await grms(*words, "-a", "1-3%1", "job.sh") == 0
+        slurm.says("ntasks : 1", "time : 00:02:00", "dependency : singleton")
+        after = ("--dependency=afterok:home-1", "--dependency=singleton")
+        assert await grms(*words, "-d", "afterany:home-1_2", "-n", "1", "job.sh") == 0
+        assert _printed(capsys) == ["home-1", "home-4"]
+        assert await grms(*words, *after, "job.sh") == 0
+        jobs = list(site.core.engine.state.jobs())
+        assert [job.job_id for job in jobs[:3]] == ["home-1_1", "home-1_2", "home-1_3"]
+        assert [str(each) for each in jobs[3].dependencies] == [*("afterany:home-1_2", "singleton")]
+        program = request_pb2.JobRequest.FromString(jobs[1].program).program
+        assert program.environment["HANSE_ARRAY_TASK_ID"] == "2"
+        assert program.environment["HANSE_ARRAY_JOB_ID"] == "home-1"
+        assert slurm.asked[1:] == [
+            "--test-only --verbose --verbose -n 1 ./job.sh",
+            "--test-only --verbose --verbose --dependency=singleton ./job.sh",
+        ]
+        slurm.says("ntasks : 1", "time : 00:02:00", "begin : now+1")
+        assert await grms(*words, "-d", "afterok:home-1", "--begin=now+1", "job.sh") == 2
+        assert "--dependency: for a job that a site runs" in capsys.readouterr().err
+        assert await grms(*words, "-d", "afterok:home-1:7", "job.sh") == 2
+        assert "one cannot wait for both" in " ".join(capsys.readouterr().err.split())

@@ -12,7 +12,6 @@ from grms.cli.top_cli import screen, short
 from grms.client import Job, JobState
 from grms.v1 import operator_pb2
 from tests.grms.site.daemons import document, running
-from tests.waiting import run
 
 
 def shown(*parts: object, width: int = 80) -> str:
@@ -105,16 +104,12 @@ def test_figures_are_short() -> None:
     assert [short(value) for value in values] == texts
 
 
-def test_a_site_is_looked_at_once(tmp_path: Path) -> None:
+async def test_a_site_is_looked_at_once(tmp_path: Path) -> None:
     """Without a terminal it is printed and the command returns."""
-
-    async def scene() -> None:
-        async with running(document(tmp_path), tmp_path) as site:
-            await site.submit("a", run_time_s=60.0)
-            socket = site.users_address.removeprefix("unix:")
-            done = await asyncio.to_thread(CliRunner().invoke, cli, ["top", "--site", socket])
-            assert done.exit_code == 0, done.output
-            assert "1 of 4 busy" in done.output
-            assert "home-1" in done.output
-
-    run(scene)
+    async with running(document(tmp_path), tmp_path) as site:
+        await site.submit("a", run_time_s=60.0)
+        socket = site.users_address.removeprefix("unix:")
+        done = await asyncio.to_thread(CliRunner().invoke, cli, ["top", "--site", socket])
+        assert done.exit_code == 0, done.output
+        assert "1 of 4 busy" in done.output
+        assert "home-1" in done.output

@@ -21,7 +21,6 @@ from grms.v1 import job_pb2
 from tests.grms.cli.test_site_cli import grms
 from tests.grms.site.daemons import document, running
 from tests.grms.site.gateway.raw_http2 import END_HEADERS, END_STREAM, data, frame, settings
-from tests.waiting import run
 
 WITHOUT = """
 import sys
@@ -36,89 +35,71 @@ assert "google.protobuf.internal.decoder" not in sys.modules
 JOB: dict[str, Any] = {"processors": 1, "requested_time_s": 9.0}
 
 
-def test_commands_about_jobs_do_without_grpc(tmp_path: Path) -> None:
+async def test_commands_about_jobs_do_without_grpc(tmp_path: Path) -> None:
     """Nor do they import what they do not need; a job is submitted once, with all that was told of it."""
-
-    async def scene() -> None:
-        async with running(document(tmp_path), tmp_path) as site:
-            words = [
-                "submit -p 2 -t 60 --run-time 5 --name n",
-                "jobs --limit 3",
-                "status home-1",
-                "cancel home-1",
-                "status",
-            ]
-            command = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-c", WITHOUT, *words),
-                env={**os.environ, "HANSE_SOCKET": str(tmp_path / "home.sock")},
-            )
-            assert await command.wait() == 0
-            (job,) = site.core.engine.state.jobs()
-            assert (job.name, job.request.processors, job.cancel_requested) == ("n", 2, True)
-
-    run(scene)
+    async with running(document(tmp_path), tmp_path) as site:
+        words = [
+            "submit -p 2 -t 60 --run-time 5 --name n",
+            "jobs --limit 3",
+            "status home-1",
+            "cancel home-1",
+            "status",
+        ]
+        command = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", WITHOUT, *words),
+            env={**os.environ, "HANSE_SOCKET": str(tmp_path / "home.sock")},
+        )
+        assert await command.wait() == 0
+        (job,) = site.core.engine.state.jobs()
+        assert (job.name, job.request.processors, job.cancel_requested) == ("n", 2, True)
 
 
-def test_a_key_makes_it_the_same_job_either_way(tmp_path: Path) -> None:
+async def test_a_key_makes_it_the_same_job_either_way(tmp_path: Path) -> None:
     """So that gRPC may ask again; a request of several frames goes as well."""
-
-    async def scene() -> None:
-        socket = tmp_path / "home.sock"
-        async with running(document(tmp_path), tmp_path) as site:
-            script = "#" * (REQUEST_BYTES_MAX - 1000)
-            job_id = await asyncio.to_thread(
-                submit_quickly, socket, 9.0, **JOB, script=script, name="job.sh", key="k"
-            )
-            assert job_id is not None
-            path = tmp_path / "job.sh"
-            path.write_text(script)
-            numbers = ("-p", "1", "-t", "9", "--script", path, "--key", "k")
-            assert await grms("submit", "--socket", socket, *numbers) == 0
-            assert [each.job_id for each in site.core.engine.state.jobs()] == [job_id]
-
-    run(scene)
+    socket = tmp_path / "home.sock"
+    async with running(document(tmp_path), tmp_path) as site:
+        script = "#" * (REQUEST_BYTES_MAX - 1000)
+        job_id = await asyncio.to_thread(
+            submit_quickly, socket, 9.0, **JOB, script=script, name="job.sh", key="k"
+        )
+        assert job_id is not None
+        path = tmp_path / "job.sh"
+        path.write_text(script)
+        numbers = ("-p", "1", "-t", "9", "--script", path, "--key", "k")
+        assert await grms("submit", "--socket", socket, *numbers) == 0
+        assert [each.job_id for each in site.core.engine.state.jobs()] == [job_id]
 
 
-def test_what_is_no_plain_answer_is_left_to_grpc(
+async def test_what_is_no_plain_answer_is_left_to_grpc(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A refusal, which the library can read; what is longer than a window is not even sent."""
-
-    async def scene() -> None:
-        socket = tmp_path / "home.sock"
-        async with running(document(tmp_path), tmp_path) as site:
-            wide = JOB | {"processors": 999}
-            with pytest.raises(SiteError, match="999"):
-                await asyncio.to_thread(submit_quickly, socket, 9.0, **wide)
-            assert await grms("submit", "--socket", socket, "-p", "999", "-t", "9") == 2
-            assert "999" in capsys.readouterr().err
-            long = JOB | {"script": "#" * REQUEST_BYTES_MAX}
-            assert await asyncio.to_thread(submit_quickly, socket, 9.0, **long) is None
-            assert not list(site.core.engine.state.jobs())
-
-    run(scene)
+    socket = tmp_path / "home.sock"
+    async with running(document(tmp_path), tmp_path) as site:
+        wide = JOB | {"processors": 999}
+        with pytest.raises(SiteError, match="999"):
+            await asyncio.to_thread(submit_quickly, socket, 9.0, **wide)
+        assert await grms("submit", "--socket", socket, "-p", "999", "-t", "9") == 2
+        assert "999" in capsys.readouterr().err
+        long = JOB | {"script": "#" * REQUEST_BYTES_MAX}
+        assert await asyncio.to_thread(submit_quickly, socket, 9.0, **long) is None
+        assert not list(site.core.engine.state.jobs())
 
 
-def test_an_answer_may_be_long(tmp_path: Path) -> None:
+async def test_an_answer_may_be_long(tmp_path: Path) -> None:
     """Longer than what both sides would have on the way to begin with."""
-
-    async def scene() -> None:
-        socket = tmp_path / "home.sock"
-        async with running(document(tmp_path), tmp_path) as site:
-            job_id = await asyncio.to_thread(submit_quickly, socket, 9.0, **JOB, name="n" * 100)
-            assert job_id is not None
-            wanted = [job_pb2.GetRequest(job_id=job_id)] * 1000
-            request = job_pb2.GetManyRequest(jobs=wanted).SerializeToString()
-            said = await asyncio.to_thread(
-                ask, socket, "/grms.v1.JobService/GetMany", request, 60.0
-            )
-            assert said is not None
-            assert len(said) > 2 << 16
-            answers = job_pb2.GetManyResponse.FromString(said).answers
-            assert [each.job.job_id for each in answers] == [job_id] * 1000
-            assert len(list(site.core.engine.state.jobs())) == 1
-
-    run(scene)
+    socket = tmp_path / "home.sock"
+    async with running(document(tmp_path), tmp_path) as site:
+        job_id = await asyncio.to_thread(submit_quickly, socket, 9.0, **JOB, name="n" * 100)
+        assert job_id is not None
+        wanted = [job_pb2.GetRequest(job_id=job_id)] * 1000
+        request = job_pb2.GetManyRequest(jobs=wanted).SerializeToString()
+        said = await asyncio.to_thread(ask, socket, "/grms.v1.JobService/GetMany", request, 60.0)
+        assert said is not None
+        assert len(said) > 2 << 16
+        answers = job_pb2.GetManyResponse.FromString(said).answers
+        assert [each.job.job_id for each in answers] == [job_id] * 1000
+        assert len(list(site.core.engine.state.jobs())) == 1
 
 
 @pytest.mark.parametrize(
@@ -133,24 +114,21 @@ def test_an_answer_may_be_long(tmp_path: Path) -> None:
     ],
     ids=["nothing", "another protocol", "reset", "going away", "half a message", "padded"],
 )
-def test_whatever_else_listens_gives_no_answer(tmp_path: Path, answer: bytes) -> None:
+async def test_whatever_else_listens_gives_no_answer(tmp_path: Path, answer: bytes) -> None:
     """Nor does what listens nowhere."""
     path = tmp_path / "x.sock"
 
-    async def scene() -> None:
-        async def told(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.write(answer)
-            writer.close()
-            await writer.wait_closed()
+    async def told(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer)
+        writer.close()
+        await writer.wait_closed()
 
+    assert await asyncio.to_thread(ask, path, "/a.B/C", b"", 5.0) is None
+    async with await asyncio.start_unix_server(told, path):
         assert await asyncio.to_thread(ask, path, "/a.B/C", b"", 5.0) is None
-        async with await asyncio.start_unix_server(told, path):
-            assert await asyncio.to_thread(ask, path, "/a.B/C", b"", 5.0) is None
-
-    run(scene)
 
 
-def test_an_answer_that_is_no_job_is_an_error_for_its_user(
+async def test_an_answer_that_is_no_job_is_an_error_for_its_user(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Something else may listen there and speak gRPC."""
@@ -160,38 +138,31 @@ def test_an_answer_that_is_no_job_is_an_error_for_its_user(
     answer += data(1, b"\0" + len(said).to_bytes(4) + said)
     answer += frame(1, END_HEADERS | END_STREAM, 1, status)
 
-    async def scene() -> None:
-        async def told(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.write(answer)
-            await reader.read()
-            writer.close()
-            await writer.wait_closed()
+    async def told(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer)
+        await reader.read()
+        writer.close()
+        await writer.wait_closed()
 
-        async with await asyncio.start_unix_server(told, path):
-            assert await asyncio.to_thread(ask, path, "/a.B/C", b"", 5.0) == said
-            assert await grms("submit", "--socket", path, "-p", "1", "-t", "9") == 2
-        assert f"{path} does not say what becomes of the job" in capsys.readouterr().err
-
-    run(scene)
+    async with await asyncio.start_unix_server(told, path):
+        assert await asyncio.to_thread(ask, path, "/a.B/C", b"", 5.0) == said
+        assert await grms("submit", "--socket", path, "-p", "1", "-t", "9") == 2
+    assert f"{path} does not say what becomes of the job" in capsys.readouterr().err
 
 
-def test_who_says_nothing_is_not_waited_for(tmp_path: Path) -> None:
+async def test_who_says_nothing_is_not_waited_for(tmp_path: Path) -> None:
     """Longer than told."""
     path = tmp_path / "x.sock"
+    gone = asyncio.Event()
 
-    async def scene() -> None:
-        gone = asyncio.Event()
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+        gone.set()
 
-        async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await reader.read()
-            writer.close()
-            gone.set()
-
-        async with await asyncio.start_unix_server(silent, path):
-            assert await asyncio.to_thread(ask, path, "/a.B/C", b"", 0.05) is None
-            await gone.wait()
-
-    run(scene)
+    async with await asyncio.start_unix_server(silent, path):
+        assert await asyncio.to_thread(ask, path, "/a.B/C", b"", 0.05) is None
+        await gone.wait()
 
 
 def fields(**said: str) -> bytes:
@@ -251,18 +222,14 @@ DONE = fields(grpc_status="0")
     ],
     ids=["plain", "size of the table", "named by the table", "a long number"],
 )
-def test_a_refusal_is_read_among_all_kinds_of_fields(
+async def test_a_refusal_is_read_among_all_kinds_of_fields(
     tmp_path: Path, block: bytes, flags: int, field: str
 ) -> None:
     """HPACK has five of them."""
-
-    async def scene() -> None:
-        async with answering(tmp_path / "x.sock", answered(1, b"", block, flags=flags)):
-            with pytest.raises(SiteError, match="no job") as refused:
-                await asyncio.to_thread(ask, tmp_path / "x.sock", "/a.B/C", b"", 5.0)
-            assert (refused.value.code, refused.value.field) == ("NOT_FOUND", field)
-
-    run(scene)
+    async with answering(tmp_path / "x.sock", answered(1, b"", block, flags=flags)):
+        with pytest.raises(SiteError, match="no job") as refused:
+            await asyncio.to_thread(ask, tmp_path / "x.sock", "/a.B/C", b"", 5.0)
+        assert (refused.value.code, refused.value.field) == ("NOT_FOUND", field)
 
 
 @pytest.mark.parametrize(
@@ -278,17 +245,13 @@ def test_a_refusal_is_read_among_all_kinds_of_fields(
     ],
     ids=["in pieces", "weighed", "cut off", "packed", "details", "another stream", "away"],
 )
-def test_what_is_not_read_here_is_no_answer(tmp_path: Path, answer: bytes) -> None:
+async def test_what_is_not_read_here_is_no_answer(tmp_path: Path, answer: bytes) -> None:
     """The library asks again; it knows all of it."""
-
-    async def scene() -> None:
-        async with answering(tmp_path / "x.sock", answer, closes=True):
-            assert await asyncio.to_thread(ask, tmp_path / "x.sock", "/a.B/C", b"", 5.0) is None
-
-    run(scene)
+    async with answering(tmp_path / "x.sock", answer, closes=True):
+        assert await asyncio.to_thread(ask, tmp_path / "x.sock", "/a.B/C", b"", 5.0) is None
 
 
-def test_a_connection_is_used_again_until_it_is_worn(tmp_path: Path) -> None:
+async def test_a_connection_is_used_again_until_it_is_worn(tmp_path: Path) -> None:
     """Many calls, each on a stream of its own; a site that wants to know whether somebody is there is told."""
     path = tmp_path / "home.sock"
 
@@ -299,13 +262,10 @@ def test_a_connection_is_used_again_until_it_is_worn(tmp_path: Path) -> None:
             assert not connection.is_worn
             return found
 
-    async def scene() -> None:
-        async with running(document(tmp_path), tmp_path):
-            await asyncio.to_thread(submit_quickly, path, 9.0, **JOB, name="n")
-            found = await asyncio.to_thread(program)
-            assert {job_pb2.Job.FromString(each or b"").name for each in found} == {"n"}
-
-    run(scene)
+    async with running(document(tmp_path), tmp_path):
+        await asyncio.to_thread(submit_quickly, path, 9.0, **JOB, name="n")
+        found = await asyncio.to_thread(program)
+        assert {job_pb2.Job.FromString(each or b"").name for each in found} == {"n"}
 
 
 GET = "/grms.v1.JobService/Get"
@@ -316,27 +276,23 @@ def request(job_id: str) -> bytes:
     return job_pb2.GetRequest(job_id=job_id).SerializeToString()
 
 
-def test_a_site_that_has_hung_up_is_asked_anew(tmp_path: Path) -> None:
+async def test_a_site_that_has_hung_up_is_asked_anew(tmp_path: Path) -> None:
     """Between two calls it may have been started again."""
     path = tmp_path / "x.sock"
     said = job_pb2.Job(job_id="a-1").SerializeToString()
-
-    async def scene() -> None:
-        ping = frame(6, 0, 0, b"12345678")
-        async with answering(path, ping + answered(1, said, DONE), answered(1, said, DONE)) as seen:
-            calls = UnaryCalls(path, 5.0)
-            ask_once = partial(calls.ask, calls.jobs.Get, job_pb2.GetRequest(job_id="a-1"))
-            assert (await asyncio.to_thread(ask_once)).job_id == "a-1"
-            assert len(seen) == 1
-            calls._connections._idle[0]._socket.shutdown(socket.SHUT_RDWR)  # type: ignore[union-attr]  # it is connected
-            assert (await asyncio.to_thread(ask_once)).job_id == "a-1"
-            assert len(seen) == 2
-            calls.close()
-
-    run(scene)
+    ping = frame(6, 0, 0, b"12345678")
+    async with answering(path, ping + answered(1, said, DONE), answered(1, said, DONE)) as seen:
+        calls = UnaryCalls(path, 5.0)
+        ask_once = partial(calls.ask, calls.jobs.Get, job_pb2.GetRequest(job_id="a-1"))
+        assert (await asyncio.to_thread(ask_once)).job_id == "a-1"
+        assert len(seen) == 1
+        calls._connections._idle[0]._socket.shutdown(socket.SHUT_RDWR)  # type: ignore[union-attr]  # it is connected
+        assert (await asyncio.to_thread(ask_once)).job_id == "a-1"
+        assert len(seen) == 2
+        calls.close()
 
 
-def test_a_fork_has_a_connection_of_its_own(tmp_path: Path) -> None:
+async def test_a_fork_has_a_connection_of_its_own(tmp_path: Path) -> None:
     """On that of its parent each of them would read what the other one has asked for."""
     path = tmp_path / "x.sock"
     said = job_pb2.Job(job_id="a-1").SerializeToString()
@@ -358,15 +314,12 @@ def test_a_fork_has_a_connection_of_its_own(tmp_path: Path) -> None:
         calls.close()
         return status
 
-    async def scene() -> None:
-        async with answering(path, twice, answered(1, said, DONE)) as seen:
-            assert await asyncio.to_thread(program) == 0
-            assert len(seen) == 2
-
-    run(scene)
+    async with answering(path, twice, answered(1, said, DONE)) as seen:
+        assert await asyncio.to_thread(program) == 0
+        assert len(seen) == 2
 
 
-def test_all_attempts_together_have_the_time_of_the_call(tmp_path: Path) -> None:
+async def test_all_attempts_together_have_the_time_of_the_call(tmp_path: Path) -> None:
     """Of a site that says nothing: on a connection that was used before, on another one, and by the library."""
     path = tmp_path / "x.sock"
     left: list[float] = []
@@ -379,16 +332,13 @@ def test_all_attempts_together_have_the_time_of_the_call(tmp_path: Path) -> None
         assert calls.ask(calls.jobs.Get, wanted) is None
         calls.close()
 
-    async def scene() -> None:
-        async with answering(path, answered(1, said, DONE), b"") as seen:
-            await asyncio.to_thread(program)
-            assert len(seen) == 1
-            assert left == [0.0]
-
-    run(scene)
+    async with answering(path, answered(1, said, DONE), b"") as seen:
+        await asyncio.to_thread(program)
+        assert len(seen) == 1
+        assert left == [0.0]
 
 
-def test_a_refusal_says_which_field_it_is_about(tmp_path: Path) -> None:
+async def test_a_refusal_says_which_field_it_is_about(tmp_path: Path) -> None:
     """As with gRPC's library; programs tell a job that was forgotten from one that never was."""
     path = tmp_path / "home.sock"
 
@@ -401,17 +351,14 @@ def test_a_refusal_says_which_field_it_is_about(tmp_path: Path) -> None:
             told += [unknown.value, wide.value]
             assert site._started is None  # it was refused at once
 
-    async def scene() -> None:
-        async with running(document(tmp_path), tmp_path):
-            told: list[SiteError] = []
-            await asyncio.to_thread(program, told)
-            assert told[0].never_was
-            assert told[1].field == "request.processors"
-
-    run(scene)
+    async with running(document(tmp_path), tmp_path):
+        told: list[SiteError] = []
+        await asyncio.to_thread(program, told)
+        assert told[0].never_was
+        assert told[1].field == "request.processors"
 
 
-def test_what_has_no_plain_answer_is_asked_by_the_library(tmp_path: Path) -> None:
+async def test_what_has_no_plain_answer_is_asked_by_the_library(tmp_path: Path) -> None:
     """A request that is too long to be sent at once; the caller need not know."""
     path = tmp_path / "home.sock"
     wanted = JOB | {"script": "#" * (REQUEST_BYTES_MAX + 1)}
@@ -433,9 +380,6 @@ def test_what_has_no_plain_answer_is_asked_by_the_library(tmp_path: Path) -> Non
         calls.close()
         return found
 
-    async def scene() -> None:
-        async with running(document(tmp_path), tmp_path) as site:
-            job_id = await asyncio.to_thread(program, alone)
-            assert [each.job_id for each in site.core.engine.state.jobs()] == [job_id]
-
-    run(scene)
+    async with running(document(tmp_path), tmp_path) as site:
+        job_id = await asyncio.to_thread(program, alone)
+        assert [each.job_id for each in site.core.engine.state.jobs()] == [job_id]

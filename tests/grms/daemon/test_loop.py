@@ -154,231 +154,191 @@ def test_what_waits_is_done_in_order_and_never_early(story: list[int | str]) -> 
     run(scene)
 
 
-def test_events_gather_while_a_group_is_written() -> None:
+async def test_events_gather_while_a_group_is_written() -> None:
     """What comes while the disk is busy becomes one group, and nothing of it is known before."""
-
-    async def scene() -> None:
-        site = Site(in_thread=True)
-        site.disk.gate.clear()
-        task = asyncio.create_task(site.run(), name="journal")
-        site.tell(Happened(0))
-        await until(lambda: site._writing)
-        asked = asyncio.ensure_future(site.ask(Happened(1), lambda _: len(site.disk.written)))
-        looked = asyncio.ensure_future(site.look(lambda state: state.noted))
-        await asyncio.sleep(0)
-        site.tell(*map(Happened, range(2, 100)))
-        assert site.seen == [0]
-        assert site.done == []
-        assert not asked.done()
-        assert not looked.done()
-        site.disk.gate.set()
-        assert await asked == await looked == 100
-        await site.settled()
-        assert site.disk.groups == [1, 99]
-        assert (site.groups, site.records) == (2, 100)
-        assert site.done == list(range(100))
-        assert await site.look(lambda state: state.noted) == 100
-        task.cancel()
-        await asyncio.wait([task])
-        site.close()
-
-    run(scene)
+    site = Site(in_thread=True)
+    site.disk.gate.clear()
+    task = asyncio.create_task(site.run(), name="journal")
+    site.tell(Happened(0))
+    await until(lambda: site._writing)
+    asked = asyncio.ensure_future(site.ask(Happened(1), lambda _: len(site.disk.written)))
+    looked = asyncio.ensure_future(site.look(lambda state: state.noted))
+    await asyncio.sleep(0)
+    site.tell(*map(Happened, range(2, 100)))
+    assert site.seen == [0]
+    assert site.done == []
+    assert not asked.done()
+    assert not looked.done()
+    site.disk.gate.set()
+    assert await asked == await looked == 100
+    await site.settled()
+    assert site.disk.groups == [1, 99]
+    assert (site.groups, site.records) == (2, 100)
+    assert site.done == list(range(100))
+    assert await site.look(lambda state: state.noted) == 100
+    task.cancel()
+    await asyncio.wait([task])
+    site.close()
 
 
-def test_a_group_is_no_longer_than_others_can_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_group_is_no_longer_than_others_can_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """After very many events what they have led to is written, and then it goes on."""
     monkeypatch.setattr(loops, "BATCH_MAX", 10)
-
-    async def scene() -> None:
-        for in_thread in (False, True):
-            site = Site(in_thread=in_thread)
-            task = asyncio.create_task(site.run(), name="journal")
-            site.tell(*map(Happened, range(25)))
-            await site.settled()
-            assert site.disk.groups == [10, 10, 5]
-            assert site.done == list(range(25))
-            task.cancel()
-            await asyncio.wait([task])
-
-    run(scene)
+    for in_thread in (False, True):
+        site = Site(in_thread=in_thread)
+        task = asyncio.create_task(site.run(), name="journal")
+        site.tell(*map(Happened, range(25)))
+        await site.settled()
+        assert site.disk.groups == [10, 10, 5]
+        assert site.done == list(range(25))
+        task.cancel()
+        await asyncio.wait([task])
 
 
 @pytest.mark.parametrize("in_thread", [False, True])
-def test_a_full_disk_holds_everything_back(
+async def test_a_full_disk_holds_everything_back(
     monkeypatch: pytest.MonkeyPatch, *, in_thread: bool
 ) -> None:
     """While nothing can be written nothing is done, and who asks is told; with room again all is, once."""
     monkeypatch.setattr(loops, "RETRY_S", 0.01)
-
-    async def scene() -> None:
-        site = Site(in_thread=in_thread)
-        site.disk.problem = JournalFullError("the disk is full")
-        task = asyncio.create_task(site.run(), name="journal")
-        for number in range(3):
-            with pytest.raises(NotWrittenError, match="the disk is full"):
-                await site.ask(Happened(number), lambda _: None)
-        assert site.problem == "the disk is full"
+    site = Site(in_thread=in_thread)
+    site.disk.problem = JournalFullError("the disk is full")
+    task = asyncio.create_task(site.run(), name="journal")
+    for number in range(3):
         with pytest.raises(NotWrittenError, match="the disk is full"):
-            await site.look(lambda state: state.noted)
-        assert not await site.durable()
-        assert not site.done
-        assert not site.disk.written
-        site.disk.problem = None
-        await site.settled()
-        assert site.problem == ""
-        assert site.done == [0, 1, 2]
-        assert site.disk.written == [0, 1, 2]
-        assert await site.durable()
-        task.cancel()
-        await asyncio.wait([task])
-        site.close()
+            await site.ask(Happened(number), lambda _: None)
+    assert site.problem == "the disk is full"
+    with pytest.raises(NotWrittenError, match="the disk is full"):
+        await site.look(lambda state: state.noted)
+    assert not await site.durable()
+    assert not site.done
+    assert not site.disk.written
+    site.disk.problem = None
+    await site.settled()
+    assert site.problem == ""
+    assert site.done == [0, 1, 2]
+    assert site.disk.written == [0, 1, 2]
+    assert await site.durable()
+    task.cancel()
+    await asyncio.wait([task])
+    site.close()
 
-    run(scene)
 
-
-def test_who_looks_is_told_of_a_disk_that_fills_up_meanwhile() -> None:
+async def test_who_looks_is_told_of_a_disk_that_fills_up_meanwhile() -> None:
     """Whoever waits for the journal does not wait for somebody to make room."""
-
-    async def scene() -> None:
-        site = Site(in_thread=True)
-        site.disk.gate.clear()
-        site.disk.problem = JournalFullError("the disk is full")
-        task = asyncio.create_task(site.run(), name="journal")
-        site.tell(Happened(0))
-        looked = asyncio.ensure_future(site.look(lambda state: state.noted))
-        await until(lambda: site._writing)
-        site.disk.gate.set()
-        with pytest.raises(NotWrittenError):
-            await looked
-        task.cancel()
-        await asyncio.wait([task])
-
-    run(scene)
+    site = Site(in_thread=True)
+    site.disk.gate.clear()
+    site.disk.problem = JournalFullError("the disk is full")
+    task = asyncio.create_task(site.run(), name="journal")
+    site.tell(Happened(0))
+    looked = asyncio.ensure_future(site.look(lambda state: state.noted))
+    await until(lambda: site._writing)
+    site.disk.gate.set()
+    with pytest.raises(NotWrittenError):
+        await looked
+    task.cancel()
+    await asyncio.wait([task])
 
 
-def test_a_broken_disk_is_not_survived() -> None:
+async def test_a_broken_disk_is_not_survived() -> None:
     """Any other failure is noted, and nothing is done any more."""
-
-    async def scene() -> None:
-        for in_thread in (True, False):
-            site = Site(in_thread=in_thread)
-            site.disk.problem = JournalError("the disk is on fire")
-            task = asyncio.create_task(site.run(), name="journal")
-            if in_thread:
-                site.tell(Happened(0))
-            else:
-                with pytest.raises(EngineFailedError):
-                    site.tell(Happened(0))
-            await task
-            assert site.failed.is_set()
-            assert site.failure is site.disk.problem
+    for in_thread in (True, False):
+        site = Site(in_thread=in_thread)
+        site.disk.problem = JournalError("the disk is on fire")
+        task = asyncio.create_task(site.run(), name="journal")
+        if in_thread:
+            site.tell(Happened(0))
+        else:
             with pytest.raises(EngineFailedError):
-                site.tell(Happened(1))
-            assert not site.done
-
-    run(scene)
+                site.tell(Happened(0))
+        await task
+        assert site.failed.is_set()
+        assert site.failure is site.disk.problem
+        with pytest.raises(EngineFailedError):
+            site.tell(Happened(1))
+        assert not site.done
 
 
 @pytest.mark.parametrize("in_thread", [True, False])
-def test_any_error_of_the_writer_ends_it(in_thread: bool) -> None:
+async def test_any_error_of_the_writer_ends_it(in_thread: bool) -> None:
     """One that is no journal's too: nobody waits for ever for what cannot be written."""
+    site = Site(in_thread=in_thread)
 
-    async def scene() -> None:
-        site = Site(in_thread=in_thread)
+    def broken(_: Sequence[int]) -> None:
+        raise ZeroDivisionError
 
-        def broken(_: Sequence[int]) -> None:
-            raise ZeroDivisionError
-
-        site._write = broken
-        writer = asyncio.create_task(site.run())
-        try:
-            with contextlib.suppress(EngineFailedError):
-                site.tell(Happened(1))
-            await asyncio.wait_for(site.failed.wait(), 300)
-            assert isinstance(site.failure, ZeroDivisionError)
-            with pytest.raises(EngineFailedError):
-                await site.look(lambda state: state.noted)
-        finally:
-            writer.cancel()
-            await asyncio.wait([writer])
-
-    run(scene)
-
-
-def test_a_disk_that_fails_while_the_daemon_ends_is_not_written_to_again() -> None:
-    """After an error of the disk nobody knows what it holds."""
-
-    async def scene() -> None:
-        site = Site(in_thread=True)
-        site.disk.gate.clear()
-        writer = asyncio.create_task(site.run())
-        site.tell(Happened(1))
-        await until(lambda: site._writing)
-        writer.cancel()
-        site.disk.problem = JournalError("input/output error")
-        site.disk.gate.set()
-        await asyncio.wait([writer])
-        assert isinstance(site.failure, JournalError)
-        site.disk.problem = None
-        site.close()
-        assert site.disk.written == []
-
-    run(scene)
-
-
-def test_an_error_of_the_state_is_not_survived() -> None:
-    """Also where it comes up behind a group that was written meanwhile."""
-
-    async def scene() -> None:
-        site = Site(in_thread=True)
-        site.disk.gate.clear()
-        task = asyncio.create_task(site.run(), name="journal")
-        site.tell(Happened(0))
-        await until(lambda: site._writing)
-        site.tell(Happened(1, breaks=True))
-        site.disk.gate.set()
-        await task
+    site._write = broken
+    writer = asyncio.create_task(site.run())
+    try:
+        with contextlib.suppress(EngineFailedError):
+            site.tell(Happened(1))
+        await asyncio.wait_for(site.failed.wait(), 300)
         assert isinstance(site.failure, ZeroDivisionError)
+        with pytest.raises(EngineFailedError):
+            await site.look(lambda state: state.noted)
+    finally:
+        writer.cancel()
+        await asyncio.wait([writer])
 
-    run(scene)
+
+async def test_a_disk_that_fails_while_the_daemon_ends_is_not_written_to_again() -> None:
+    """After an error of the disk nobody knows what it holds."""
+    site = Site(in_thread=True)
+    site.disk.gate.clear()
+    writer = asyncio.create_task(site.run())
+    site.tell(Happened(1))
+    await until(lambda: site._writing)
+    writer.cancel()
+    site.disk.problem = JournalError("input/output error")
+    site.disk.gate.set()
+    await asyncio.wait([writer])
+    assert isinstance(site.failure, JournalError)
+    site.disk.problem = None
+    site.close()
+    assert site.disk.written == []
 
 
-def test_an_error_of_who_reads_is_theirs() -> None:
+async def test_an_error_of_the_state_is_not_survived() -> None:
+    """Also where it comes up behind a group that was written meanwhile."""
+    site = Site(in_thread=True)
+    site.disk.gate.clear()
+    task = asyncio.create_task(site.run(), name="journal")
+    site.tell(Happened(0))
+    await until(lambda: site._writing)
+    site.tell(Happened(1, breaks=True))
+    site.disk.gate.set()
+    await task
+    assert isinstance(site.failure, ZeroDivisionError)
+
+
+async def test_an_error_of_who_reads_is_theirs() -> None:
     """The loop goes on."""
-
-    async def scene() -> None:
-        site = Site(in_thread=True)
-        task = asyncio.create_task(site.run(), name="journal")
-        with pytest.raises(ZeroDivisionError):
-            await site.ask(Happened(0), lambda _: 1 // 0)
-        site.tell(Happened(1))
-        with pytest.raises(KeyError):
-            await site.look(lambda _: {"a": 1}["nothing"])
-        assert await site.ask(Happened(2), lambda reply: reply.cause) == 2
-        task.cancel()
-        await asyncio.wait([task])
-
-    run(scene)
+    site = Site(in_thread=True)
+    task = asyncio.create_task(site.run(), name="journal")
+    with pytest.raises(ZeroDivisionError):
+        await site.ask(Happened(0), lambda _: 1 // 0)
+    site.tell(Happened(1))
+    with pytest.raises(KeyError):
+        await site.look(lambda _: {"a": 1}["nothing"])
+    assert await site.ask(Happened(2), lambda reply: reply.cause) == 2
+    task.cancel()
+    await asyncio.wait([task])
 
 
-def test_a_group_that_was_begun_is_written_once() -> None:
+async def test_a_group_that_was_begun_is_written_once() -> None:
     """Ending in the middle of a write neither loses its records nor writes them twice."""
-
-    async def scene() -> None:
-        site = Site(in_thread=True)
-        site.disk.gate.clear()
-        task = asyncio.create_task(site.run(), name="journal")
-        site.tell(Happened(0))
-        await until(lambda: site._writing)
-        task.cancel()
-        await asyncio.sleep(0.02)
-        site.disk.gate.set()
-        await asyncio.wait([task])
-        site.tell(Happened(1))
-        site.close()
-        assert site.disk.written == [0, 1]
-
-    run(scene)
+    site = Site(in_thread=True)
+    site.disk.gate.clear()
+    task = asyncio.create_task(site.run(), name="journal")
+    site.tell(Happened(0))
+    await until(lambda: site._writing)
+    task.cancel()
+    await asyncio.sleep(0.02)
+    site.disk.gate.set()
+    await asyncio.wait([task])
+    site.tell(Happened(1))
+    site.close()
+    assert site.disk.written == [0, 1]
 
 
 def test_only_a_write_that_succeeds_is_timed() -> None:

@@ -15,7 +15,6 @@ from broker.v1 import workflow_pb2
 from grms.client import Client, SiteUnavailable
 from grms.daemon.backoff import is_absent
 from grms.v1 import job_pb2
-from tests.waiting import run
 
 JOB = job_pb2.Job(job_id="home-1", state=job_pb2.JOB_STATE_ENDED)
 RUNS = job_pb2.Job(job_id="home-1", state=job_pb2.JOB_STATE_RUNNING, user="ada")
@@ -68,80 +67,64 @@ async def served(
         await server.stop(None)
 
 
-def test_calls_that_the_daemons_end_has_ended_are_repeated(tmp_path: Path) -> None:
+async def test_calls_that_the_daemons_end_has_ended_are_repeated(tmp_path: Path) -> None:
     """Whether they ask or watch."""
-
-    async def scene() -> None:
-        path, get, watch = tmp_path / "home.sock", Ending(JOB), Ending(JOB)
-        async with (
-            served(path, "grms.v1.JobService", get, watch),
-            Client(path, timeout_s=300) as site,
-        ):
-            assert (await site.get("home-1")).job_id == "home-1"
-            assert (await site.wait("home-1")).job_id == "home-1"
-        assert (get.calls, watch.calls) == (3, 3)
-
-    run(scene)
+    path, get, watch = tmp_path / "home.sock", Ending(JOB), Ending(JOB)
+    async with (
+        served(path, "grms.v1.JobService", get, watch),
+        Client(path, timeout_s=300) as site,
+    ):
+        assert (await site.get("home-1")).job_id == "home-1"
+        assert (await site.wait("home-1")).job_id == "home-1"
+    assert (get.calls, watch.calls) == (3, 3)
 
 
-def test_one_call_for_all_jobs_is_repeated_too(tmp_path: Path) -> None:
+async def test_one_call_for_all_jobs_is_repeated_too(tmp_path: Path) -> None:
     """The daemon's end ends that call, then it tells the job's end."""
-
-    async def scene() -> None:
-        path, asked = tmp_path / "home.sock", Ending(RUNS, 0)
-        changes = Ending(job_pb2.ChangesResponse(user="ada", jobs=[JOB], token="1"))
-        async with (
-            served(path, "grms.v1.JobService", asked, Ending(JOB), changes),
-            Client(path, timeout_s=300) as site,
-        ):
-            assert (await site.wait("home-1")).has_ended
-        assert changes.calls >= 3
-
-    run(scene)
+    path, asked = tmp_path / "home.sock", Ending(RUNS, 0)
+    changes = Ending(job_pb2.ChangesResponse(user="ada", jobs=[JOB], token="1"))
+    async with (
+        served(path, "grms.v1.JobService", asked, Ending(JOB), changes),
+        Client(path, timeout_s=300) as site,
+    ):
+        assert (await site.wait("home-1")).has_ended
+    assert changes.calls >= 3
 
 
-def test_a_broker_s_client_repeats_too(tmp_path: Path) -> None:
+async def test_a_broker_s_client_repeats_too(tmp_path: Path) -> None:
     """It is the same for programs without an event loop."""
+    path, get, watch = tmp_path / "gorba.sock", Ending(FLOW), Ending(FLOW)
 
-    async def scene() -> None:
-        path, get, watch = tmp_path / "gorba.sock", Ending(FLOW), Ending(FLOW)
+    def ask() -> None:
+        with BrokerClient(path, timeout_s=300) as broker:
+            assert broker.get("w-1").workflow_id == "w-1"
+            assert broker.wait("w-1").workflow_id == "w-1"
 
-        def ask() -> None:
-            with BrokerClient(path, timeout_s=300) as broker:
-                assert broker.get("w-1").workflow_id == "w-1"
-                assert broker.wait("w-1").workflow_id == "w-1"
-
-        async with served(path, "broker.v1.WorkflowService", get, watch):
-            await asyncio.to_thread(ask)
-        assert (get.calls, watch.calls) == (3, 3)
-
-    run(scene)
+    async with served(path, "broker.v1.WorkflowService", get, watch):
+        await asyncio.to_thread(ask)
+    assert (get.calls, watch.calls) == (3, 3)
 
 
-def test_a_daemon_that_does_not_come_back_is_said_so(tmp_path: Path) -> None:
+async def test_a_daemon_that_does_not_come_back_is_said_so(tmp_path: Path) -> None:
     """With the time over, the error is that of a site that cannot be reached."""
+    path, never = tmp_path / "home.sock", Ending(JOB, float("inf"))
+    async with (
+        served(path, "grms.v1.JobService", never, never),
+        Client(path, timeout_s=0.5) as site,
+    ):
+        with pytest.raises(SiteUnavailable, match="has ended the call, and did not come back"):
+            await site.get("home-1")
 
-    async def scene() -> None:
-        path, never = tmp_path / "home.sock", Ending(JOB, float("inf"))
-        async with (
-            served(path, "grms.v1.JobService", never, never),
-            Client(path, timeout_s=0.5) as site,
+    def ask() -> None:
+        with (
+            BrokerClient(path, timeout_s=0.5) as broker,
+            pytest.raises(CallError, match="has ended the call, and did not come back"),
         ):
-            with pytest.raises(SiteUnavailable, match="has ended the call, and did not come back"):
-                await site.get("home-1")
+            broker.get("w-1")
 
-        def ask() -> None:
-            with (
-                BrokerClient(path, timeout_s=0.5) as broker,
-                pytest.raises(CallError, match="has ended the call, and did not come back"),
-            ):
-                broker.get("w-1")
-
-        async with served(path, "broker.v1.WorkflowService", never, never):
-            await asyncio.to_thread(ask)
-        assert never.calls > 2
-
-    run(scene)
+    async with served(path, "broker.v1.WorkflowService", never, never):
+        await asyncio.to_thread(ask)
+    assert never.calls > 2
 
 
 @pytest.mark.parametrize(

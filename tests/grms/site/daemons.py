@@ -10,6 +10,7 @@ from typing import Any
 import structlog
 from grpc import aio
 
+from grms.client import Client
 from grms.daemon.ports import free_port
 from grms.site.assembly import Core, build_core
 from grms.site.config.load import load_config
@@ -24,6 +25,7 @@ from grms.v1 import (
     partner_pb2_grpc,
 )
 from lrms_sim.util.files import to_toml
+from tests.waiting import TIME_OUT_S
 
 
 def metrics() -> dict[str, Any]:
@@ -88,6 +90,10 @@ class Running:
     operator: Any
     partner: Any
     users_address: str
+
+    def user(self) -> Client:
+        """Returns a client of its users' socket; a context."""
+        return Client(self.users_address.removeprefix("unix:"), timeout_s=TIME_OUT_S)
 
     async def submit(
         self,

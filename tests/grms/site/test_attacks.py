@@ -133,12 +133,11 @@ def resident_bytes() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def test_one_certificate_does_not_silence_a_site(tmp_path: Path) -> None:
+async def test_one_certificate_does_not_silence_a_site(tmp_path: Path) -> None:
     """Another partner's offer and an operator are answered meanwhile; the attacker's connections are ended, and told of."""
     configuration = attacked(tmp_path, "eve", "away", request_timeout_s=5.0)
     host, port = configuration["listen"]["partners"].split(":")
-
-    async def scene() -> None:
+    with capture_logs() as logs:
         describe = partner_pb2.DescribeRequest(site="eve", processors=1, protocol_version=1)
         said = many("/grms.v1.PartnerService/Describe", describe.SerializeToString())
         async with running(configuration, tmp_path) as site, AsyncExitStack() as stack:
@@ -150,9 +149,6 @@ def test_one_certificate_does_not_silence_a_site(tmp_path: Path) -> None:
             await offered(site, tmp_path, configuration, "away")
             await shown(site)
             await until(lambda: attacker.over == 10)
-
-    with capture_logs() as logs:
-        run(scene)
     told = [each for each in logs if each["event"] == "connection_refused"]
     assert any("eve has" in each["reason"] and "calls open" in each["reason"] for each in told)
     assert any("eve has not read" in each["reason"] for each in told)
@@ -184,42 +180,40 @@ def test_a_user_who_reads_nothing_does_not_keep_operators_away(
     run(scene)
 
 
-def test_large_requests_that_are_not_read_take_no_memory_without_end(tmp_path: Path) -> None:
+async def test_large_requests_that_are_not_read_take_no_memory_without_end(tmp_path: Path) -> None:
     """Five hundred megabytes are sent and not taken; other partners are answered."""
     configuration = attacked(
         tmp_path, "eve", "away", calls=2000, message_bytes=1 << 20, request_timeout_s=5.0
     )
     host, port = configuration["listen"]["partners"].split(":")
+    describe = partner_pb2.DescribeRequest(site="eve", processors=1, protocol_version=1)
+    # A field that nobody knows: it is kept, and passed over.
+    large = describe.SerializeToString() + b"\xfa\x01" + b"\x80\x80\x3e" + b"x" * 1_015_808
+    said = many("/grms.v1.PartnerService/Describe", large, calls=50)
+    async with running(configuration, tmp_path) as site, AsyncExitStack() as stack:
+        attacker, before = Attacker(), resident_bytes()
+        context, most = secure(tmp_path, "eve"), 0
 
-    async def scene() -> None:
-        describe = partner_pb2.DescribeRequest(site="eve", processors=1, protocol_version=1)
-        # A field that nobody knows: it is kept, and passed over.
-        large = describe.SerializeToString() + b"\xfa\x01" + b"\x80\x80\x3e" + b"x" * 1_015_808
-        said = many("/grms.v1.PartnerService/Describe", large, calls=50)
-        async with running(configuration, tmp_path) as site, AsyncExitStack() as stack:
-            attacker, before = Attacker(), resident_bytes()
-            context, most = secure(tmp_path, "eve"), 0
+        async def look() -> None:
+            nonlocal most
+            while True:
+                most = max(most, resident_bytes() - before)
+                await asyncio.sleep(0.01)
 
-            async def look() -> None:
-                nonlocal most
-                while True:
-                    most = max(most, resident_bytes() - before)
-                    await asyncio.sleep(0.01)
-
-            looking = asyncio.create_task(look())
-            for _ in range(10):
-                where = {"host": host, "port": port, "ssl": context}
-                await attacker.connect(stack, said, **where, server_hostname=tls_name("home"))
-            await offered(site, tmp_path, configuration, "away")
-            await shown(site)
-            await until(lambda: attacker.over == 10)
-            looking.cancel()
-            assert most < 200 << 20
-
-    run(scene)
+        looking = asyncio.create_task(look())
+        for _ in range(10):
+            where = {"host": host, "port": port, "ssl": context}
+            await attacker.connect(stack, said, **where, server_hostname=tls_name("home"))
+        await offered(site, tmp_path, configuration, "away")
+        await shown(site)
+        await until(lambda: attacker.over == 10)
+        looking.cancel()
+        assert most < 200 << 20
 
 
-def test_questions_whose_answers_are_not_read_hold_up_those_of_nobody_else(tmp_path: Path) -> None:
+async def test_questions_whose_answers_are_not_read_hold_up_those_of_nobody_else(
+    tmp_path: Path,
+) -> None:
     """As many as one caller may have, over three connections: another partner's questions are answered at once."""
     configuration = attacked(tmp_path, "eve", "away", request_timeout_s=5.0)
     host, port = configuration["listen"]["partners"].split(":")
@@ -227,53 +221,45 @@ def test_questions_whose_answers_are_not_read_hold_up_those_of_nobody_else(tmp_p
     asked.offer.epoch = asked.offer.number = 1
     # Together they stay below what one caller may have open.
     said = many("/grms.v1.PartnerService/Resolve", asked.SerializeToString(), calls=CALLS // 3)
-
-    async def scene() -> None:
-        async with running(configuration, tmp_path) as site, AsyncExitStack() as stack:
-            attacker, context = Attacker(), secure(tmp_path, "eve")
-            for _ in range(3):
-                where = {"host": host, "port": port, "ssl": context}
-                await attacker.connect(stack, said, **where, server_hostname=tls_name("home"))
-            credentials = channel_credentials(files_of(tmp_path, "away"))
-            options = list(channel_options("home"))
-            channel = aio.secure_channel(f"{host}:{port}", credentials, options=options)
-            async with channel:
-                stub: Any = partner_pb2_grpc.PartnerServiceStub(channel)
-                request = partner_pb2.ResolveRequest(site="away")
-                request.offer.epoch = request.offer.number = 1
-                while attacker.over < 3:
-                    status = await stub.Resolve(request, timeout=ANSWERED_S)
-                    assert status.state == partner_pb2.OFFER_STATE_UNKNOWN
-            await shown(site)
-
-    run(scene)
+    async with running(configuration, tmp_path) as site, AsyncExitStack() as stack:
+        attacker, context = Attacker(), secure(tmp_path, "eve")
+        for _ in range(3):
+            where = {"host": host, "port": port, "ssl": context}
+            await attacker.connect(stack, said, **where, server_hostname=tls_name("home"))
+        credentials = channel_credentials(files_of(tmp_path, "away"))
+        options = list(channel_options("home"))
+        channel = aio.secure_channel(f"{host}:{port}", credentials, options=options)
+        async with channel:
+            stub: Any = partner_pb2_grpc.PartnerServiceStub(channel)
+            request = partner_pb2.ResolveRequest(site="away")
+            request.offer.epoch = request.offer.number = 1
+            while attacker.over < 3:
+                status = await stub.Resolve(request, timeout=ANSWERED_S)
+                assert status.state == partner_pb2.OFFER_STATE_UNKNOWN
+        await shown(site)
 
 
 @pytest.mark.parametrize(("count", "calls", "each"), [(1, 80, 200), (12, 600, 60)])
-def test_partners_that_have_much_to_ask_are_no_attackers(
+async def test_partners_that_have_much_to_ask_are_no_attackers(
     tmp_path: Path, count: int, calls: int, each: int
 ) -> None:
     """Questions that are more than one caller, or all of them, may have open wait for each other, and are answered."""
     names = [f"away{number}" for number in range(count)]
     configuration = attacked(tmp_path, *names, calls=calls)
     address, options = configuration["listen"]["partners"], list(channel_options("home"))
-
-    async def scene() -> None:
-        async with running(configuration, tmp_path) as site, AsyncExitStack() as stack:
-            stubs: dict[str, Any] = {}
-            for name in names:
-                site.reach(name)
-                credentials = channel_credentials(files_of(tmp_path, name))
-                channel = aio.secure_channel(address, credentials, options=options)
-                await stack.enter_async_context(channel)
-                await channel.channel_ready()
-                stubs[name] = partner_pb2_grpc.PartnerServiceStub(channel)
-            asked = []
-            for name in names * each:
-                request = partner_pb2.ResolveRequest(site=name)
-                request.offer.epoch = request.offer.number = 1
-                asked.append(stubs[name].Resolve(request, timeout=300))
-            states = {status.state for status in await asyncio.gather(*asked)}
-            assert states == {partner_pb2.OFFER_STATE_UNKNOWN}
-
-    run(scene)
+    async with running(configuration, tmp_path) as site, AsyncExitStack() as stack:
+        stubs: dict[str, Any] = {}
+        for name in names:
+            site.reach(name)
+            credentials = channel_credentials(files_of(tmp_path, name))
+            channel = aio.secure_channel(address, credentials, options=options)
+            await stack.enter_async_context(channel)
+            await channel.channel_ready()
+            stubs[name] = partner_pb2_grpc.PartnerServiceStub(channel)
+        asked = []
+        for name in names * each:
+            request = partner_pb2.ResolveRequest(site=name)
+            request.offer.epoch = request.offer.number = 1
+            asked.append(stubs[name].Resolve(request, timeout=300))
+        states = {status.state for status in await asyncio.gather(*asked)}
+        assert states == {partner_pb2.OFFER_STATE_UNKNOWN}

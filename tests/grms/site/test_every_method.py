@@ -17,7 +17,6 @@ from grms.site.gateway.user_listener import UserSocket
 from tests.every_method import Served, answers_of_every_method, recorded, wrong
 from tests.grms.keys import new_federation
 from tests.grms.site.daemons import document, running
-from tests.waiting import run
 
 
 def listening(servers: list[Served], word: str) -> Served:
@@ -27,7 +26,7 @@ def listening(servers: list[Served], word: str) -> Served:
 
 
 @pytest.mark.parametrize("clock", ["wall", "virtual"])
-def test_no_method_at_any_port_meets_an_error_of_its_own(
+async def test_no_method_at_any_port_meets_an_error_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: str
 ) -> None:
     """Users' socket, partners' TLS port, and where time is a coordinator's, the coordinator's socket."""
@@ -46,8 +45,7 @@ def test_no_method_at_any_port_meets_an_error_of_its_own(
         tls={key: str(getattr(mine, key)) for key in ("authority", "certificate", "key")},
         mqtt={"enabled": False},
     )
-
-    async def scene() -> None:
+    with capture_logs() as logs:
         async with running(configuration, tmp_path) as site:
 
             def secure(files: TlsFiles) -> aio.Channel:
@@ -71,34 +69,27 @@ def test_no_method_at_any_port_meets_an_error_of_its_own(
                     assert found["/grpc.health.v1.Health/Watch"] >= {grpc.StatusCode.OK}
                     assert all(found.values())
             assert site.core.engine.failure is None
-
-    with capture_logs() as logs:
-        run(scene)
     assert not [each for each in logs if each["event"] == "unexpected_error"]
 
 
-def test_no_method_in_the_waiting_room_does_either(
+async def test_no_method_in_the_waiting_room_does_either(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the journal is read health answers, and every other method says that the site is starting."""
     servers = recorded(monkeypatch)
-
-    async def scene() -> None:
-        path = tmp_path / "users.sock"
-        async with (
-            UserSocket(path, 10) as users,
-            waiting_room(users),
-            aio.insecure_channel(f"unix:{path}") as channel,
-        ):
-            (served,) = servers
-            found = await answers_of_every_method(channel, served)
-            assert not list(wrong(found))
-            assert set(found) == {f"/{HEALTH}/Check", f"/{HEALTH}/Watch"}
-
-    run(scene)
+    path = tmp_path / "users.sock"
+    async with (
+        UserSocket(path, 10) as users,
+        waiting_room(users),
+        aio.insecure_channel(f"unix:{path}") as channel,
+    ):
+        (served,) = servers
+        found = await answers_of_every_method(channel, served)
+        assert not list(wrong(found))
+        assert set(found) == {f"/{HEALTH}/Check", f"/{HEALTH}/Watch"}
 
 
-def test_health_at_the_port_of_partners_is_for_those_on_the_list(tmp_path: Path) -> None:
+async def test_health_at_the_port_of_partners_is_for_those_on_the_list(tmp_path: Path) -> None:
     """A site of the same authority that is no partner learns nothing, asked or watched; a partner and a broker do."""
     federation = new_federation(tmp_path)
     files = {name: federation.site(name) for name in ("home", "away", "planner", "eve")}
@@ -131,11 +122,8 @@ def test_health_at_the_port_of_partners_is_for_those_on_the_list(tmp_path: Path)
                 found.append(error.code())
             return found
 
-    async def scene() -> None:
-        serving, denied = health_pb2.HealthCheckResponse.SERVING, grpc.StatusCode.PERMISSION_DENIED
-        async with running(configuration, tmp_path):
-            assert await asked("away") == [serving, serving]
-            assert await asked("planner") == [serving, serving]
-            assert await asked("eve") == [denied, denied]
-
-    run(scene)
+    serving, denied = health_pb2.HealthCheckResponse.SERVING, grpc.StatusCode.PERMISSION_DENIED
+    async with running(configuration, tmp_path):
+        assert await asked("away") == [serving, serving]
+        assert await asked("planner") == [serving, serving]
+        assert await asked("eve") == [denied, denied]

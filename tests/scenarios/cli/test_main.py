@@ -1,6 +1,5 @@
 import hashlib
 import json
-import os
 import re
 import signal
 import subprocess
@@ -16,40 +15,18 @@ import pytest
 from scenarios.cli import main as cli
 from scenarios.spec.traces import TRACES, Trace
 from tests.schemas import printed
+from tests.small_scenario import environment, go_elsewhere, small
 
 ROOT = Path(__file__).parents[3]
 COMMAND = (sys.executable, "-c", "from scenarios.command import main; main()")
 
-SMALL = """
-name = "small"
-title = "Two small sites"
-[[sites]]
-name = "a"
-processors = 16
-workload = { model = "lublin", jobs = 200, load = 0.9 }
-[[sites]]
-name = "b"
-processors = 64
-workload = { model = "lublin", jobs = 200, load = 0.5 }
-"""
+SMALL = small(200)
 
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Works in an empty folder, without logs on this machine."""
-    folder = tmp_path / "here"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    monkeypatch.delenv("HANSE_TRACES", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    (folder / "small.toml").write_text(SMALL)
-    return folder
-
-
-def environment() -> dict[str, str]:
-    """Returns the environment of a process that has the packages of this checkout."""
-    path = os.pathsep.join([*filter(None, [os.environ.get("PYTHONPATH")]), str(ROOT)])
-    return os.environ | {"PYTHONPATH": path}
+    return go_elsewhere(tmp_path, monkeypatch, SMALL)
 
 
 def test_run_writes_the_folder_and_says_where(

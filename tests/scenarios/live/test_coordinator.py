@@ -113,19 +113,15 @@ async def conduct(
     [("fcfs", "easy-per-event", "conservative"), ("easy-group", "easy-group", "fcfs-group")],
     ids=["by arrival", "by group"],
 )
-def test_live_equals_in_process(tmp_path: Path, disciplines: tuple[str, str, str]) -> None:
+async def test_live_equals_in_process(tmp_path: Path, disciplines: tuple[str, str, str]) -> None:
     """With rule bases, AWRT location, many jobs at one instant, for each kind of queue."""
     rules = tmp_path / "rules.json"
     save_rule_base(RULES, rules)
     text, sites = scenario(disciplines, rules, 70)
     expected = replay(sites)
     assert (expected.executed_on != expected.submitted_to).sum() > 10
-
-    async def scene() -> None:
-        done = await conduct(tmp_path, text, sites)
-        assert first_difference(done.schedule, expected) == ""
-
-    run(scene)
+    done = await conduct(tmp_path, text, sites)
+    assert first_difference(done.schedule, expected) == ""
 
 
 def rounds(folder: Path, count: int, names: str = "abc") -> tuple[ScenarioSpec, list[Site]]:
@@ -278,7 +274,7 @@ class Gone(SiteProcess):
         """Returns at once."""
 
 
-def test_a_replay_does_not_wait_for_who_waits_for_the_dead(
+async def test_a_replay_does_not_wait_for_who_waits_for_the_dead(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A daemon that is to answer may itself wait for a partner that has ended, for ever."""
@@ -295,12 +291,8 @@ def test_a_replay_does_not_wait_for_who_waits_for_the_dead(
     jobs = workload(np.random.default_rng(1), 3, 4)
     machines = [MachineInfo("a", 4)]
     coordinator = Coordinator([Gone("a", tmp_path, tmp_path)], [jobs], machines, replay_id="x")
-
-    async def conducted() -> None:
-        await coordinator.conduct()
-
     with pytest.raises(LiveError, match=r"the daemon of a has ended; see \S*a\.log"):
-        run(conducted)
+        await coordinator.conduct()
 
 
 class Silent(SiteProcess):

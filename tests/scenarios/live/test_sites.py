@@ -28,7 +28,7 @@ from scenarios.live.sites import (
 from scenarios.spec.files import parse_spec
 from scenarios.spec.spec import ScenarioSpec
 from scenarios.util.errors import LiveError
-from tests.waiting import run, until
+from tests.waiting import until
 
 pytestmark = pytest.mark.services
 
@@ -78,22 +78,18 @@ def test_every_site_has_a_configuration_that_is_valid(tmp_path: Path, clock: str
     assert transfer_word(spec().sites[1], spec().sites[0]) == "awf"
 
 
-def test_a_daemon_that_cannot_serve_says_why(tmp_path: Path) -> None:
+async def test_a_daemon_that_cannot_serve_says_why(tmp_path: Path) -> None:
     """The error has what it wrote last."""
-
-    async def scene() -> None:
-        process = SiteProcess("a", tmp_path, tmp_path)
-        process.config_path.write_text("name = 7\n")
-        for detached in (False, True):
-            with pytest.raises(LiveError, match=r"the daemon of a has ended; it wrote: .*journal"):
-                await process.start(detached=detached)
-            assert process.pid == 0
-            await process.stop()
-
-    run(scene)
+    process = SiteProcess("a", tmp_path, tmp_path)
+    process.config_path.write_text("name = 7\n")
+    for detached in (False, True):
+        with pytest.raises(LiveError, match=r"the daemon of a has ended; it wrote: .*journal"):
+            await process.start(detached=detached)
+        assert process.pid == 0
+        await process.stop()
 
 
-def test_files_of_the_users_folder_are_no_modules_of_a_daemon(
+async def test_files_of_the_users_folder_are_no_modules_of_a_daemon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file there that has the name of a module is not run in its place."""
@@ -101,15 +97,11 @@ def test_files_of_the_users_folder_are_no_modules_of_a_daemon(
     document = site_documents(spec(), settings, free_ports(2))["a"]
     (tmp_path / "secrets.py").write_text("raise SystemExit('a file of the user')")
     monkeypatch.chdir(tmp_path)
-
-    async def scene() -> None:
-        process = SiteProcess("a", tmp_path, tmp_path)
-        process.configure(document)
-        for detached in (False, True):
-            await process.start(detached=detached)
-            await process.stop()
-
-    run(scene)
+    process = SiteProcess("a", tmp_path, tmp_path)
+    process.configure(document)
+    for detached in (False, True):
+        await process.start(detached=detached)
+        await process.stop()
 
 
 ORPHAN = """
@@ -126,33 +118,29 @@ asyncio.run(main())
 """
 
 
-def test_no_daemon_outlives_whoever_started_it(tmp_path: Path) -> None:
+async def test_no_daemon_outlives_whoever_started_it(tmp_path: Path) -> None:
     """Not even where that one is killed and can do nothing about it."""
     settings = LiveSettings(tmp_path, tmp_path)
     document = site_documents(spec(), settings, free_ports(2))["a"]
     SiteProcess("a", tmp_path, tmp_path).configure(document)
+    parent = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", ORPHAN, str(tmp_path), stdout=subprocess.PIPE
+    )
+    assert parent.stdout is not None
+    pid = int(await parent.stdout.readline())
+    assert Path(f"/proc/{pid}").exists()
+    parent.send_signal(signal.SIGKILL)
+    await parent.wait()
 
-    async def scene() -> None:
-        parent = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", ORPHAN, str(tmp_path), stdout=subprocess.PIPE
-        )
-        assert parent.stdout is not None
-        pid = int(await parent.stdout.readline())
-        assert Path(f"/proc/{pid}").exists()
-        parent.send_signal(signal.SIGKILL)
-        await parent.wait()
+    def gone() -> bool:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        # Its new parent may not have noticed yet.
+        return "Z" in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2][:3]
 
-        def gone() -> bool:
-            try:
-                os.kill(pid, 0)
-            except ProcessLookupError:
-                return True
-            # Its new parent may not have noticed yet.
-            return "Z" in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2][:3]
-
-        await until(gone)
-
-    run(scene)
+    await until(gone)
 
 
 SITE = {"processors": 4, "workload": {"model": "lublin", "jobs": 1}}

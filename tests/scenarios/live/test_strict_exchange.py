@@ -23,7 +23,6 @@ from scenarios.spec.files import parse_spec
 from scenarios.spec.spec import ScenarioSpec
 from scenarios.util.errors import LiveError
 from tests.scenarios.live.test_coordinator import inside
-from tests.waiting import run
 
 pytestmark = pytest.mark.usefixtures("forks")
 
@@ -86,19 +85,15 @@ def coordinator_of(
     ("seed", "rules"),
     [(1, (PREEMPT, PREEMPT)), (2, (PREEMPT, RUN, PREEMPT)), (3, (PREEMPT, PREEMPT))],
 )
-def test_daemons_are_the_kernel_job_by_job(
+async def test_daemons_are_the_kernel_job_by_job(
     tmp_path: Path, seed: int, rules: tuple[str, ...]
 ) -> None:
     spec, sites = drawn(tmp_path, seed, rules, 18)
     expected = Federation(sites).exchange()
     assert sum(expected.preempted) > 0
-
-    async def scene() -> None:
-        async with inside(spec, tmp_path) as processes:
-            done = await coordinator_of(Coordinator, processes, spec, sites).conduct()
-        assert first_difference(done.schedule, expected.schedule) == ""
-
-    run(scene)
+    async with inside(spec, tmp_path) as processes:
+        done = await coordinator_of(Coordinator, processes, spec, sites).conduct()
+    assert first_difference(done.schedule, expected.schedule) == ""
 
 
 class Rolling(Coordinator):
@@ -119,21 +114,17 @@ class Rolling(Coordinator):
 
 
 @pytest.mark.timeout(180)  # it takes some seconds, and waits for the disk
-def test_a_rolling_restart_in_the_middle_changes_nothing(tmp_path: Path) -> None:
+async def test_a_rolling_restart_in_the_middle_changes_nothing(tmp_path: Path) -> None:
     """The account goes on where it was, and so do guests and those that wait."""
     spec, sites = drawn(tmp_path, 3, (PREEMPT, PREEMPT), 18)
     expected = Federation(sites).exchange()
-
-    async def scene() -> None:
-        async with daemons(spec, LiveSettings(tmp_path, tmp_path)) as processes:
-            coordinator = coordinator_of(Rolling, processes, spec, sites, may_restart=True)
-            done = await coordinator.conduct()
-        assert isinstance(coordinator, Rolling)
-        assert coordinator.kills == 2
-        assert done.restarts >= 2
-        assert first_difference(done.schedule, expected.schedule) == ""
-
-    run(scene)
+    async with daemons(spec, LiveSettings(tmp_path, tmp_path)) as processes:
+        coordinator = coordinator_of(Rolling, processes, spec, sites, may_restart=True)
+        done = await coordinator.conduct()
+    assert isinstance(coordinator, Rolling)
+    assert coordinator.kills == 2
+    assert done.restarts >= 2
+    assert first_difference(done.schedule, expected.schedule) == ""
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from scenarios.prove.line import Line
-from tests.waiting import run, until
+from tests.waiting import until
 
 
 class Far:
@@ -51,61 +51,49 @@ async def closed(writer: asyncio.StreamWriter) -> None:
         await writer.wait_closed()
 
 
-def test_what_is_held_up_comes_late() -> None:
+async def test_what_is_held_up_comes_late() -> None:
     """One way, requests arrive and answers wait; held up, requests wait too; mended, all of it comes."""
-
-    async def scene() -> None:
-        async with linked() as (line, far, reader, writer):
-            line.answer_not()
-            writer.write(b"a")
-            await until(lambda: far.heard == b"a")
-            answer = asyncio.ensure_future(reader.read(1))
-            line.mend()
-            assert await answer == b"A"
-            line.hold_up()
-            writer.write(b"b")
-            answer = asyncio.ensure_future(reader.read(1))
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(answer), 0.05)
-            assert far.heard == b"a"
-            line.mend()
-            assert await answer == b"B"
-
-    run(scene)
+    async with linked() as (line, far, reader, writer):
+        line.answer_not()
+        writer.write(b"a")
+        await until(lambda: far.heard == b"a")
+        answer = asyncio.ensure_future(reader.read(1))
+        line.mend()
+        assert await answer == b"A"
+        line.hold_up()
+        writer.write(b"b")
+        answer = asyncio.ensure_future(reader.read(1))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(answer), 0.05)
+        assert far.heard == b"a"
+        line.mend()
+        assert await answer == b"B"
 
 
-def test_a_slow_line_takes_its_time() -> None:
+async def test_a_slow_line_takes_its_time() -> None:
     """Each way, for each piece."""
-
-    async def scene() -> None:
-        async with linked() as (line, _, reader, writer):
-            line.slow(0.05)
-            begin = time.monotonic()
-            writer.write(b"a")
-            assert await reader.read(1) == b"A"
-            assert time.monotonic() - begin >= 0.1
-
-    run(scene)
+    async with linked() as (line, _, reader, writer):
+        line.slow(0.05)
+        begin = time.monotonic()
+        writer.write(b"a")
+        assert await reader.read(1) == b"A"
+        assert time.monotonic() - begin >= 0.1
 
 
-def test_a_cut_line_lets_nobody_in() -> None:
+async def test_a_cut_line_lets_nobody_in() -> None:
     """Connections break, and new ones end at once, until it is mended."""
-
-    async def scene() -> None:
-        async with linked() as (line, _, reader, writer):
-            writer.write(b"a")
-            assert await reader.read(1) == b"A"
-            line.cut()
-            with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
-                await reader.readexactly(1)
-            again, other = await asyncio.open_connection("127.0.0.1", line.port)
-            with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
-                await again.readexactly(1)
-            await closed(other)
-            line.mend()
-            again, other = await asyncio.open_connection("127.0.0.1", line.port)
-            other.write(b"b")
-            assert await again.read(1) == b"B"
-            await closed(other)
-
-    run(scene)
+    async with linked() as (line, _, reader, writer):
+        writer.write(b"a")
+        assert await reader.read(1) == b"A"
+        line.cut()
+        with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+            await reader.readexactly(1)
+        again, other = await asyncio.open_connection("127.0.0.1", line.port)
+        with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+            await again.readexactly(1)
+        await closed(other)
+        line.mend()
+        again, other = await asyncio.open_connection("127.0.0.1", line.port)
+        other.write(b"b")
+        assert await again.read(1) == b"B"
+        await closed(other)

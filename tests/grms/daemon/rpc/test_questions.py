@@ -142,3 +142,12 @@ def test_a_message_that_means_nothing_names_its_field() -> None:
     """As an invalid argument."""
     code = grpc.StatusCode.INVALID_ARGUMENT
     assert ended(Engine(), "invalid", WireError("dish", "empty")) == (code, "empty", ["invalid"])
+
+    def served(dish: str, table: int) -> str:
+        if not dish:
+            raise WireError("dish", "empty")
+        return f"{dish} for {table}"
+
+    asked = Asked(Engine())
+    assert asyncio.run(asked.read(cast("Context", Call()), served, "soup", 4)) == "soup for 4"
+    assert ended(Engine(), "read", served, "", 4) == (code, "empty", ["invalid"])

@@ -14,7 +14,7 @@ import pytest
 from grms.daemon.tunnel import hub as module
 from grms.daemon.tunnel.hub import TunnelHub
 from grms.daemon.tunnel.stream import CALL, GO, NO, OK, WAIT, Stream, TunnelError
-from tests.waiting import run, until
+from tests.waiting import until
 
 NUMBERS = count()
 
@@ -68,29 +68,25 @@ async def meeting(folder: Path, *, relay: bool = False) -> AsyncIterator[Meeting
         await hub.close()
 
 
-def test_a_tunnel_waits_until_it_is_taken(tmp_path: Path) -> None:
+async def test_a_tunnel_waits_until_it_is_taken(tmp_path: Path) -> None:
     """It says that it is there, and hears the same; then its bytes are its caller's."""
-
-    async def scene() -> None:
-        async with meeting(tmp_path) as here:
-            north = await here.waits("north")
-            assert (here.waiting, here.hub.waiting("north")) == (["north"], 1)
-            north.say()
-            assert await north.line(60.0) == ("", "")
-            taken = asyncio.create_task(here.hub.take("north", "south"))
-            assert await north.line(60.0) == (GO, "south")
-            north.say()  # what was on its way
-            north.say(GO)
-            north.writer.write(b"bytes")
-            stream = await taken
-            assert await stream.reader.readexactly(5) == b"bytes"
-            assert here.hub.waiting("north") == 0
-            with pytest.raises(TunnelError, match="north has no connection open here"):
-                await here.hub.take("north", "south")
-            for end in (stream, north):
-                end.close()
-
-    run(scene)
+    async with meeting(tmp_path) as here:
+        north = await here.waits("north")
+        assert (here.waiting, here.hub.waiting("north")) == (["north"], 1)
+        north.say()
+        assert await north.line(60.0) == ("", "")
+        taken = asyncio.create_task(here.hub.take("north", "south"))
+        assert await north.line(60.0) == (GO, "south")
+        north.say()  # what was on its way
+        north.say(GO)
+        north.writer.write(b"bytes")
+        stream = await taken
+        assert await stream.reader.readexactly(5) == b"bytes"
+        assert here.hub.waiting("north") == 0
+        with pytest.raises(TunnelError, match="north has no connection open here"):
+            await here.hub.take("north", "south")
+        for end in (stream, north):
+            end.close()
 
 
 @pytest.mark.parametrize(
@@ -102,110 +98,90 @@ def test_a_tunnel_waits_until_it_is_taken(tmp_path: Path) -> None:
         ("", WAIT, "the certificate names no site"),
     ],
 )
-def test_who_may_not_is_refused_with_a_reason(
+async def test_who_may_not_is_refused_with_a_reason(
     tmp_path: Path, site: str, said: str, reason: str
 ) -> None:
     """And the connection is closed."""
-
-    async def scene() -> None:
-        async with meeting(tmp_path) as here:
-            stream = await here.connect(site)
-            stream.say(said)
-            assert await stream.line(60.0) == (NO, reason)
-            assert await stream.reader.read() == b""
-            stream.close()
-
-    run(scene)
+    async with meeting(tmp_path) as here:
+        stream = await here.connect(site)
+        stream.say(said)
+        assert await stream.line(60.0) == (NO, reason)
+        assert await stream.reader.read() == b""
+        stream.close()
 
 
-def test_a_tunnel_that_is_gone_is_not_taken(
+async def test_a_tunnel_that_is_gone_is_not_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that has hung up, one that says what it should not, one that does not answer: the next one is taken."""
     monkeypatch.setattr(module, "GO_S", 0.05)
-
-    async def scene() -> None:
-        async with meeting(tmp_path) as here:
-            gone, odd = await here.waits("north"), await here.waits("north")
-            gone.close()
-            odd.say("HELLO")
-            await until(lambda: not here.hub.waiting("north"))
-            well, deaf = await here.waits("north"), await here.waits("north")
-            taken = asyncio.create_task(here.hub.take("north", "south"))
-            assert await well.line(60.0) == (GO, "south")
-            well.say(GO)
-            (await taken).close()
-            assert await deaf.line(60.0) == (GO, "south")
-            with pytest.raises(TunnelError):
-                await deaf.line(60.0)
-            for end in (odd, deaf, well):
-                end.close()
-
-    run(scene)
+    async with meeting(tmp_path) as here:
+        gone, odd = await here.waits("north"), await here.waits("north")
+        gone.close()
+        odd.say("HELLO")
+        await until(lambda: not here.hub.waiting("north"))
+        well, deaf = await here.waits("north"), await here.waits("north")
+        taken = asyncio.create_task(here.hub.take("north", "south"))
+        assert await well.line(60.0) == (GO, "south")
+        well.say(GO)
+        (await taken).close()
+        assert await deaf.line(60.0) == (GO, "south")
+        with pytest.raises(TunnelError):
+            await deaf.line(60.0)
+        for end in (odd, deaf, well):
+            end.close()
 
 
-def test_callers_at_one_moment_wait_for_the_next_tunnel(tmp_path: Path) -> None:
+async def test_callers_at_one_moment_wait_for_the_next_tunnel(tmp_path: Path) -> None:
     """The others are being taken, and are not in use yet; their site opens more all the same."""
-
-    async def scene() -> None:
-        async with meeting(tmp_path) as here:
-            first = await here.waits("north")
-            callers = [asyncio.create_task(here.hub.take("north", "south")) for _ in range(2)]
-            assert await first.line(60.0) == (GO, "south")
-            assert here.hub.knows("north")
-            second = await here.waits("north")
-            assert await second.line(60.0) == (GO, "south")
-            for end in (first, second):
-                end.say(GO)
-            for stream in await asyncio.gather(*callers):
-                stream.close()
-            assert here.hub.count("north") == 0
-            for end in (first, second):
-                end.close()
-
-    run(scene)
+    async with meeting(tmp_path) as here:
+        first = await here.waits("north")
+        callers = [asyncio.create_task(here.hub.take("north", "south")) for _ in range(2)]
+        assert await first.line(60.0) == (GO, "south")
+        assert here.hub.knows("north")
+        second = await here.waits("north")
+        assert await second.line(60.0) == (GO, "south")
+        for end in (first, second):
+            end.say(GO)
+        for stream in await asyncio.gather(*callers):
+            stream.close()
+        assert here.hub.count("north") == 0
+        for end in (first, second):
+            end.close()
 
 
-def test_a_tunnel_for_which_there_is_no_room_does_not_wait(tmp_path: Path) -> None:
+async def test_a_tunnel_for_which_there_is_no_room_does_not_wait(tmp_path: Path) -> None:
     """As where there are no descriptors left for the socket that leads to it: it hears so, and nobody takes it."""
+    async with meeting(tmp_path) as here:
 
-    async def scene() -> None:
-        async with meeting(tmp_path) as here:
+        def full(_: str) -> None:
+            raise OSError(errno.EMFILE, "Too many open files")
 
-            def full(_: str) -> None:
-                raise OSError(errno.EMFILE, "Too many open files")
-
-            here.hub._on_waiting = full
-            north = await here.waits("north")
-            reason = "no connection can wait here now: Too many open files"
-            assert await north.line(60.0) == (NO, reason)
-            assert await north.reader.read() == b""
-            assert not here.hub.knows("north")
-            north.close()
-
-    run(scene)
+        here.hub._on_waiting = full
+        north = await here.waits("north")
+        reason = "no connection can wait here now: Too many open files"
+        assert await north.line(60.0) == (NO, reason)
+        assert await north.reader.read() == b""
+        assert not here.hub.knows("north")
+        north.close()
 
 
-def test_a_silent_tunnel_and_a_silent_stranger_are_let_go(
+async def test_a_silent_tunnel_and_a_silent_stranger_are_let_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Firewalls forget connections without a word; so nothing is taken for there that says nothing."""
     monkeypatch.setattr(module, "SILENCE_MAX_S", 0.05)
     monkeypatch.setattr(module, "FIRST_LINE_S", 0.05)
-
-    async def scene() -> None:
-        async with meeting(tmp_path) as here:
-            silent, stranger = await here.waits("north"), await here.connect("north")
-            await until(lambda: not here.hub.waiting("north"))
-            assert await silent.reader.read() == b""
-            assert (await stranger.line(60.0))[0] == NO
-            for end in (silent, stranger):
-                end.close()
-
-    run(scene)
+    async with meeting(tmp_path) as here:
+        silent, stranger = await here.waits("north"), await here.connect("north")
+        await until(lambda: not here.hub.waiting("north"))
+        assert await silent.reader.read() == b""
+        assert (await stranger.line(60.0))[0] == NO
+        for end in (silent, stranger):
+            end.close()
 
 
-def test_who_says_much_and_reads_nothing_fills_no_memory(
+async def test_who_says_much_and_reads_nothing_fills_no_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each empty line has an answer; one that reads none of them is read no further, and let go."""
@@ -220,57 +196,49 @@ def test_who_says_much_and_reads_nothing_fills_no_memory(
         most = max(most, self.writer.transport.get_write_buffer_size())
 
     monkeypatch.setattr(Stream, "say", say)
-
-    async def scene() -> None:
-        async with meeting(tmp_path) as here:
-            end = await here.waits("north")
-            end.reader._transport.pause_reading()  # type: ignore[attr-defined]  # it reads nothing
-            end.writer.write(b"\n" * 2_000_000)
-            await until(lambda: not here.hub.waiting("north"))
-            end.abort()
-
-    run(scene)
+    async with meeting(tmp_path) as here:
+        end = await here.waits("north")
+        end.reader._transport.pause_reading()  # type: ignore[attr-defined]  # it reads nothing
+        end.writer.write(b"\n" * 2_000_000)
+        await until(lambda: not here.hub.waiting("north"))
+        end.abort()
     assert 2048 <= most < 4096
 
 
-def test_a_relay_connects_those_that_may_meet(
+async def test_a_relay_connects_those_that_may_meet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says who calls, counts the bytes, and has the next one wait where all tunnels are in use, up to so many."""
     monkeypatch.setattr(module, "CALLS_MAX", 2)
-
-    async def scene() -> None:
-        async with meeting(tmp_path, relay=True) as here:
-            north, south, east = (
-                await here.waits("north"),
-                await here.connect("south"),
-                await here.connect("east"),
-            )
-            east.say(CALL, "north")
-            assert await east.line(60.0) == (NO, "no")
-            south.say(CALL, "north")
-            assert await north.line(60.0) == (GO, "south")
-            north.say(GO)
-            assert await south.line(60.0) == (GO, "")
-            south.writer.write(b"question")
-            assert await north.reader.readexactly(8) == b"question"
-            north.writer.write(b"no")
-            assert await south.reader.readexactly(2) == b"no"
-            assert here.hub.knows("north")
-            again = await here.connect("south")
-            again.say(CALL, "north")
-            next_one = await here.waits("north")
-            assert await next_one.line(60.0) == (GO, "south")
-            third = await here.connect("south")
-            third.say(CALL, "north")
-            assert await third.line(60.0) == (
-                NO,
-                "south has 2 calls to north open, as many as it may",
-            )
-            south.close()
-            assert await north.reader.read() == b""
-            await until(lambda: here.ended == [("south", "north", 8, 2)])
-            for end in (north, east, again, next_one, third):
-                end.close()
-
-    run(scene)
+    async with meeting(tmp_path, relay=True) as here:
+        north, south, east = (
+            await here.waits("north"),
+            await here.connect("south"),
+            await here.connect("east"),
+        )
+        east.say(CALL, "north")
+        assert await east.line(60.0) == (NO, "no")
+        south.say(CALL, "north")
+        assert await north.line(60.0) == (GO, "south")
+        north.say(GO)
+        assert await south.line(60.0) == (GO, "")
+        south.writer.write(b"question")
+        assert await north.reader.readexactly(8) == b"question"
+        north.writer.write(b"no")
+        assert await south.reader.readexactly(2) == b"no"
+        assert here.hub.knows("north")
+        again = await here.connect("south")
+        again.say(CALL, "north")
+        next_one = await here.waits("north")
+        assert await next_one.line(60.0) == (GO, "south")
+        third = await here.connect("south")
+        third.say(CALL, "north")
+        assert await third.line(60.0) == (
+            NO,
+            "south has 2 calls to north open, as many as it may",
+        )
+        south.close()
+        assert await north.reader.read() == b""
+        await until(lambda: here.ended == [("south", "north", 8, 2)])
+        for end in (north, east, again, next_one, third):
+            end.close()

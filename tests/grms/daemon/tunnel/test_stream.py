@@ -12,25 +12,21 @@ from tests.grms.daemon.tunnel.ends import pair
 from tests.waiting import run, until
 
 
-def test_a_line_is_a_word_and_what_follows_it() -> None:
+async def test_a_line_is_a_word_and_what_follows_it() -> None:
     """An empty one is a line too; a long text is cut, and stays one line."""
-
-    async def scene() -> None:
-        one, other = await pair()
-        for words in ((WAIT,), (), ("GO", "south"), (NO, "a reason\nof two lines")):
-            one.say(*words)
-        one.say(NO, "x" * 9999)
-        assert [await other.line(60.0) for _ in range(4)] == [
-            ("WAIT", ""),
-            ("", ""),
-            ("GO", "south"),
-            ("NO", "a reason of two lines"),
-        ]
-        assert await other.line(60.0) == ("NO", "x" * (LINE_BYTES_MAX - 4))
-        one.close()
-        other.close()
-
-    run(scene)
+    one, other = await pair()
+    for words in ((WAIT,), (), ("GO", "south"), (NO, "a reason\nof two lines")):
+        one.say(*words)
+    one.say(NO, "x" * 9999)
+    assert [await other.line(60.0) for _ in range(4)] == [
+        ("WAIT", ""),
+        ("", ""),
+        ("GO", "south"),
+        ("NO", "a reason of two lines"),
+    ]
+    assert await other.line(60.0) == ("NO", "x" * (LINE_BYTES_MAX - 4))
+    one.close()
+    other.close()
 
 
 @pytest.mark.parametrize(
@@ -43,41 +39,33 @@ def test_a_line_is_a_word_and_what_follows_it() -> None:
         (b"x" * (1 << 20), "broken"),
     ],
 )
-def test_what_is_no_line_is_none(said: bytes, problem: str) -> None:
+async def test_what_is_no_line_is_none(said: bytes, problem: str) -> None:
     """Whatever comes, it is an error of the other side and no more."""
-
-    async def scene() -> None:
-        one, other = await pair()
-        one.writer.write(said)
-        one.close()
-        with pytest.raises(TunnelError, match=problem):
-            await other.line(60.0)
-        one.abort()
-        other.close()
-
-    run(scene)
+    one, other = await pair()
+    one.writer.write(said)
+    one.close()
+    with pytest.raises(TunnelError, match=problem):
+        await other.line(60.0)
+    one.abort()
+    other.close()
 
 
-def test_an_answer_that_is_not_the_wanted_one_closes() -> None:
+async def test_an_answer_that_is_not_the_wanted_one_closes() -> None:
     """With its reason, where it has one; so does silence."""
-
-    async def scene() -> None:
-        for said, problem in (
-            ((NO, "you may not"), "^you may not$"),
-            (("HUH",), "'HUH'"),
-            (None, "has said nothing for 0.01 s"),
-        ):
-            one, other = await pair()
-            if said is not None:
-                other.say(*said)
-            with pytest.raises(TunnelError, match=problem):
-                await one.ask(WAIT, wanted=OK, timeout_s=60.0 if said else 0.01)
-            assert await other.line(60.0) == (WAIT, "")
-            with pytest.raises(TunnelError):
-                await other.line(60.0)
-            other.close()
-
-    run(scene)
+    for said, problem in (
+        ((NO, "you may not"), "^you may not$"),
+        (("HUH",), "'HUH'"),
+        (None, "has said nothing for 0.01 s"),
+    ):
+        one, other = await pair()
+        if said is not None:
+            other.say(*said)
+        with pytest.raises(TunnelError, match=problem):
+            await one.ask(WAIT, wanted=OK, timeout_s=60.0 if said else 0.01)
+        assert await other.line(60.0) == (WAIT, "")
+        with pytest.raises(TunnelError):
+            await other.line(60.0)
+        other.close()
 
 
 @settings(max_examples=10, deadline=None)
@@ -105,26 +93,22 @@ def test_what_is_joined_says_the_same_to_both(there: list[bytes], back: list[byt
     run(scene)
 
 
-def test_a_slow_reader_holds_up_the_writer() -> None:
+async def test_a_slow_reader_holds_up_the_writer() -> None:
     """Nothing piles up in between."""
-
-    async def scene() -> None:
-        (one, near), (far, other) = await pair(), await pair()
-        task = asyncio.create_task(join(near, far))
-        total = 64 * module.CHUNK_BYTES
-        for _ in range(64):
-            one.writer.write(bytes(module.CHUNK_BYTES))
-        before = -1
-        while before != near.carried:
-            before = near.carried
-            await asyncio.sleep(0.05)
-        assert near.carried < total // 2
-        assert near.writer.transport.get_write_buffer_size() == 0
-        await other.reader.readexactly(total)
-        assert near.carried == total
-        other.close()
-        await task
-        await until(one.reader.at_eof)
-        one.close()
-
-    run(scene)
+    (one, near), (far, other) = await pair(), await pair()
+    task = asyncio.create_task(join(near, far))
+    total = 64 * module.CHUNK_BYTES
+    for _ in range(64):
+        one.writer.write(bytes(module.CHUNK_BYTES))
+    before = -1
+    while before != near.carried:
+        before = near.carried
+        await asyncio.sleep(0.05)
+    assert near.carried < total // 2
+    assert near.writer.transport.get_write_buffer_size() == 0
+    await other.reader.readexactly(total)
+    assert near.carried == total
+    other.close()
+    await task
+    await until(one.reader.at_eof)
+    one.close()

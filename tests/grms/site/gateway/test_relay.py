@@ -13,10 +13,12 @@ import pytest
 
 from grms.site.gateway import relay
 from grms.site.gateway.relay import ConnectionEnd, Listener, Pause, Relay
-from tests.waiting import run, until
+from tests.waiting import until
 
 
-def test_without_descriptors_it_pauses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_descriptors_it_pauses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One attempt, one word, a pause; who waited is served afterwards."""
     monkeypatch.setattr(relay, "EXHAUSTED_PAUSE_S", 0.1)
     attempts: list[float] = []
@@ -31,65 +33,55 @@ def test_without_descriptors_it_pauses(tmp_path: Path, monkeypatch: pytest.Monke
                 raise OSError(errno.EMFILE, "Too many open files")
             return super().accept()
 
-    async def scene() -> None:
-        taken: list[socket.socket] = []
-        told: list[str] = []
-        listening = Poor(socket.AF_UNIX)
-        listening.bind(str(tmp_path / "s"))
-        listener = Listener([listening], 5, taken.append, told.append)
-        with ExitStack() as stack:
-            for _ in range(2):
-                caller = stack.enter_context(socket.socket(socket.AF_UNIX))
-                caller.connect(str(tmp_path / "s"))
-            await until(lambda: len(taken) == 2)
-            for each in taken:
-                stack.enter_context(each)
-        assert told == ["Too many open files"] * 3
-        # Each failure is followed by a pause, not by another look at the same queue.
-        assert all(later - sooner > 0.09 for sooner, later in itertools.pairwise(attempts[:4]))
-        listener.close()
-        listener.close()
-
-    run(scene)
+    taken: list[socket.socket] = []
+    told: list[str] = []
+    listening = Poor(socket.AF_UNIX)
+    listening.bind(str(tmp_path / "s"))
+    listener = Listener([listening], 5, taken.append, told.append)
+    with ExitStack() as stack:
+        for _ in range(2):
+            caller = stack.enter_context(socket.socket(socket.AF_UNIX))
+            caller.connect(str(tmp_path / "s"))
+        await until(lambda: len(taken) == 2)
+        for each in taken:
+            stack.enter_context(each)
+    assert told == ["Too many open files"] * 3
+    # Each failure is followed by a pause, not by another look at the same queue.
+    assert all(later - sooner > 0.09 for sooner, later in itertools.pairwise(attempts[:4]))
+    listener.close()
+    listener.close()
 
 
-def test_a_listener_that_pauses_can_be_closed(tmp_path: Path) -> None:
+async def test_a_listener_that_pauses_can_be_closed(tmp_path: Path) -> None:
     """Nothing comes back to life after its end."""
 
     class Poor(socket.socket):
         def accept(self) -> Any:
             raise OSError(errno.ENFILE, "Too many open files in system")
 
-    async def scene() -> None:
-        told: list[str] = []
-        listening = Poor(socket.AF_UNIX)
-        listening.bind(str(tmp_path / "s"))
-        listener = Listener([listening], 5, lambda _: None, told.append)
-        with socket.socket(socket.AF_UNIX) as caller:
-            caller.connect(str(tmp_path / "s"))
-            await until(lambda: bool(told))
-            listener.close()
-        assert not listener._pauses
-        assert listening.fileno() == -1
-
-    run(scene)
+    told: list[str] = []
+    listening = Poor(socket.AF_UNIX)
+    listening.bind(str(tmp_path / "s"))
+    listener = Listener([listening], 5, lambda _: None, told.append)
+    with socket.socket(socket.AF_UNIX) as caller:
+        caller.connect(str(tmp_path / "s"))
+        await until(lambda: bool(told))
+        listener.close()
+    assert not listener._pauses
+    assert listening.fileno() == -1
 
 
-def test_a_turn_leads_to_another_server() -> None:
+async def test_a_turn_leads_to_another_server() -> None:
     """Connections from then on go to the new address; the folder goes with the relay."""
-
-    async def scene() -> None:
-        found: Relay[str] = Relay()
-        before = found.inner_address
-        found.turn()
-        assert found.inner_address != before
-        folder = Path(before.removeprefix("unix:")).parent
-        assert folder == Path(found.inner_address.removeprefix("unix:")).parent
-        assert folder.stat().st_mode & 0o777 == 0o700
-        found.close()
-        assert not folder.exists()
-
-    run(scene)
+    found: Relay[str] = Relay()
+    before = found.inner_address
+    found.turn()
+    assert found.inner_address != before
+    folder = Path(before.removeprefix("unix:")).parent
+    assert folder == Path(found.inner_address.removeprefix("unix:")).parent
+    assert folder.stat().st_mode & 0o777 == 0o700
+    found.close()
+    assert not folder.exists()
 
 
 class FakeTransport(asyncio.Transport):

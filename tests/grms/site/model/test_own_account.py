@@ -10,6 +10,7 @@ from grms.site.model.account_history import RunningGuests
 from grms.site.model.jobs import GuestJob, HomeJob, OfferId, Request
 from grms.site.model.own_account import SiteAccount
 from lrms_sim.scheduling.disciplines import Conservative, Fcfs
+from tests.grms.site.jobs import home_job
 
 RULES = AccountRules()
 HALF = Request(2, 600.0)
@@ -22,19 +23,7 @@ def account(processors: int = 4, rules: AccountRules = RULES) -> SiteAccount:
 
 def own(number: int, *, end: float = math.nan, ran: float = 0.0, width: int = 2) -> HomeJob:
     """Returns a local user's job that came at 0."""
-    return HomeJob(
-        job=number,
-        job_id=f"a-{number}",
-        lrms_key=f"a/1/{number}",
-        user="ada",
-        idempotency_key=str(number),
-        name="",
-        request=Request(width, 600.0),
-        payload=b"",
-        submit_time=0.0,
-        end_time=end,
-        run_time=ran,
-    )
+    return home_job(Request(width, 600.0), number, end_time=end, run_time=ran)
 
 
 def test_a_waiting_job_that_would_run_alone_turns_it_and_its_start_turns_it_back() -> None:

@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grms.policy.location import AwrtLocation, FixedOrder, PartnerRecord, UserDefinedLocation
-from grms.site.model.jobs import HomeJob, OfferId, Request, lrms_key
+from grms.site.model.jobs import HomeJob, OfferId, Request
 from grms.site.model.lifecycle import GuestState
 from grms.site.model.partners import PartnerBook, asking_order, response_time
+from tests.grms.site.jobs import home_job
 
 COUNT = AwrtLocation(open_jobs="count")
 
@@ -19,19 +20,8 @@ def books(*names: str) -> dict[str, PartnerBook]:
 
 def job(number: int, submit_time: float, requested: float = 100.0, processors: int = 1) -> HomeJob:
     """Returns a job that is offered under that number."""
-    made = HomeJob(
-        job=number,
-        job_id=f"a-{number}",
-        lrms_key=lrms_key("a", 1, number),
-        user="ann",
-        idempotency_key=str(number),
-        name="",
-        request=Request(processors, requested),
-        payload=b"",
-        submit_time=submit_time,
-    )
-    made.offer_number = number
-    return made
+    request = Request(processors, requested)
+    return home_job(request, number, submit_time=submit_time, offer_number=number)
 
 
 def test_partners_without_history_come_first_in_their_order() -> None:

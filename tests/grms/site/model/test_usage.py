@@ -10,7 +10,7 @@ from msgspec.structs import replace as changed
 
 from grms.simulation.fault_run import Trial
 from grms.site.model import records, usage
-from grms.site.model.jobs import Exit, GuestRef, HomeJob, OfferId, Request
+from grms.site.model.jobs import Exit, GuestRef, OfferId, Request
 from grms.site.model.lifecycle import JobState, Outcome
 from grms.site.model.records import Record
 from grms.site.model.settings import PartnerSettings, SiteSettings
@@ -33,6 +33,7 @@ from lrms_sim.workload.requests import Gpus, Memory
 from lrms_sim.workload.requests import Request as Needs
 from tests.examples import runs
 from tests.grms.site.accounting.stories import at_home, at_partner, guest, received
+from tests.grms.site.jobs import home_job
 
 SETTINGS = SiteSettings("home", 8, partners=(PartnerSettings("near", 8), PartnerSettings("far", 8)))
 NEW_YEAR = 1_767_225_600.0
@@ -111,19 +112,7 @@ def test_a_job_holds_its_processors_from_its_start(
     changes: dict[str, Any], now: float, held: float
 ) -> None:
     """As far as is known: up to now while it runs, and then as long as it has run."""
-    job = HomeJob(
-        job=1,
-        job_id="home-1",
-        lrms_key="home/1/1",
-        user="ann",
-        idempotency_key="k",
-        name="",
-        request=Request(4, 100.0),
-        payload=b"",
-        submit_time=0.0,
-    )
-    for name, value in changes.items():
-        setattr(job, name, value)
+    job = home_job(Request(4, 100.0), **changes)
     assert held_time(job, now) == pytest.approx(held, nan_ok=True)
     assert cost(job, now, Weights(2.0)) == pytest.approx(8 * held, nan_ok=True)
 

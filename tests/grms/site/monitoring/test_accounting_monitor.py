@@ -103,7 +103,7 @@ def test_a_disk_that_fails_ends_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     assert figures(metrics) == []
 
 
-def test_it_looks_again_and_again_in_another_thread_until_the_daemon_ends(
+async def test_it_looks_again_and_again_in_another_thread_until_the_daemon_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The thread notices the end in the middle of a journal."""
@@ -120,16 +120,12 @@ def test_it_looks_again_and_again_in_another_thread_until_the_daemon_ends(
         assert seconds == 3600.0
 
     monkeypatch.setattr(f"{AccountingMonitor.__module__}.time.sleep", pause)
-
-    async def scene() -> None:
-        with monkeypatch.context() as patched:
-            patched.setattr(f"{AccountingMonitor.__module__}.asyncio.sleep", sleep)
-            task = asyncio.create_task(watch.run())
-            assert await asyncio.to_thread(paused.wait, 60)
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-
-    asyncio.run(scene())
+    with monkeypatch.context() as patched:
+        patched.setattr(f"{AccountingMonitor.__module__}.asyncio.sleep", sleep)
+        task = asyncio.create_task(watch.run())
+        assert await asyncio.to_thread(paused.wait, 60)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
     assert threads
     assert threading.get_ident() not in threads
 

@@ -23,7 +23,7 @@ from grms.v1 import operator_pb2
 from tests.grms.keys import new_federation
 from tests.grms.site.daemons import Running, document, running, two_sites
 from tests.visits import Visit
-from tests.waiting import run, until
+from tests.waiting import until
 
 OF_A_PARTNER = {
     "name": "a site's name",
@@ -90,117 +90,101 @@ def tls(files: TlsFiles) -> dict[str, str]:
     }
 
 
-def test_a_job_is_followed_from_its_offer_to_its_end(tmp_path: Path) -> None:
+async def test_a_job_is_followed_from_its_offer_to_its_end(tmp_path: Path) -> None:
     """The home site's page and the partner's, each as far as the site knows."""
-
-    async def scene() -> None:
-        async with two_sites(tmp_path, free_dashboard(), free_dashboard()) as (home, away):
-            await home.submit("a", processors=4, run_time_s=60.0)
-            job = await home.submit("b", processors=2, name="render")
-            await home.ended(job.job_id)
-            story = await until_told(
-                home, f"/api/job?key={job.job_id}", lambda found: found.get("state") == "ended"
-            )
-            assert [step["kind"] for step in story["steps"]] == [
-                "received",
-                "asked",
-                "accepted",
-                "ended",
-            ]
-            policy = story["steps"][1]["decision"]["policy"]
-            assert (policy["needed"], policy["free"]) == (2, 0)
-            guests = await until_told(
-                away, "/api/jobs?kind=guests", lambda found: found["matching"] == 1
-            )
-            assert guests["jobs"][0]["home"] == "home"
-            assert (await ask(home, "/api/jobs?search=render"))["matching"] == 1
-            now = await until_told(
-                home, "/events", lambda found: found["partners"] and found["partners"][0]["ended"]
-            )
-            assert now["sample"]["processors_free"] == 0
-            assert (await ask(home, "/api/site"))["site"] == "home"
-            assert (await ask(home, "/api/history?span=nan"))["samples"]
-            assert (await ask(home, "/api/job?key=home-99"))["problem"]
-
-    run(scene)
+    async with two_sites(tmp_path, free_dashboard(), free_dashboard()) as (home, away):
+        await home.submit("a", processors=4, run_time_s=60.0)
+        job = await home.submit("b", processors=2, name="render")
+        await home.ended(job.job_id)
+        story = await until_told(
+            home, f"/api/job?key={job.job_id}", lambda found: found.get("state") == "ended"
+        )
+        assert [step["kind"] for step in story["steps"]] == [
+            "received",
+            "asked",
+            "accepted",
+            "ended",
+        ]
+        policy = story["steps"][1]["decision"]["policy"]
+        assert (policy["needed"], policy["free"]) == (2, 0)
+        guests = await until_told(
+            away, "/api/jobs?kind=guests", lambda found: found["matching"] == 1
+        )
+        assert guests["jobs"][0]["home"] == "home"
+        assert (await ask(home, "/api/jobs?search=render"))["matching"] == 1
+        now = await until_told(
+            home, "/events", lambda found: found["partners"] and found["partners"][0]["ended"]
+        )
+        assert now["sample"]["processors_free"] == 0
+        assert (await ask(home, "/api/site"))["site"] == "home"
+        assert (await ask(home, "/api/history?span=nan"))["samples"]
+        assert (await ask(home, "/api/job?key=home-99"))["problem"]
 
 
-def test_of_others_the_pages_tell_what_may_cross_and_no_more(tmp_path: Path) -> None:
+async def test_of_others_the_pages_tell_what_may_cross_and_no_more(tmp_path: Path) -> None:
     """All that one site's pages are told is looked through for what only the other one knows."""
-
-    async def scene() -> None:
-        async with two_sites(tmp_path, free_dashboard(), free_dashboard()) as (home, away):
-            secret = {"requested_time_s": 7654.25, "run_time_s": 60.0, "name": "secret-project"}
-            hidden = await away.submit("x", processors=3, **secret)  # type: ignore[arg-type]  # of a test's own
-            await home.submit("a", processors=4, run_time_s=60.0)
-            await home.submit("b", processors=2, run_time_s=60.0)
-            lent = await home.submit("c", processors=1, requested_time_s=33.5)
-            await home.ended(lent.job_id)
-            await until_told(away, "/api/jobs?kind=home", lambda found: found["matching"] == 1)
-            traffic = [
-                await ask(home, path)
-                for path in ("/api/site", "/api/history", "/api/jobs?limit=500", "/events")
-            ]
-            traffic += [await ask(home, f"/api/job?key={job['key']}") for job in traffic[2]["jobs"]]
-            text = json.dumps(traffic)
-            for word in ("secret-project", "7654.25", hidden.job_id):
-                assert word not in text
-            partners = [*traffic[0]["now"]["partners"], *traffic[3]["partners"]]
-            assert {key for each in partners for key in each} <= set(OF_A_PARTNER)
-            # Loads are the own machine's: each is of this site's size.
-            for each in traffic[1]["samples"]:
-                assert each["processors"] == 4
-            guests = await ask(away, "/api/jobs?kind=guests")
-            for guest in guests["jobs"]:
-                assert (guest["user"], guest["name"]) == ("", "")
-
-    run(scene)
+    async with two_sites(tmp_path, free_dashboard(), free_dashboard()) as (home, away):
+        secret = {"requested_time_s": 7654.25, "run_time_s": 60.0, "name": "secret-project"}
+        hidden = await away.submit("x", processors=3, **secret)  # type: ignore[arg-type]  # of a test's own
+        await home.submit("a", processors=4, run_time_s=60.0)
+        await home.submit("b", processors=2, run_time_s=60.0)
+        lent = await home.submit("c", processors=1, requested_time_s=33.5)
+        await home.ended(lent.job_id)
+        await until_told(away, "/api/jobs?kind=home", lambda found: found["matching"] == 1)
+        traffic = [
+            await ask(home, path)
+            for path in ("/api/site", "/api/history", "/api/jobs?limit=500", "/events")
+        ]
+        traffic += [await ask(home, f"/api/job?key={job['key']}") for job in traffic[2]["jobs"]]
+        text = json.dumps(traffic)
+        for word in ("secret-project", "7654.25", hidden.job_id):
+            assert word not in text
+        partners = [*traffic[0]["now"]["partners"], *traffic[3]["partners"]]
+        assert {key for each in partners for key in each} <= set(OF_A_PARTNER)
+        # Loads are the own machine's: each is of this site's size.
+        for each in traffic[1]["samples"]:
+            assert each["processors"] == 4
+        guests = await ask(away, "/api/jobs?kind=guests")
+        for guest in guests["jobs"]:
+            assert (guest["user"], guest["name"]) == ("", "")
 
 
-def test_what_happened_before_the_start_is_read_from_the_journal(tmp_path: Path) -> None:
+async def test_what_happened_before_the_start_is_read_from_the_journal(tmp_path: Path) -> None:
     """Stories go on; what a decision rested on is not in the journal, and nothing is made up."""
-
-    async def scene() -> None:
-        configuration = document(tmp_path, **free_dashboard())
-        async with running(configuration, tmp_path) as site:
-            job = await site.submit("a")
-            await site.ended(job.job_id)
-        async with running(configuration, tmp_path) as site:
-            found = await until_told(
-                site, f"/api/job?key={job.job_id}", lambda found: found.get("state") == "ended"
-            )
-            assert "not in the journal" in found["steps"][1]["text"]
-            later = await site.submit("b")
-            found = await until_told(
-                site, f"/api/job?key={later.job_id}", lambda found: "steps" in found
-            )
-
-    run(scene)
+    configuration = document(tmp_path, **free_dashboard())
+    async with running(configuration, tmp_path) as site:
+        job = await site.submit("a")
+        await site.ended(job.job_id)
+    async with running(configuration, tmp_path) as site:
+        found = await until_told(
+            site, f"/api/job?key={job.job_id}", lambda found: found.get("state") == "ended"
+        )
+        assert "not in the journal" in found["steps"][1]["text"]
+        later = await site.submit("b")
+        found = await until_told(
+            site, f"/api/job?key={later.job_id}", lambda found: "steps" in found
+        )
 
 
-def test_ends_of_certificates_are_known(tmp_path: Path) -> None:
+async def test_ends_of_certificates_are_known(tmp_path: Path) -> None:
     """The own one from its file, a partner's from its handshake."""
-
-    async def scene() -> None:
-        federation = new_federation(tmp_path / "keys")
-        parts = {name: {"tls": tls(federation.site(name))} for name in ("home", "away")}
-        async with two_sites(tmp_path, {**parts["home"], **free_dashboard()}, parts["away"]) as (
+    federation = new_federation(tmp_path / "keys")
+    parts = {name: {"tls": tls(federation.site(name))} for name in ("home", "away")}
+    async with two_sites(tmp_path, {**parts["home"], **free_dashboard()}, parts["away"]) as (
+        home,
+        _,
+    ):
+        now = await until_told(
             home,
-            _,
-        ):
-            now = await until_told(
-                home,
-                "/events",
-                lambda found: found["partners"] and found["partners"][0]["certificate_end_s"],
-            )
-            own = (await ask(home, "/api/site"))["certificate_end_s"]
-            assert now["partners"][0]["certificate_end_s"] > time.time()
-            assert own > time.time()
-
-    run(scene)
+            "/events",
+            lambda found: found["partners"] and found["partners"][0]["certificate_end_s"],
+        )
+        own = (await ask(home, "/api/site"))["certificate_end_s"]
+        assert now["partners"][0]["certificate_end_s"] > time.time()
+        assert own > time.time()
 
 
-def test_a_dashboard_that_hangs_holds_up_nobody(
+async def test_a_dashboard_that_hangs_holds_up_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Jobs run, and the daemon ends, while a page is stuck."""
@@ -213,8 +197,7 @@ def test_a_dashboard_that_hangs_holds_up_nobody(
 
     monkeypatch.setattr(service, "jobs_document", hang)
     monkeypatch.setattr(pages, "END_S", 0.05)
-
-    async def scene() -> None:
+    with capture_logs() as log:
         async with running(document(tmp_path, **free_dashboard()), tmp_path) as site:
             stuck = asyncio.create_task(ask(site, "/api/jobs"), name="stuck")
             await until(begun.is_set)
@@ -224,9 +207,6 @@ def test_a_dashboard_that_hangs_holds_up_nobody(
         go_on.set()
         await asyncio.wait([stuck])
         stuck.exception()
-
-    with capture_logs() as log:
-        run(scene)
     names = [entry["event"] for entry in log]
     assert "pages_do_not_end" in names
     assert "stopped" in names
@@ -235,7 +215,7 @@ def test_a_dashboard_that_hangs_holds_up_nobody(
             thread.join(60)
 
 
-def test_a_dashboard_that_fails_holds_up_nobody(
+async def test_a_dashboard_that_fails_holds_up_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its mistakes are logged once."""
@@ -244,38 +224,29 @@ def test_a_dashboard_that_fails_holds_up_nobody(
         raise RuntimeError("broken")
 
     monkeypatch.setattr(DashboardState, "take", fail)
-
-    async def scene() -> None:
+    with capture_logs() as log:
         async with running(document(tmp_path, **free_dashboard()), tmp_path) as site:
             job = await site.submit("a")
             await site.ended(job.job_id)
             assert (await ask(site, "/api/jobs"))["jobs"] == []
             await until(lambda: "dashboard_failed" in [entry["event"] for entry in log])
-
-    with capture_logs() as log:
-        run(scene)
     assert [entry["event"] for entry in log].count("dashboard_failed") == 1
 
 
-def test_a_taken_port_is_logged_and_the_daemon_serves(tmp_path: Path) -> None:
+async def test_a_taken_port_is_logged_and_the_daemon_serves(tmp_path: Path) -> None:
     """Work goes on without its pages."""
-
-    async def scene() -> None:
+    with capture_logs() as log:
         first = free_dashboard()
         async with two_sites(tmp_path, first, first) as (home, _):
             job = await home.submit("a")
             await home.ended(job.job_id)
-
-    with capture_logs() as log:
-        run(scene)
     (entry,) = [entry for entry in log if entry["event"] == "dashboard_cannot_be_served"]
     assert "in use" in entry["problem"]
 
 
-def test_operators_get_a_link_over_the_socket(tmp_path: Path) -> None:
+async def test_operators_get_a_link_over_the_socket(tmp_path: Path) -> None:
     """Every local user reaches a port of loopback; whose jobs there are is not for all of them."""
-
-    async def scene() -> None:
+    with capture_logs() as log:
         async with running(document(tmp_path, **free_dashboard()), tmp_path) as site:
             answer = await site.operator.OpenPages(operator_pb2.OpenPagesRequest(), timeout=300)
             assert answer.seconds == 60.0
@@ -286,37 +257,26 @@ def test_operators_get_a_link_over_the_socket(tmp_path: Path) -> None:
             with pytest.raises(grpc.aio.AioRpcError, match="serves no pages") as refused:
                 await site.operator.OpenPages(operator_pb2.OpenPagesRequest(), timeout=300)
             assert refused.value.code() is grpc.StatusCode.FAILED_PRECONDITION
-
-    with capture_logs() as log:
-        run(scene)
     (entry,) = [entry for entry in log if entry.get("act") == "open_pages"]
     assert entry["user"]
 
 
-def test_a_reverse_proxy_has_a_token_in_a_file(tmp_path: Path) -> None:
+async def test_a_reverse_proxy_has_a_token_in_a_file(tmp_path: Path) -> None:
     """For the daemon's user alone; where a proxy's name is configured."""
-
-    async def scene() -> None:
-        pages = free_dashboard()
-        pages["dashboard"]["hosts"] = ["hanse.example"]
-        async with running(document(tmp_path, **pages), tmp_path) as site:
-            assert site.core.dashboard is not None
-            path = tmp_path / f"home{DASHBOARD_FILE_END}"
-            assert path.stat().st_mode & 0o077 == 0
-            assert json.loads(path.read_text())["token"] == site.core.dashboard.server.token
-
-    run(scene)
+    pages = free_dashboard()
+    pages["dashboard"]["hosts"] = ["hanse.example"]
+    async with running(document(tmp_path, **pages), tmp_path) as site:
+        assert site.core.dashboard is not None
+        path = tmp_path / f"home{DASHBOARD_FILE_END}"
+        assert path.stat().st_mode & 0o077 == 0
+        assert json.loads(path.read_text())["token"] == site.core.dashboard.server.token
 
 
-def test_a_missing_extra_says_how_to_get_it(
+async def test_a_missing_extra_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The daemon does not start with half of what was configured."""
     monkeypatch.setitem(__import__("sys").modules, "grms.site.monitoring.dashboard", None)
-
-    async def scene() -> None:
+    with pytest.raises(ConfigError, match=r"hanse\[dashboard\]"):
         async with running(document(tmp_path, **free_dashboard()), tmp_path):
             pass
-
-    with pytest.raises(ConfigError, match=r"hanse\[dashboard\]"):
-        run(scene)

@@ -19,7 +19,7 @@ from grms.lrms import base as port
 from grms.site.gateway.user_listener import user_of
 from grms.site.model import events, records
 from grms.site.model.commands import AnswerOffer, Append, LrmsCancel
-from grms.site.model.jobs import GuestRef, HomeJob, OfferId, Request
+from grms.site.model.jobs import GuestRef, OfferId, Request
 from grms.site.model.lifecycle import Outcome
 from grms.site.model.state_tables import StateTables
 from grms.site.monitoring import event_log
@@ -28,7 +28,8 @@ from grms.site.monitoring.subscriber import Subscriber
 from grms.site.runtime.event_loop import Engine
 from grms.v1 import job_pb2, operator_pb2, partner_pb2
 from tests.grms.site.daemons import document, running, two_sites
-from tests.waiting import run, until
+from tests.grms.site.jobs import home_job
+from tests.waiting import until
 
 COMPLETE: dict[str, Any] = {"logging": {"level": "debug"}, "mqtt": {"enabled": False}}
 TERSE: dict[str, Any] = {"mqtt": {"enabled": False}}
@@ -44,74 +45,55 @@ def found(logs: list[Any], event: str, **wanted: object) -> list[Mapping[str, An
     ]
 
 
-def test_a_job_can_be_followed(tmp_path: Path) -> None:
+async def test_a_job_can_be_followed(tmp_path: Path) -> None:
     """From its submission to its end at a partner's, at both sites, by job and offer."""
-
-    async def scene() -> None:
-        with capture_logs() as logs:
-            async with two_sites(tmp_path, COMPLETE, COMPLETE) as (home, away):
-                await home.submit("full", processors=4, run_time_s=500.0, requested_time_s=500.0)
-                job = await home.ended((await home.submit("k", processors=2)).job_id)
-                assert job.executed_on == "away"
-                guests = away.core.engine.state.partners["home"]
-                await until(lambda: not guests.guests)
-        (received,) = found(logs, "job_received", job=job.job_id)
-        assert received["processors"] == 2
-        assert received["user"] == user_of(os.getuid()).name
-        assert "payload" not in received
-        (offered,) = found(logs, "job_offered", job=job.job_id)
-        assert offered["partner"] == "away"
-        assert "number" not in offered
-        (delegated,) = found(logs, "job_delegated", job=job.job_id)
-        assert delegated["partner"] == "away"
-        assert delegated["cause"] > received["cause"]
-        offer = delegated["offer"]
-        assert offered["offer"] == offer
-        for event in ("guest_accepted", "guest_started", "guest_ended", "guest_acknowledged"):
-            (entry,) = found(logs, event, offer=offer, partner="home")
-            assert entry["log_level"] == "debug"
-        (ended,) = found(logs, "job_ended", job=job.job_id)
-        assert ended["outcome"] == "completed"
-        assert ended["offer"] == offer
-
-    run(scene)
+    with capture_logs() as logs:
+        async with two_sites(tmp_path, COMPLETE, COMPLETE) as (home, away):
+            await home.submit("full", processors=4, run_time_s=500.0, requested_time_s=500.0)
+            job = await home.ended((await home.submit("k", processors=2)).job_id)
+            assert job.executed_on == "away"
+            guests = away.core.engine.state.partners["home"]
+            await until(lambda: not guests.guests)
+    (received,) = found(logs, "job_received", job=job.job_id)
+    assert received["processors"] == 2
+    assert received["user"] == user_of(os.getuid()).name
+    assert "payload" not in received
+    (offered,) = found(logs, "job_offered", job=job.job_id)
+    assert offered["partner"] == "away"
+    assert "number" not in offered
+    (delegated,) = found(logs, "job_delegated", job=job.job_id)
+    assert delegated["partner"] == "away"
+    assert delegated["cause"] > received["cause"]
+    offer = delegated["offer"]
+    assert offered["offer"] == offer
+    for event in ("guest_accepted", "guest_started", "guest_ended", "guest_acknowledged"):
+        (entry,) = found(logs, event, offer=offer, partner="home")
+        assert entry["log_level"] == "debug"
+    (ended,) = found(logs, "job_ended", job=job.job_id)
+    assert ended["outcome"] == "completed"
+    assert ended["offer"] == offer
 
 
-def test_info_is_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_info_is_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of forty jobs nothing but who submitted them, and how many there were."""
     monkeypatch.setattr(event_log, "ACTIVITY_S", 3600.0)
-
-    async def scene() -> None:
-        with capture_logs() as logs:
-            async with two_sites(tmp_path, TERSE, TERSE) as (home, _):
-                jobs = [await home.submit(f"k{number}") for number in range(40)]
-                for job in jobs:
-                    await home.ended(job.job_id)
-        assert not [entry for entry in logs if entry["log_level"] == "debug"]
-        assert len(found(logs, "audit", act="submit")) == 40
-        told = [entry for entry in found(logs, "activity") if "job_received" in entry]
-        assert [entry["job_received"] for entry in told] == [40]
-        assert told[0]["job_ended"] == 40
-        assert {entry["partner"] for entry in found(logs, "partner_up")} == {"home", "away"}
-        assert not [entry for entry in logs if str(entry["event"]).startswith("job_")]
-
-    run(scene)
+    with capture_logs() as logs:
+        async with two_sites(tmp_path, TERSE, TERSE) as (home, _):
+            jobs = [await home.submit(f"k{number}") for number in range(40)]
+            for job in jobs:
+                await home.ended(job.job_id)
+    assert not [entry for entry in logs if entry["log_level"] == "debug"]
+    assert len(found(logs, "audit", act="submit")) == 40
+    told = [entry for entry in found(logs, "activity") if "job_received" in entry]
+    assert [entry["job_received"] for entry in told] == [40]
+    assert told[0]["job_ended"] == 40
+    assert {entry["partner"] for entry in found(logs, "partner_up")} == {"home", "away"}
+    assert not [entry for entry in logs if str(entry["event"]).startswith("job_")]
 
 
 def test_an_offer_has_one_name_wherever_it_is_told() -> None:
     """Also where a record has its number alone, or a partner has seen it."""
-    job = HomeJob(
-        job=7,
-        job_id="home-7",
-        lrms_key="",
-        user="ann",
-        idempotency_key="k",
-        name="",
-        request=Request(4, 60.0),
-        payload=b"",
-        submit_time=1.0,
-    )
-    job.partner, job.offer_epoch, job.offer_number = "away", 0x2B, 3
+    job = home_job(number=7, partner="away", offer_epoch=0x2B, offer_number=3)
     memory = SimpleNamespace(epoch=0x2A, jobs={7: job})
     state = SimpleNamespace(settings=SimpleNamespace(name="home"), memory=memory)
     engine = cast("Engine", SimpleNamespace(state=state))
@@ -138,95 +120,78 @@ def test_an_offer_has_one_name_wherever_it_is_told() -> None:
     assert logs[0]["offer_seen"] == "2a/3"
 
 
-def test_activity_is_told_by_the_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_activity_is_told_by_the_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Once in a while, and not while nothing happens."""
     monkeypatch.setattr(event_log, "ACTIVITY_S", 0.05)
-
-    async def scene() -> None:
-        with capture_logs() as logs:
-            async with running(document(tmp_path, **TERSE), tmp_path) as site:
-                await site.ended((await site.submit("k")).job_id)
-                await until(
-                    lambda: (
-                        sum(e["job_ended"] for e in found(logs, "activity") if "job_ended" in e)
-                        == 1
-                    )
+    with capture_logs() as logs:
+        async with running(document(tmp_path, **TERSE), tmp_path) as site:
+            await site.ended((await site.submit("k")).job_id)
+            await until(
+                lambda: (
+                    sum(e["job_ended"] for e in found(logs, "activity") if "job_ended" in e) == 1
                 )
-                count = len(found(logs, "activity"))
-                await asyncio.sleep(0.2)  # what is not to come has no moment
-                assert len(found(logs, "activity")) == count
+            )
+            count = len(found(logs, "activity"))
+            await asyncio.sleep(0.2)  # what is not to come has no moment
+            assert len(found(logs, "activity")) == count
 
-    run(scene)
 
-
-def test_every_act_has_its_line(tmp_path: Path) -> None:
+async def test_every_act_has_its_line(tmp_path: Path) -> None:
     """Who submits, cancels, drains, resumes and reloads, and on what."""
     me = user_of(os.getuid()).name
-
-    async def scene() -> None:
-        with capture_logs() as logs:
-            async with running(document(tmp_path, **TERSE), tmp_path) as site:
-                job = await site.submit("k", run_time_s=500.0, requested_time_s=500.0)
-                await site.jobs.Cancel(job_pb2.CancelRequest(job_id=job.job_id), timeout=300)
-                await site.operator.Drain(operator_pb2.DrainRequest(), timeout=300)
-                await site.operator.Resume(operator_pb2.ResumeRequest(), timeout=300)
-                request = operator_pb2.ReloadPoliciesRequest()
-                await site.operator.ReloadPolicies(request, timeout=300)
-        acts = found(logs, "audit", user=me, uid=os.getuid())
-        told = [entry["act"] for entry in acts]
-        assert told == ["submit", "cancel", "drain", "resume", "reload"]
-        assert [entry.get("job") for entry in acts[:2]] == [job.job_id] * 2
-        assert {entry["log_level"] for entry in acts} == {"info"}
-
-    run(scene)
+    with capture_logs() as logs:
+        async with running(document(tmp_path, **TERSE), tmp_path) as site:
+            job = await site.submit("k", run_time_s=500.0, requested_time_s=500.0)
+            await site.jobs.Cancel(job_pb2.CancelRequest(job_id=job.job_id), timeout=300)
+            await site.operator.Drain(operator_pb2.DrainRequest(), timeout=300)
+            await site.operator.Resume(operator_pb2.ResumeRequest(), timeout=300)
+            request = operator_pb2.ReloadPoliciesRequest()
+            await site.operator.ReloadPolicies(request, timeout=300)
+    acts = found(logs, "audit", user=me, uid=os.getuid())
+    told = [entry["act"] for entry in acts]
+    assert told == ["submit", "cancel", "drain", "resume", "reload"]
+    assert [entry.get("job") for entry in acts[:2]] == [job.job_id] * 2
+    assert {entry["log_level"] for entry in acts} == {"info"}
 
 
-def test_strangers_are_told_and_counted(tmp_path: Path) -> None:
+async def test_strangers_are_told_and_counted(tmp_path: Path) -> None:
     """Once for many calls of one stranger, with what it claims; each is counted."""
-
-    async def scene() -> None:
-        with capture_logs() as logs:
-            async with two_sites(tmp_path, TERSE, TERSE) as (home, _):
-                for _ in range(20):
-                    request = partner_pb2.DescribeRequest(site="mallory", protocol_version=1)
-                    with pytest.raises(aio.AioRpcError) as refused:
-                        await home.partner.Describe(request, timeout=300)
-                    assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
-        (entry,) = found(logs, "refused", reason="not_listed")
-        assert entry["log_level"] == "warning"
-        assert "mallory" in entry["text"]
-
-    run(scene)
+    with capture_logs() as logs:
+        async with two_sites(tmp_path, TERSE, TERSE) as (home, _):
+            for _ in range(20):
+                request = partner_pb2.DescribeRequest(site="mallory", protocol_version=1)
+                with pytest.raises(aio.AioRpcError) as refused:
+                    await home.partner.Describe(request, timeout=300)
+                assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
+    (entry,) = found(logs, "refused", reason="not_listed")
+    assert entry["log_level"] == "warning"
+    assert "mallory" in entry["text"]
 
 
-def test_a_partner_does_not_fill_the_log(tmp_path: Path) -> None:
+async def test_a_partner_does_not_fill_the_log(tmp_path: Path) -> None:
     """One that speaks another version with each call is told of some times, with how often it was left out."""
+    configuration = document(tmp_path, partners={"away": free_port()}, port=free_port(), **TERSE)
+    with capture_logs() as logs:
+        async with running(configuration, tmp_path) as site:
+            now = 0.0
+            site.core.events._alike = Seldom(event_log.ALIKE_LOGGED_PER_S, lambda: now)
 
-    async def scene() -> None:
-        configuration = document(
-            tmp_path, partners={"away": free_port()}, port=free_port(), **TERSE
-        )
-        with capture_logs() as logs:
-            async with running(configuration, tmp_path) as site:
-                now = 0.0
-                site.core.events._alike = Seldom(event_log.ALIKE_LOGGED_PER_S, lambda: now)
+            async def says(version: int) -> None:
+                request = partner_pb2.DescribeRequest(
+                    site="away", processors=1, protocol_version=version
+                )
+                await site.partner.Describe(request, timeout=300)
 
-                async def says(version: int) -> None:
-                    request = partner_pb2.DescribeRequest(
-                        site="away", processors=1, protocol_version=version
-                    )
-                    await site.partner.Describe(request, timeout=300)
-
-                for version in range(2, 102):
-                    await says(version)
-                assert len(found(logs, "partner_incompatible")) == 5
-                now = 2.0
-                await says(7)
-        told = found(logs, "partner_incompatible")
-        assert [entry.get("left_out") for entry in told] == [None] * 5 + [95]
-        assert told[-1]["version"] == 7
-
-    run(scene)
+            for version in range(2, 102):
+                await says(version)
+            assert len(found(logs, "partner_incompatible")) == 5
+            now = 2.0
+            await says(7)
+    told = found(logs, "partner_incompatible")
+    assert [entry.get("left_out") for entry in told] == [None] * 5 + [95]
+    assert told[-1]["version"] == 7
 
 
 def test_acceptances_unused_are_told_with_those_left_out() -> None:

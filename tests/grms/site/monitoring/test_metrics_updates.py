@@ -37,7 +37,6 @@ from grms.site.monitoring.metrics_updates import JobChanges, MetricsUpdates
 from grms.site.monitoring.subscriber import Guarded, OfferTimes, Subscriber
 from tests.grms.site.conversation import FREE, FULL, REQUEST, Conversation, offer, one, settings
 from tests.grms.site.daemons import document, running
-from tests.waiting import run
 
 KEY = "a/7/1"
 B1 = {"partner": "b", "offer": offer(1)}
@@ -283,34 +282,30 @@ def test_a_mistake_of_an_output_is_told_and_stops_no_other() -> None:
     assert seen == [Drain(1)]
 
 
-def test_what_changes_between_events_is_read_from_the_site(tmp_path: Path) -> None:
+async def test_what_changes_between_events_is_read_from_the_site(tmp_path: Path) -> None:
     """Machine, queue, partners and journal, as they are now."""
-
-    async def scene() -> None:
-        async with running(
-            document(tmp_path, metrics={"listen": f"127.0.0.1:{free_port()}"}), tmp_path
-        ) as site:
-            assert site.core.monitor is not None
-            await site.submit("a", processors=3, run_time_s=500.0, requested_time_s=500.0)
-            await site.submit("b", processors=4, requested_time_s=500.0)
-            site.core.engine.state.memory.unseen.update({"home/1/1": "", "home/1/2": ""})
-            site.core.monitor.sample()
-            values = site.core.monitor.metrics.values()
-            site.core.engine.state.memory.unseen.clear()
-            assert {
-                'hanse_processors{state="free"}': 1,
-                'hanse_processors{state="busy"}': 3,
-                "hanse_queue_jobs": 1,
-                "hanse_queue_processors": 4,
-                "hanse_lrms_reachable": 1,
-                "hanse_lrms_load_age_seconds": 0,
-                "hanse_lrms_commands_open": 0,
-                "hanse_lrms_jobs_unseen": 2,
-                "hanse_journal_records": site.core.journal.count,
-                "hanse_journal_bytes": site.core.journal.size_bytes,
-            }.items() <= values.items()
-
-    run(scene)
+    async with running(
+        document(tmp_path, metrics={"listen": f"127.0.0.1:{free_port()}"}), tmp_path
+    ) as site:
+        assert site.core.monitor is not None
+        await site.submit("a", processors=3, run_time_s=500.0, requested_time_s=500.0)
+        await site.submit("b", processors=4, requested_time_s=500.0)
+        site.core.engine.state.memory.unseen.update({"home/1/1": "", "home/1/2": ""})
+        site.core.monitor.sample()
+        values = site.core.monitor.metrics.values()
+        site.core.engine.state.memory.unseen.clear()
+        assert {
+            'hanse_processors{state="free"}': 1,
+            'hanse_processors{state="busy"}': 3,
+            "hanse_queue_jobs": 1,
+            "hanse_queue_processors": 4,
+            "hanse_lrms_reachable": 1,
+            "hanse_lrms_load_age_seconds": 0,
+            "hanse_lrms_commands_open": 0,
+            "hanse_lrms_jobs_unseen": 2,
+            "hanse_journal_records": site.core.journal.count,
+            "hanse_journal_bytes": site.core.journal.size_bytes,
+        }.items() <= values.items()
 
 
 def test_a_job_that_is_waited_for_is_no_surprise() -> None:

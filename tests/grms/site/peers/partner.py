@@ -3,15 +3,17 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import grpc
 from grpc import aio
 
+from grms.daemon.ports import free_port
 from grms.site.model.jobs import OfferId
 from grms.site.wire.convert import write_offer
-from grms.v1 import partner_pb2, partner_pb2_grpc, request_pb2, results_pb2
-from tests.grms.site.daemons import Running
+from grms.v1 import partner_pb2, partner_pb2_grpc, request_pb2
+from tests.grms.site.daemons import Running, document, running
 
 
 class Partner(partner_pb2_grpc.PartnerServiceServicer):
@@ -106,51 +108,16 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
         self.usage_asked.append((request.log, request.after))
         return self.usage
 
-    async def FetchProgram(self, request: Any, context: Any) -> partner_pb2.FetchProgramResponse:  # noqa: ARG002, N802  # gRPC's
-        """Answers as one whose version does not know the call."""
+    async def _unknown(self, request: Any, context: Any) -> Any:  # noqa: ARG002  # gRPC's
+        # Answers as one whose version does not know the call.
         await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
-        return partner_pb2.FetchProgramResponse()
 
-    async def FetchInput(  # noqa: N802  # gRPC's
-        self,
-        request: Any,  # noqa: ARG002  # same
-        context: Any,
-    ) -> AsyncIterator[results_pb2.ResultChunk]:
-        """Answers as one whose version does not know the call."""
-        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
-        yield results_pb2.ResultChunk()
-
-    async def ListGuestResults(self, request: Any, context: Any) -> results_pb2.ResultList:  # noqa: ARG002, N802  # gRPC's
-        """Answers as one whose version does not know the call."""
-        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
-        return results_pb2.ResultList()
-
-    async def FetchGuestResult(  # noqa: N802  # gRPC's
-        self,
-        request: Any,  # noqa: ARG002  # same
-        context: Any,
-    ) -> AsyncIterator[results_pb2.ResultChunk]:
-        """Answers as one whose version does not know the call."""
-        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
-        yield results_pb2.ResultChunk()
-
-    async def ReadGuestOutput(  # noqa: N802  # gRPC's
-        self,
-        request: Any,  # noqa: ARG002  # same
-        context: Any,
-    ) -> partner_pb2.ReadGuestOutputResponse:
-        """Answers as one whose version does not know the call."""
-        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
-        return partner_pb2.ReadGuestOutputResponse()
-
-    async def DropGuestResults(  # noqa: N802  # gRPC's
-        self,
-        request: Any,  # noqa: ARG002  # same
-        context: Any,
-    ) -> partner_pb2.DropGuestResultsResponse:
-        """Answers as one whose version does not know the call."""
-        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
-        return partner_pb2.DropGuestResultsResponse()
+    FetchProgram: Any = _unknown
+    FetchInput: Any = _unknown
+    ListGuestResults: Any = _unknown
+    FetchGuestResult: Any = _unknown
+    ReadGuestOutput: Any = _unknown
+    DropGuestResults: Any = _unknown
 
 
 @asynccontextmanager
@@ -164,6 +131,17 @@ async def listening(partner: Partner, port: int) -> AsyncIterator[aio.Server]:
         yield server
     finally:
         await server.stop(None)
+
+
+@asynccontextmanager
+async def full_site(partner: Partner, folder: Path, **more: Any) -> AsyncIterator[Running]:
+    """Yields a site without a free processor whose one partner, away, is played; `more` as of `document`."""
+    port = free_port()
+    configuration = document(folder, partners={"away": port}, **more)
+    async with listening(partner, port), running(configuration, folder) as site:
+        await site.linked()
+        await full(site)
+        yield site
 
 
 async def full(site: Running) -> None:

@@ -8,7 +8,7 @@ from grms.daemon.ports import free_port
 from grms.v1 import job_pb2, partner_pb2
 from tests.grms.site.daemons import Running, document, running
 from tests.grms.site.peers.partner import Partner, full, listening
-from tests.waiting import run, until
+from tests.waiting import until
 
 
 def replayed(folder: Path, port: int) -> dict[str, Any]:
@@ -34,37 +34,29 @@ async def offering(site: Running) -> job_pb2.Job:
     return job
 
 
-def test_who_is_not_there_is_waited_for(tmp_path: Path) -> None:
+async def test_who_is_not_there_is_waited_for(tmp_path: Path) -> None:
     """The job goes to the partner whose turn it is, and to the rules that one is never away."""
-
-    async def scene() -> None:
-        partner, port = Partner(), free_port()
-        partner.state = partner_pb2.OFFER_STATE_ACCEPTED
-        configuration = replayed(tmp_path, port)
-        async with running(configuration, tmp_path) as site:
-            job = await offering(site)
-            async with listening(partner, port):
-                await until_there(site, job.job_id, "DELEGATED")
-                assert partner.offers == 1
-            await until(lambda: not site.core.links.links["away"].up)
-            assert site.core.engine.state.partners["away"].reachable
-
-    run(scene)
+    partner, port = Partner(), free_port()
+    partner.state = partner_pb2.OFFER_STATE_ACCEPTED
+    configuration = replayed(tmp_path, port)
+    async with running(configuration, tmp_path) as site:
+        job = await offering(site)
+        async with listening(partner, port):
+            await until_there(site, job.job_id, "DELEGATED")
+            assert partner.offers == 1
+        await until(lambda: not site.core.links.links["away"].up)
+        assert site.core.engine.state.partners["away"].reachable
 
 
-def test_an_offer_that_was_lost_is_made_again(tmp_path: Path) -> None:
+async def test_an_offer_that_was_lost_is_made_again(tmp_path: Path) -> None:
     """The site has died before it was sent, and the partner has never heard of it."""
-
-    async def scene() -> None:
-        partner, port = Partner(), free_port()
-        configuration = replayed(tmp_path, port)
-        async with running(configuration, tmp_path) as site:
-            job = await offering(site)
-        async with running(configuration, tmp_path) as site:
-            # A decision that goes on after the restart would not pass it over.
-            assert site.core.engine.state.partners["away"].reachable
-            async with listening(partner, port):
-                await until_there(site, job.job_id, "DELEGATED")
-            assert (partner.asked, partner.offers) == (1, 1)
-
-    run(scene)
+    partner, port = Partner(), free_port()
+    configuration = replayed(tmp_path, port)
+    async with running(configuration, tmp_path) as site:
+        job = await offering(site)
+    async with running(configuration, tmp_path) as site:
+        # A decision that goes on after the restart would not pass it over.
+        assert site.core.engine.state.partners["away"].reachable
+        async with listening(partner, port):
+            await until_there(site, job.job_id, "DELEGATED")
+        assert (partner.asked, partner.offers) == (1, 1)

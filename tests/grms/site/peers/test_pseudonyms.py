@@ -14,7 +14,6 @@ from grms.site.peers.accounts import GuestAccounts
 from grms.site.peers.pseudonyms import GuestOwners, Pseudonyms, read_key
 from grms.site.runtime.executor_driver import ProgramGoneError
 from grms.util.names import PSEUDONYM
-from tests.waiting import run
 
 ANN, BOB = "a" * 32, "b" * 32
 
@@ -141,7 +140,7 @@ async def test_who_is_banned_has_no_job_run(tmp_path: Path) -> None:
     await owners.take("north", "north/1f/4", ANN)
 
 
-def test_who_has_used_up_the_month_is_kept_out(tmp_path: Path) -> None:
+async def test_who_has_used_up_the_month_is_kept_out(tmp_path: Path) -> None:
     """By what the site says; jobs of the same user that were taken meanwhile are named, others' are not."""
     asked: list[tuple[str, str, str, frozenset[str]]] = []
 
@@ -150,18 +149,14 @@ def test_who_has_used_up_the_month_is_kept_out(tmp_path: Path) -> None:
         return "the month is used up" if len(taken) > 1 else ""
 
     owners = GuestOwners(tmp_path / "owners", limited=limited)
-
-    async def scene() -> None:
-        for key, owner in (("north/1/1", ANN), ("north/1/2", BOB), ("north/1/3", ANN)):
-            await owners.take("north", key, owner)
-        with pytest.raises(ProgramGoneError, match="the month is used up") as caught:
-            await owners.take("north", "north/1/4", ANN)
-        assert caught.value.unwanted
-        await owners.take("north", "north/1/5", "")  # whose it is nobody has said
-        owners.sweep(lambda key: key != "north/1/1")
+    for key, owner in (("north/1/1", ANN), ("north/1/2", BOB), ("north/1/3", ANN)):
+        await owners.take("north", key, owner)
+    with pytest.raises(ProgramGoneError, match="the month is used up") as caught:
         await owners.take("north", "north/1/4", ANN)
-
-    run(scene)
+    assert caught.value.unwanted
+    await owners.take("north", "north/1/5", "")  # whose it is nobody has said
+    owners.sweep(lambda key: key != "north/1/1")
+    await owners.take("north", "north/1/4", ANN)
     assert [one[3] for one in asked] == [
         frozenset(),
         frozenset(),

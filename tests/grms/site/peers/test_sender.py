@@ -23,59 +23,51 @@ from tests.grms.site.peers.partner import Partner, full, listening
 from tests.waiting import run, until
 
 
-def test_a_job_that_waits_is_given_away_when_it_has_left(tmp_path: Path) -> None:
+async def test_a_job_that_waits_is_given_away_when_it_has_left(tmp_path: Path) -> None:
     """The partner is asked to hold a place, and told to start the job once it is out of the queue."""
-
-    async def scene() -> None:
-        partner, port = Partner(), free_port()
-        partner.state = partner_pb2.OFFER_STATE_ACCEPTED
-        more: dict[str, Any] = {"reoffer": 3600, "rails": "start-now"}
-        configuration = document(tmp_path, partners={"away": port}, **more)
-        async with running(configuration, tmp_path) as site:
-            await full(site)
-            job = await site.submit("k", processors=4)
-            found = site.core.engine.state.job(job.job_id)
-            assert found is not None
-            assert found.state.name == "QUEUED"
-            async with listening(partner, port):
-                await site.linked()
-                engine = site.core.engine
-                engine.tell(RoundDue(*engine.stamp()))
-                await until(lambda: found.state.name == "DELEGATED")
-                load = site.core.engine.load()
-                assert load is not None
-                assert load.processors_waiting == 0
-                assert (partner.held, partner.confirmed) == ([1], [1])
-
-    run(scene)
-
-
-def test_very_many_offers_of_one_moment_are_sent_some_at_a_time(tmp_path: Path) -> None:
-    """Else the deadlines of the last would pass while the partner answers the first, and it would count as down."""
-
-    async def scene() -> None:
-        partner, port, at_once = Partner(), free_port(), [0, 0]
-
-        async def counted() -> None:
-            at_once[0] += 1
-            at_once[1] = max(at_once)
-            await asyncio.sleep(0.05)
-            at_once[0] -= 1
-
-        partner.on_offer = counted
-        limits = {"offer_timeout_s": 200.0}
-        configuration = document(tmp_path, partners={"away": port}, limits=limits)
-        async with running(configuration, tmp_path) as site, listening(partner, port):
+    partner, port = Partner(), free_port()
+    partner.state = partner_pb2.OFFER_STATE_ACCEPTED
+    more: dict[str, Any] = {"reoffer": 3600, "rails": "start-now"}
+    configuration = document(tmp_path, partners={"away": port}, **more)
+    async with running(configuration, tmp_path) as site:
+        await full(site)
+        job = await site.submit("k", processors=4)
+        found = site.core.engine.state.job(job.job_id)
+        assert found is not None
+        assert found.state.name == "QUEUED"
+        async with listening(partner, port):
             await site.linked()
-            await full(site)
-            await site.submit("many", array="1-300")
-            memory = site.core.engine.state.memory
-            elements = [job for job in memory.jobs.values() if job.array]
-            await until(lambda: all(job.state.name == "DELEGATED" for job in elements))
-            assert partner.offers == 300
-            assert 1 < at_once[1] <= sender.OFFERS_MAX
+            engine = site.core.engine
+            engine.tell(RoundDue(*engine.stamp()))
+            await until(lambda: found.state.name == "DELEGATED")
+            load = site.core.engine.load()
+            assert load is not None
+            assert load.processors_waiting == 0
+            assert (partner.held, partner.confirmed) == ([1], [1])
 
-    run(scene)
+
+async def test_very_many_offers_of_one_moment_are_sent_some_at_a_time(tmp_path: Path) -> None:
+    """Else the deadlines of the last would pass while the partner answers the first, and it would count as down."""
+    partner, port, at_once = Partner(), free_port(), [0, 0]
+
+    async def counted() -> None:
+        at_once[0] += 1
+        at_once[1] = max(at_once)
+        await asyncio.sleep(0.05)
+        at_once[0] -= 1
+
+    partner.on_offer = counted
+    limits = {"offer_timeout_s": 200.0}
+    configuration = document(tmp_path, partners={"away": port}, limits=limits)
+    async with running(configuration, tmp_path) as site, listening(partner, port):
+        await site.linked()
+        await full(site)
+        await site.submit("many", array="1-300")
+        memory = site.core.engine.state.memory
+        elements = [job for job in memory.jobs.values() if job.array]
+        await until(lambda: all(job.state.name == "DELEGATED" for job in elements))
+        assert partner.offers == 300
+        assert 1 < at_once[1] <= sender.OFFERS_MAX
 
 
 class Bounded(Partner):
@@ -107,7 +99,7 @@ class Bounded(Partner):
         (Bounded(1, b"\xff\xff"), 10.0, ("QUEUED", 1)),
     ],
 )
-def test_who_takes_no_more_now_is_asked_again_when_it_says(
+async def test_who_takes_no_more_now_is_asked_again_when_it_says(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     partner: Bounded,
@@ -116,21 +108,17 @@ def test_who_takes_no_more_now_is_asked_again_when_it_says(
 ) -> None:
     """It has answered, and has not looked at the offer; one that says no moment is asked what became of it."""
     monkeypatch.setattr(sender, "OFFER_WAITED_S", waited_s)
-
-    async def scene() -> None:
-        port = free_port()
-        home = running(document(tmp_path, partners={"away": port}), tmp_path)
-        async with home as site, listening(partner, port):
-            await site.linked()
-            await full(site)
-            job = await site.submit("k", processors=4)
-            found = site.core.engine.state.job(job.job_id)
-            assert found is not None
-            await until(lambda: found.state.name == becomes[0])
-            assert partner.asked == becomes[1]
-            assert site.core.engine.state.partners["away"].reachable
-
-    run(scene)
+    port = free_port()
+    home = running(document(tmp_path, partners={"away": port}), tmp_path)
+    async with home as site, listening(partner, port):
+        await site.linked()
+        await full(site)
+        job = await site.submit("k", processors=4)
+        found = site.core.engine.state.job(job.job_id)
+        assert found is not None
+        await until(lambda: found.state.name == becomes[0])
+        assert partner.asked == becomes[1]
+        assert site.core.engine.state.partners["away"].reachable
 
 
 def test_a_daemon_that_ends_as_a_question_begins_leaves_none_unasked(tmp_path: Path) -> None:

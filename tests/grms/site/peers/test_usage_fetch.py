@@ -19,9 +19,9 @@ from grms.site.runtime.usage_log import read_usage, told_folder, usage_folder
 from grms.site.wire.convert import write_offer
 from grms.v1 import operator_pb2, partner_pb2
 from tests.grms.site.daemons import Running, document, running, two_sites
-from tests.grms.site.peers.partner import Partner, full, listening
+from tests.grms.site.peers.partner import Partner, full, full_site, listening
 from tests.grms.site.runtime.test_usage_log import NEW_YEAR, record
-from tests.waiting import run, until
+from tests.waiting import until
 
 
 @pytest.fixture(autouse=True)
@@ -37,69 +37,57 @@ def told(folder: Path, partner: str = "away") -> list[UsageRecord]:
     return list(read_usage(told_folder(home, partner), partner))
 
 
-def test_what_own_users_use_at_a_partner_comes_home(
+async def test_what_own_users_use_at_a_partner_comes_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every job once, in parts, through restarts of both; and it is what home has recorded itself."""
     monkeypatch.setattr("grms.site.rpc.partner_service.USAGE_MAX", 2)
-
-    async def scene() -> None:
-        for life in range(3):
-            async with two_sites(tmp_path) as (home, _):
-                await full(home)
-                for number in range(3):
-                    await home.submit(f"{life}/{number}", run_time_s=0.1 + number)
-                await until(lambda: len(told(tmp_path)) == 3 * (life + 1))  # noqa: B023  # at once
-        kept = told(tmp_path)
-        assert len({one.key for one in kept}) == len(kept) == 9
-        assert [one.told_number for one in kept] == list(range(1, 10))
-        where = usage_folder(tmp_path / "home.journal", "home"), "home", Weights()
-        own = [one for one in usage_in(*where) if one.site == "away"]
-        theirs = list(told_in(*where))
-        assert {one.global_job_id for one in own} == {one.global_job_id for one in theirs}
-        assert {(one.job_id, one.user) for one in own} == {(one.job_id, one.user) for one in theirs}
-        (sums,) = compared(own, theirs, "home")
-        assert sums.own.processor_s == pytest.approx(sums.told.processor_s)
-
-    run(scene)
+    for life in range(3):
+        async with two_sites(tmp_path) as (home, _):
+            await full(home)
+            for number in range(3):
+                await home.submit(f"{life}/{number}", run_time_s=0.1 + number)
+            await until(lambda: len(told(tmp_path)) == 3 * (life + 1))  # noqa: B023  # at once
+    kept = told(tmp_path)
+    assert len({one.key for one in kept}) == len(kept) == 9
+    assert [one.told_number for one in kept] == list(range(1, 10))
+    where = usage_folder(tmp_path / "home.journal", "home"), "home", Weights()
+    own = [one for one in usage_in(*where) if one.site == "away"]
+    theirs = list(told_in(*where))
+    assert {one.global_job_id for one in own} == {one.global_job_id for one in theirs}
+    assert {(one.job_id, one.user) for one in own} == {(one.job_id, one.user) for one in theirs}
+    (sums,) = compared(own, theirs, "home")
+    assert sums.own.processor_s == pytest.approx(sums.told.processor_s)
 
 
-def test_a_log_that_was_begun_anew_is_read_from_its_beginning(tmp_path: Path) -> None:
+async def test_a_log_that_was_begun_anew_is_read_from_its_beginning(tmp_path: Path) -> None:
     """What is known is passed over, though it has other numbers there; what is new comes."""
-
-    async def scene() -> None:
-        async with two_sites(tmp_path) as (home, _):
-            await full(home)
-            await home.submit("a", run_time_s=0.1)
-            await home.submit("b", run_time_s=0.1)
-            await until(lambda: len(told(tmp_path)) == 2)
-        shutil.rmtree(tmp_path / "away.usage")
-        async with two_sites(tmp_path) as (home, _):
-            await full(home)
-            await home.submit("c", run_time_s=0.1)
-            await until(lambda: len(told(tmp_path)) == 3)
-        assert len({one.key for one in told(tmp_path)}) == 3
-        assert len({one.told_log for one in told(tmp_path)}) == 2
-
-    run(scene)
+    async with two_sites(tmp_path) as (home, _):
+        await full(home)
+        await home.submit("a", run_time_s=0.1)
+        await home.submit("b", run_time_s=0.1)
+        await until(lambda: len(told(tmp_path)) == 2)
+    shutil.rmtree(tmp_path / "away.usage")
+    async with two_sites(tmp_path) as (home, _):
+        await full(home)
+        await home.submit("c", run_time_s=0.1)
+        await until(lambda: len(told(tmp_path)) == 3)
+    assert len({one.key for one in told(tmp_path)}) == 3
+    assert len({one.told_log for one in told(tmp_path)}) == 2
 
 
-def test_a_job_that_was_given_up_on_is_accounted_for(tmp_path: Path) -> None:
+async def test_a_job_that_was_given_up_on_is_accounted_for(tmp_path: Path) -> None:
     """Home has taken it back and run it anew; what the partner has spent on it is known all the same."""
-
-    async def scene() -> None:
-        async with two_sites(tmp_path) as (home, away):
-            await full(home)
-            job = await home.submit("goes", run_time_s=500.0, requested_time_s=500.0)
-            guests = away.core.engine.state.partners["home"].guests
-            await until(lambda: any(not math.isnan(one.start_time) for one in guests.values()))
-            await home.operator.TakeBack(operator_pb2.InterveneRequest(job_id=job.job_id))
-            await until(lambda: len(told(tmp_path)) == 1)
-        (one,) = told(tmp_path)
-        assert one.run_time > 0
-        assert str(one.outcome) == "cancelled"
-
-    run(scene)
+    async with two_sites(tmp_path) as (home, away):
+        await full(home)
+        job = await home.submit("goes", run_time_s=500.0, requested_time_s=500.0)
+        guests = away.core.engine.state.partners["home"].guests
+        await until(lambda: any(not math.isnan(one.start_time) for one in guests.values()))
+        await home.operator.TakeBack(operator_pb2.InterveneRequest(job_id=job.job_id))
+        await until(lambda: len(told(tmp_path)) == 1)
+    (one,) = told(tmp_path)
+    assert one.run_time > 0
+    assert str(one.outcome) == "cancelled"
 
 
 def usage(site: Running, number: int, **more: Any) -> partner_pb2.GuestUsage:
@@ -134,51 +122,40 @@ def usage(site: Running, number: int, **more: Any) -> partner_pb2.GuestUsage:
     ],
     ids=str,
 )
-def test_what_cannot_be_is_not_kept(tmp_path: Path, wrong: dict[str, Any]) -> None:
+async def test_what_cannot_be_is_not_kept(tmp_path: Path, wrong: dict[str, Any]) -> None:
     """A partner that says it is faulty; nothing of its answer is taken."""
+    partner = Partner()
+    async with full_site(partner, tmp_path) as site:
+        await site.submit("goes", requested_time_s=500.0)
+        book = site.core.engine.state.partners["away"]
+        await until(lambda: len(book.open) == 1)
+        number = wrong.pop("number", 1)
+        partner.usage = partner_pb2.ListUsageResponse(
+            log="l", records=[usage(site, number, **wrong)]
+        )
+        await until(lambda: bool(book.faulty))
+        assert "what jobs have used" in book.faulty
+    assert told(tmp_path) == []
 
-    async def scene() -> None:
+
+async def test_offers_that_were_never_made_have_used_nothing(tmp_path: Path) -> None:
+    """Of the present journal, or of one to come; of a journal that was lost there may have been some."""
+    for epoch, number, kept in ((0, 2, 0), (1, 1, 0), (-1, 7, 1)):
         partner, port = Partner(), free_port()
         configuration = document(tmp_path, partners={"away": port})
         async with listening(partner, port), running(configuration, tmp_path) as site:
             await site.linked()
             await full(site)
-            await site.submit("goes", requested_time_s=500.0)
+            await site.submit(f"goes{epoch}", requested_time_s=500.0)
             book = site.core.engine.state.partners["away"]
-            await until(lambda: len(book.open) == 1)
-            number = wrong.pop("number", 1)
-            partner.usage = partner_pb2.ListUsageResponse(
-                log="l", records=[usage(site, number, **wrong)]
-            )
-            await until(lambda: bool(book.faulty))
-            assert "what jobs have used" in book.faulty
-        assert told(tmp_path) == []
-
-    run(scene)
-
-
-def test_offers_that_were_never_made_have_used_nothing(tmp_path: Path) -> None:
-    """Of the present journal, or of one to come; of a journal that was lost there may have been some."""
-
-    async def scene() -> None:
-        for epoch, number, kept in ((0, 2, 0), (1, 1, 0), (-1, 7, 1)):
-            partner, port = Partner(), free_port()
-            configuration = document(tmp_path, partners={"away": port})
-            async with listening(partner, port), running(configuration, tmp_path) as site:
-                await site.linked()
-                await full(site)
-                await site.submit(f"goes{epoch}", requested_time_s=500.0)
-                book = site.core.engine.state.partners["away"]
-                await until(lambda: len(book.open) >= 1)  # noqa: B023  # at once
-                message = usage(site, 1)
-                message.offer.epoch += epoch
-                message.offer.number = number if epoch else book.next_number + 5
-                partner.usage = partner_pb2.ListUsageResponse(log="l", records=[message])
-                await until(lambda: bool(book.faulty) or len(told(tmp_path)) == 1)  # noqa: B023  # at once
-                assert len(told(tmp_path)) == kept
-            (tmp_path / "home.journal").unlink()
-
-    run(scene)
+            await until(lambda: len(book.open) >= 1)  # noqa: B023  # at once
+            message = usage(site, 1)
+            message.offer.epoch += epoch
+            message.offer.number = number if epoch else book.next_number + 5
+            partner.usage = partner_pb2.ListUsageResponse(log="l", records=[message])
+            await until(lambda: bool(book.faulty) or len(told(tmp_path)) == 1)  # noqa: B023  # at once
+            assert len(told(tmp_path)) == kept
+        (tmp_path / "home.journal").unlink()
 
 
 def parts(records: list[UsageRecord], sizes: list[int]) -> Iterator[list[UsageRecord]]:

@@ -116,6 +116,17 @@ class SmallSite:
 
 
 @asynccontextmanager
+async def listening_site(folder: Path, **change: Any) -> AsyncIterator[SmallSite]:
+    """Yields a site that listens; `change` is of its pilot's terms."""
+    site = SmallSite(folder)
+    await site.open(terms(**change))
+    try:
+        yield site
+    finally:
+        await site.hub.close()
+
+
+@asynccontextmanager
 async def pilot(site: SmallSite, **environment: str) -> AsyncIterator[asyncio.subprocess.Process]:
     """Runs the agent, with what it says in `agent.log`; it is ended, if it has not ended."""
     log = site.folder / "agent.log"

@@ -5,33 +5,16 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from grms.site.pilots import agent
-from tests.grms.site.pilots.small_site import PILOT, Heard, SmallSite, pilot, terms
+from tests.grms.site.pilots.small_site import PILOT, Heard, SmallSite, listening_site, pilot
 from tests.grms.site.runtime.test_full_disk import fill, mounted
-from tests.waiting import run as run_scene
 from tests.waiting import until
-
-Scene = Callable[[SmallSite], Awaitable[None]]
-
-
-def play(folder: Path, scene: Scene, **change: float) -> None:
-    """Plays a scene with a site that listens."""
-
-    async def whole() -> None:
-        site = SmallSite(folder)
-        await site.open(terms(**change))
-        try:
-            await scene(site)
-        finally:
-            await site.hub.close()
-
-    run_scene(whole)
 
 
 def ended(*names: str) -> Callable[[Heard], bool]:
@@ -39,10 +22,9 @@ def ended(*names: str) -> Callable[[Heard], bool]:
     return lambda heard: set(names) <= set(heard.ends)
 
 
-def test_a_run_leaves_its_output_and_its_exit_code(tmp_path: Path) -> None:
+async def test_a_run_leaves_its_output_and_its_exit_code(tmp_path: Path) -> None:
     """Streams are files of its folder, which is its working folder; code and signal are told apart."""
-
-    async def scene(site: SmallSite) -> None:
+    async with listening_site(tmp_path) as site:
         async with pilot(site):
             await site.until(lambda heard: heard.hellos)
             site.run(
@@ -66,13 +48,10 @@ def test_a_run_leaves_its_output_and_its_exit_code(tmp_path: Path) -> None:
         ]
         assert site.read("bad", "begun").splitlines()[1].split()[1] == "3"
 
-    play(tmp_path, scene)
 
-
-def test_processors_are_handed_out_by_the_clock(tmp_path: Path) -> None:
+async def test_processors_are_handed_out_by_the_clock(tmp_path: Path) -> None:
     """A run begins at its beginning and when as many processors are free, and has them for itself."""
-
-    async def scene(site: SmallSite) -> None:
+    async with listening_site(tmp_path) as site:
         async with pilot(site):
             await site.until(lambda heard: heard.hellos)
             now = time.time()
@@ -93,13 +72,10 @@ def test_processors_are_handed_out_by_the_clock(tmp_path: Path) -> None:
             assert site.read("first") != site.read("second")
             assert site.read("wide").strip().replace("-", ",").count(",") == 1
 
-    play(tmp_path, scene)
 
-
-def test_a_run_that_is_moved_begins_at_its_new_beginning(tmp_path: Path) -> None:
+async def test_a_run_that_is_moved_begins_at_its_new_beginning(tmp_path: Path) -> None:
     """Earlier or later, and its end moves with it while it runs."""
-
-    async def scene(site: SmallSite) -> None:
+    async with listening_site(tmp_path) as site:
         async with pilot(site):
             await site.until(lambda heard: heard.hellos)
             now = time.time()
@@ -112,53 +88,44 @@ def test_a_run_that_is_moved_begins_at_its_new_beginning(tmp_path: Path) -> None
         assert site.heard.runs["earlier"].code == 0
         assert site.heard.runs["longer"].code == 0
 
-    play(tmp_path, scene)
 
-
-def test_what_takes_too_long_is_ended_with_all_its_processes(tmp_path: Path) -> None:
+async def test_what_takes_too_long_is_ended_with_all_its_processes(tmp_path: Path) -> None:
     """At its limit, at the end of its window or on demand: first politely; nothing of it stays."""
     daemon = f"setsid {sys.executable} -c 'import time; time.sleep(300)' & echo $! >child"
-
-    async def scene(site: SmallSite) -> None:
-        async with pilot(site):
-            await site.until(lambda heard: heard.hellos)
-            now = time.time()
-            site.run(
-                site.order(
-                    "limit", f"{daemon}; trap '' TERM; sleep 300 & wait; sleep 300", limit=0.5
-                )
-            )
-            site.run(
-                site.order(
-                    "window", "trap 'echo told; exit 7' TERM; sleep 300 & wait", until=now + 0.7
-                )
-            )
-            await site.until(ended("limit"))
-            assert site.heard.runs["window"].state == "running"
-            site.run(site.order("wide", "true", processors=2))
-            await site.until(ended("window", "wide"))
-            site.run(site.order("killed", "sleep 300"), site.order("leaves", daemon))
-            await site.until(
-                lambda heard: heard.runs.get("killed", heard.runs["limit"]).state == "running"
-            )
-            site.hub.send(PILOT, kills=["killed", "unknown"])
-            await site.until(ended("killed", "leaves"))
-            runs = site.heard.runs
-            assert (runs["limit"].signal, runs["limit"].why) == (signal.SIGKILL, "limit")
-            assert (runs["window"].code, runs["window"].why) == (7, "until")
-            assert site.read("window") == "told\n"
-            assert (runs["killed"].signal, runs["killed"].why) == (signal.SIGTERM, "killed")
-            assert (runs["leaves"].code, runs["leaves"].why) == (0, "")
-            for name in ("limit", "leaves"):
-                assert not Path(f"/proc/{int(site.read(name, 'child'))}").exists()
-
-    play(tmp_path, scene)
+    async with listening_site(tmp_path) as site, pilot(site):
+        await site.until(lambda heard: heard.hellos)
+        now = time.time()
+        site.run(
+            site.order("limit", f"{daemon}; trap '' TERM; sleep 300 & wait; sleep 300", limit=0.5)
+        )
+        site.run(
+            site.order("window", "trap 'echo told; exit 7' TERM; sleep 300 & wait", until=now + 0.7)
+        )
+        await site.until(ended("limit"))
+        assert site.heard.runs["window"].state == "running"
+        site.run(site.order("wide", "true", processors=2))
+        await site.until(ended("window", "wide"))
+        site.run(site.order("killed", "sleep 300"), site.order("leaves", daemon))
+        await site.until(
+            lambda heard: heard.runs.get("killed", heard.runs["limit"]).state == "running"
+        )
+        site.hub.send(PILOT, kills=["killed", "unknown"])
+        await site.until(ended("killed", "leaves"))
+        runs = site.heard.runs
+        assert (runs["limit"].signal, runs["limit"].why) == (signal.SIGKILL, "limit")
+        assert (runs["window"].code, runs["window"].why) == (7, "until")
+        assert site.read("window") == "told\n"
+        assert (runs["killed"].signal, runs["killed"].why) == (signal.SIGTERM, "killed")
+        assert (runs["leaves"].code, runs["leaves"].why) == (0, "")
+        for name in ("limit", "leaves"):
+            assert not Path(f"/proc/{int(site.read(name, 'child'))}").exists()
 
 
-def test_runs_go_on_while_the_site_is_away_and_are_told_until_it_knows(tmp_path: Path) -> None:
+async def test_runs_go_on_while_the_site_is_away_and_are_told_until_it_knows(
+    tmp_path: Path,
+) -> None:
     """What is sent again to the pilot that has it runs once; what has ended is told until it is known."""
-
-    async def scene(site: SmallSite) -> None:
+    async with listening_site(tmp_path) as site:
         async with pilot(site):
             await site.until(lambda heard: heard.hellos)
             script = f"echo once >>{tmp_path}/log; until test -e {tmp_path}/go; do sleep 0.05; done"
@@ -190,13 +157,10 @@ def test_runs_go_on_while_the_site_is_away_and_are_told_until_it_knows(tmp_path:
             await last.hub.close()
         assert (tmp_path / "log").read_text() == "once\n"
 
-    play(tmp_path, scene)
 
-
-def test_a_folder_that_is_there_is_no_fresh_one(tmp_path: Path) -> None:
+async def test_a_folder_that_is_there_is_no_fresh_one(tmp_path: Path) -> None:
     """A run that began in another pilot, or in a job that was started anew, does not begin again."""
-
-    async def scene(site: SmallSite) -> None:
+    async with listening_site(tmp_path) as site:
         async with pilot(site) as process:
             await site.until(lambda heard: heard.hellos)
             site.run(site.order("run", f"echo once >>{tmp_path}/log"))
@@ -217,13 +181,10 @@ def test_a_folder_that_is_there_is_no_fresh_one(tmp_path: Path) -> None:
             assert site.heard.runs["prepared"].problem == "it has begun before"
         assert (tmp_path / "log").read_text() == "once\n"
 
-    play(tmp_path, scene)
 
-
-def test_a_run_that_cannot_have_its_folder_says_so(tmp_path: Path) -> None:
+async def test_a_run_that_cannot_have_its_folder_says_so(tmp_path: Path) -> None:
     """It has not begun, and others go on."""
-
-    async def scene(site: SmallSite) -> None:
+    async with listening_site(tmp_path) as site:
         async with pilot(site):
             await site.until(lambda heard: heard.hellos)
             site.run({**site.order("nowhere", "true"), "folder": str(tmp_path / "not" / "there")})
@@ -236,16 +197,14 @@ def test_a_run_that_cannot_have_its_folder_says_so(tmp_path: Path) -> None:
         assert "No such file" in told.problem
         assert site.heard.runs["other"].code == 0
 
-    play(tmp_path, scene)
 
-
-def test_a_full_disk_lets_nothing_begin_and_breaks_nothing(tmp_path: Path) -> None:
+async def test_a_full_disk_lets_nothing_begin_and_breaks_nothing(tmp_path: Path) -> None:
     """Runs that do not begin are told as such; when there is room again, runs begin."""
     small = tmp_path / "small"
     small.mkdir()
 
-    async def scene(site: SmallSite) -> None:
-        async with pilot(site):
+    with mounted(small):
+        async with listening_site(tmp_path) as site, pilot(site):
             await site.until(lambda heard: heard.hellos)
             free = fill(small / "others", inodes=False)
             site.run({**site.order("full", "true"), "folder": str(small / "full")})
@@ -258,14 +217,10 @@ def test_a_full_disk_lets_nothing_begin_and_breaks_nothing(tmp_path: Path) -> No
             await site.until(ended("room"))
             assert site.heard.runs["room"].code == 0
 
-    with mounted(small):
-        play(tmp_path, scene)
 
-
-def test_a_pilot_that_is_told_to_drain_ends_with_its_last_run(tmp_path: Path) -> None:
+async def test_a_pilot_that_is_told_to_drain_ends_with_its_last_run(tmp_path: Path) -> None:
     """What waits is told as not begun, what runs goes on; then it leaves, with exit code 0."""
-
-    async def scene(site: SmallSite) -> None:
+    async with listening_site(tmp_path) as site:
         async with pilot(site) as process:
             await site.until(lambda heard: heard.hellos)
             site.run(
@@ -287,36 +242,29 @@ def test_a_pilot_that_is_told_to_drain_ends_with_its_last_run(tmp_path: Path) ->
         assert (runs["late"].start, runs["late"].why) == (None, "pilot")
         assert "SIGUSR1" in site.heard.drained[0]
 
-    play(tmp_path, scene)
 
-
-def test_a_pilot_that_the_batch_system_ends_tells_how_its_runs_ended(tmp_path: Path) -> None:
+async def test_a_pilot_that_the_batch_system_ends_tells_how_its_runs_ended(tmp_path: Path) -> None:
     """They are ended first, and the last word comes even where the site was away at that moment."""
-
-    async def scene(site: SmallSite) -> None:
-        async with pilot(site) as process:
-            await site.until(lambda heard: heard.hellos)
-            site.run(site.order("runs", "sleep 300"))
-            await site.until(lambda heard: "runs" in heard.runs)
-            await site.hub.close()
-            process.send_signal(signal.SIGTERM)
-            await until(lambda: "ended" in site.read("runs", "begun"))
-            again = SmallSite(tmp_path)
-            await again.open()
-            await again.until(lambda heard: heard.left or (heard.hellos and heard.hellos[0].over))
-            told = again.heard.runs["runs"]
-            assert (told.signal, told.why) == (signal.SIGTERM, "pilot")
-            again.hub.let_go(PILOT)
-            assert await process.wait() == 0
-            await again.hub.close()
-
-    play(tmp_path, scene)
+    async with listening_site(tmp_path) as site, pilot(site) as process:
+        await site.until(lambda heard: heard.hellos)
+        site.run(site.order("runs", "sleep 300"))
+        await site.until(lambda heard: "runs" in heard.runs)
+        await site.hub.close()
+        process.send_signal(signal.SIGTERM)
+        await until(lambda: "ended" in site.read("runs", "begun"))
+        again = SmallSite(tmp_path)
+        await again.open()
+        await again.until(lambda heard: heard.left or (heard.hellos and heard.hellos[0].over))
+        told = again.heard.runs["runs"]
+        assert (told.signal, told.why) == (signal.SIGTERM, "pilot")
+        again.hub.let_go(PILOT)
+        assert await process.wait() == 0
+        await again.hub.close()
 
 
-def test_a_run_that_is_ended_with_its_pilot_says_so(tmp_path: Path) -> None:
+async def test_a_run_that_is_ended_with_its_pilot_says_so(tmp_path: Path) -> None:
     """Also where the signal has come to it first; one that is killed alone has failed by itself."""
-
-    async def scene(site: SmallSite) -> None:
+    async with listening_site(tmp_path) as site:
         async with pilot(site) as process:
             await site.until(lambda heard: heard.hellos)
             site.run(site.order("alone", "kill -TERM $$"), site.order("first", "sleep 300"))
@@ -333,15 +281,12 @@ def test_a_run_that_is_ended_with_its_pilot_says_so(tmp_path: Path) -> None:
         assert (runs["alone"].signal, runs["alone"].why) == (signal.SIGTERM, "")
         assert (runs["first"].signal, runs["first"].why) == (signal.SIGTERM, "pilot")
 
-    play(tmp_path, scene)
 
-
-def test_a_run_whose_shell_says_how_its_command_was_ended_is_ended_with_its_pilot(
+async def test_a_run_whose_shell_says_how_its_command_was_ended_is_ended_with_its_pilot(
     tmp_path: Path,
 ) -> None:
     """A batch system sends a signal to every process: the shell may outlive its command, and exits with 128 and more."""
-
-    async def scene(site: SmallSite) -> None:
+    async with listening_site(tmp_path) as site:
         async with pilot(site) as process:
             await site.until(lambda heard: heard.hellos)
             words = "trap 'exit 143' TERM; touch ready; sleep 300 & wait"
@@ -360,46 +305,39 @@ def test_a_run_whose_shell_says_how_its_command_was_ended_is_ended_with_its_pilo
         assert (runs["alone"].code, runs["alone"].why) == (143, "")
         assert (runs["terminated"].code, runs["terminated"].why) == (143, "pilot")
 
-    play(tmp_path, scene)
 
-
-def test_a_damaged_message_ends_the_connection_and_no_run(tmp_path: Path) -> None:
+async def test_a_damaged_message_ends_the_connection_and_no_run(tmp_path: Path) -> None:
     """The pilot connects anew, and what was sent after it is asked for by its hello."""
-
-    async def scene(site: SmallSite) -> None:
-        async with pilot(site) as process:
-            await site.until(lambda heard: heard.hellos)
-            site.run(site.order("goes on", "until test -e go; do sleep 0.1; done"))
-            await site.until(lambda heard: "goes on" in heard.runs)
-            for times, damaged in enumerate(
-                ({}, 7, site.order("1", "true", begin="now"), site.order("1", "true", limit=None)),
-                1,
-            ):
-                site.hub.send(PILOT, runs=[damaged])
-                await site.until(lambda heard, times=times: len(heard.hellos) == times + 1)
-            site.hub.send(PILOT, runs={"run": 1})
-            await site.until(lambda heard: len(heard.hellos) == 6)
-            site.run(site.order("after", "true"))
-            await site.until(ended("after"))
-            (site.folder / "goes on" / "go").touch()
-            await site.until(ended("goes on"))
-            assert {name: told.code for name, told in site.heard.runs.items()} == {
-                "goes on": 0,
-                "after": 0,
-            }
-            process.terminate()
-            await site.until(lambda heard: heard.left)
-            site.hub.let_go(PILOT)
-            assert await process.wait() == 0
-
-    play(tmp_path, scene)
+    async with listening_site(tmp_path) as site, pilot(site) as process:
+        await site.until(lambda heard: heard.hellos)
+        site.run(site.order("goes on", "until test -e go; do sleep 0.1; done"))
+        await site.until(lambda heard: "goes on" in heard.runs)
+        for times, damaged in enumerate(
+            ({}, 7, site.order("1", "true", begin="now"), site.order("1", "true", limit=None)),
+            1,
+        ):
+            site.hub.send(PILOT, runs=[damaged])
+            await site.until(lambda heard, times=times: len(heard.hellos) == times + 1)
+        site.hub.send(PILOT, runs={"run": 1})
+        await site.until(lambda heard: len(heard.hellos) == 6)
+        site.run(site.order("after", "true"))
+        await site.until(ended("after"))
+        (site.folder / "goes on" / "go").touch()
+        await site.until(ended("goes on"))
+        assert {name: told.code for name, told in site.heard.runs.items()} == {
+            "goes on": 0,
+            "after": 0,
+        }
+        process.terminate()
+        await site.until(lambda heard: heard.left)
+        site.hub.let_go(PILOT)
+        assert await process.wait() == 0
 
 
 @pytest.mark.parametrize("limit", ["idle_limit", "wall_time"])
-def test_a_pilot_ends_by_itself(limit: str, tmp_path: Path) -> None:
+async def test_a_pilot_ends_by_itself(limit: str, tmp_path: Path) -> None:
     """Without work for its idle limit, and before its wall time; runs keep the first from being reached."""
-
-    async def scene(site: SmallSite) -> None:
+    async with listening_site(tmp_path, **{limit: 1.0, "spare": 0.0}) as site:
         async with pilot(site) as process:
             await site.until(lambda heard: heard.hellos)
             site.run(site.order("runs", "sleep 1.5; exit 2"))
@@ -409,13 +347,10 @@ def test_a_pilot_ends_by_itself(limit: str, tmp_path: Path) -> None:
         told = site.heard.runs["runs"]
         assert (told.code, told.why) == ((2, "") if limit == "idle_limit" else (None, "pilot"))
 
-    play(tmp_path, scene, **{limit: 1.0, "spare": 0.0})
 
-
-def test_nobody_else_is_believed(tmp_path: Path) -> None:
+async def test_nobody_else_is_believed(tmp_path: Path) -> None:
     """A pilot with another secret is refused, and a site with another certificate is told nothing."""
-
-    async def scene(site: SmallSite) -> None:
+    async with listening_site(tmp_path) as site:
         contact = site.hub.place(PILOT) / "contact.json"
         right = contact.read_text()
         known = json.loads(right)
@@ -436,8 +371,6 @@ def test_nobody_else_is_believed(tmp_path: Path) -> None:
             await site.until(lambda heard: heard.hellos)
             await other.hub.close()
 
-    play(tmp_path, scene)
-
 
 def test_the_agent_needs_the_standard_library_alone() -> None:
     """It is copied to nodes where nothing of this package is."""
@@ -450,10 +383,9 @@ def test_the_agent_needs_the_standard_library_alone() -> None:
     assert set(words) <= sys.stdlib_module_names
 
 
-def test_runs_of_a_group_share_its_processors_in_their_order(tmp_path: Path) -> None:
+async def test_runs_of_a_group_share_its_processors_in_their_order(tmp_path: Path) -> None:
     """One after the other without a word of the site's, and others run beside it; one that is cancelled is passed over."""
-
-    async def scene(site: SmallSite) -> None:
+    async with listening_site(tmp_path) as site:
         async with pilot(site):
             await site.until(lambda heard: heard.hellos)
             group = {"group": "7", "share": 1, "length": 1.0}
@@ -480,13 +412,10 @@ def test_runs_of_a_group_share_its_processors_in_their_order(tmp_path: Path) -> 
         assert {(runs[name].start, runs[name].why) for name in ("g3", "g4")} == {(None, "killed")}
         assert runs["late"].code == runs["beside"].code == 0
 
-    play(tmp_path, scene)
 
-
-def test_what_a_group_has_no_time_for_is_handed_back(tmp_path: Path) -> None:
+async def test_what_a_group_has_no_time_for_is_handed_back(tmp_path: Path) -> None:
     """It has not begun, while what runs goes on, also where no processor is free."""
-
-    async def scene(site: SmallSite) -> None:
+    async with listening_site(tmp_path) as site:
         async with pilot(site):
             await site.until(lambda heard: heard.hellos)
             now = time.time()
@@ -504,5 +433,3 @@ def test_what_a_group_has_no_time_for_is_handed_back(tmp_path: Path) -> None:
         assert {runs[f"g{number}"].why for number in range(3)} == {"until"}
         assert {runs[f"g{number}"].start for number in range(3)} == {None}
         assert [runs[f"slow{number}"].code for number in range(2)] == [0, 0]
-
-    play(tmp_path, scene)

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from grms.site.pilots import hub as module
-from tests.grms.site.pilots.small_site import PILOT, SmallSite
-from tests.waiting import run as run_scene
+from tests.grms.site.pilots.small_site import PILOT, SmallSite, listening_site
 from tests.waiting import until
 
 Speak = Callable[..., Awaitable[list[Any]]]
@@ -43,20 +42,6 @@ def secret(site: SmallSite) -> str:
     return str(json.loads((site.hub.place(PILOT) / "contact.json").read_text())["secret"])
 
 
-def play(folder: Path, scene: Callable[[SmallSite], Awaitable[None]]) -> None:
-    """Plays a scene with a site that listens."""
-
-    async def whole() -> None:
-        site = SmallSite(folder)
-        await site.open()
-        try:
-            await scene(site)
-        finally:
-            await site.hub.close()
-
-    run_scene(whole)
-
-
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -66,18 +51,17 @@ def play(folder: Path, scene: Callable[[SmallSite], Awaitable[None]]) -> None:
         ({"hello": 2}, "it speaks version 2, this site 1"),
     ],
 )
-def test_who_is_no_pilot_is_told_so(change: dict[str, Any], reason: str, tmp_path: Path) -> None:
+async def test_who_is_no_pilot_is_told_so(
+    change: dict[str, Any], reason: str, tmp_path: Path
+) -> None:
     """And nothing else, and the connection ends."""
-
-    async def scene(site: SmallSite) -> None:
+    async with listening_site(tmp_path) as site:
         reader, writer = await opened(site)
         writer.write(json.dumps({**HELLO, "secret": secret(site), **change}).encode() + b"\n")
         assert reason in json.loads(await reader.readline())["refused"]
         assert await reader.read() == b""
         writer.close()
         assert not site.heard.hellos
-
-    play(tmp_path, scene)
 
 
 @pytest.mark.parametrize(
@@ -95,10 +79,9 @@ def test_who_is_no_pilot_is_told_so(change: dict[str, Any], reason: str, tmp_pat
         b'{"hello": NaN, "pilot": "p", "secret": "s"}\n',
     ],
 )
-def test_what_is_no_message_ends_the_connection(first: bytes, tmp_path: Path) -> None:
+async def test_what_is_no_message_ends_the_connection(first: bytes, tmp_path: Path) -> None:
     """Others are heard."""
-
-    async def scene(site: SmallSite) -> None:
+    async with listening_site(tmp_path) as site:
         reader, writer = await opened(site)
         writer.write(first)
         writer.write_eof() if writer.can_write_eof() else writer.close()
@@ -110,8 +93,6 @@ def test_what_is_no_message_ends_the_connection(first: bytes, tmp_path: Path) ->
         assert "now" in json.loads(await reader.readline())
         assert site.heard.hellos[0].host == "n1"
         writer.close()
-
-    play(tmp_path, scene)
 
 
 @pytest.mark.parametrize(
@@ -142,10 +123,9 @@ def test_what_is_no_message_ends_the_connection(first: bytes, tmp_path: Path) ->
         [],
     ],
 )
-def test_what_a_pilot_says_of_runs_is_read_strictly(said: object, tmp_path: Path) -> None:
+async def test_what_a_pilot_says_of_runs_is_read_strictly(said: object, tmp_path: Path) -> None:
     """Else the connection ends, and the next hello is asked for what it was."""
-
-    async def scene(site: SmallSite) -> None:
+    async with listening_site(tmp_path) as site:
         reader, writer = await opened(site)
         writer.write(json.dumps({**HELLO, "secret": secret(site)}).encode() + b"\n")
         await reader.readline()
@@ -155,8 +135,6 @@ def test_what_a_pilot_says_of_runs_is_read_strictly(said: object, tmp_path: Path
         writer.close()
         await until(lambda: site.heard.parts == 1)
         assert not site.heard.runs
-
-    play(tmp_path, scene)
 
 
 @pytest.mark.parametrize(
@@ -170,12 +148,11 @@ def test_what_a_pilot_says_of_runs_is_read_strictly(said: object, tmp_path: Path
         ("draining", 1),
     ],
 )
-def test_a_pilot_whose_first_message_is_damaged_is_not_there(
+async def test_a_pilot_whose_first_message_is_damaged_is_not_there(
     field: str, value: object, tmp_path: Path
 ) -> None:
     """It is logged, and the next connection is heard."""
-
-    async def scene(site: SmallSite) -> None:
+    async with listening_site(tmp_path) as site:
         reader, writer = await opened(site)
         damaged = {**HELLO, "secret": secret(site), field: value}
         writer.write(json.dumps(damaged).encode() + b"\n")
@@ -189,13 +166,10 @@ def test_a_pilot_whose_first_message_is_damaged_is_not_there(
         assert "now" in json.loads(await reader.readline())
         writer.close()
 
-    play(tmp_path, scene)
 
-
-def test_a_long_text_is_cut_and_a_clock_put_back_uses_nothing(tmp_path: Path) -> None:
+async def test_a_long_text_is_cut_and_a_clock_put_back_uses_nothing(tmp_path: Path) -> None:
     """Neither is the fault of whoever tells it."""
-
-    async def scene(site: SmallSite) -> None:
+    async with listening_site(tmp_path) as site:
         reader, writer = await opened(site)
         writer.write(json.dumps({**HELLO, "secret": secret(site)}).encode() + b"\n")
         await reader.readline()
@@ -207,15 +181,14 @@ def test_a_long_text_is_cut_and_a_clock_put_back_uses_nothing(tmp_path: Path) ->
         assert len(site.heard.drained[-1]) == 1000
         writer.close()
 
-    play(tmp_path, scene)
 
-
-def test_strangers_do_not_keep_pilots_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_strangers_do_not_keep_pilots_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Those who say nothing are limited in number, and for a limited time."""
     monkeypatch.setattr(module, "STRANGERS_MAX", 2)
     monkeypatch.setattr(module, "ATTEMPT_S", 2.0)
-
-    async def scene(site: SmallSite) -> None:
+    async with listening_site(tmp_path) as site:
         silent = [await opened(site) for _ in range(2)]
         await until(lambda: site.hub._strangers == 2)
         reader, writer = await opened(site)
@@ -228,13 +201,10 @@ def test_strangers_do_not_keep_pilots_out(tmp_path: Path, monkeypatch: pytest.Mo
         for _, each in (*silent, (reader, writer)):
             each.close()
 
-    play(tmp_path, scene)
 
-
-def test_the_newest_connection_of_a_pilot_counts(tmp_path: Path) -> None:
+async def test_the_newest_connection_of_a_pilot_counts(tmp_path: Path) -> None:
     """The one before may be half of a broken one; it is closed, and its end is no parting."""
-
-    async def scene(site: SmallSite) -> None:
+    async with listening_site(tmp_path) as site:
         hello = json.dumps({**HELLO, "secret": secret(site)}).encode() + b"\n"
         first = await opened(site)
         first[1].write(hello)
@@ -252,13 +222,10 @@ def test_the_newest_connection_of_a_pilot_counts(tmp_path: Path) -> None:
             each.close()
         await until(lambda: site.heard.parts == 1)
 
-    play(tmp_path, scene)
 
-
-def test_the_secret_is_the_pilot_s_for_its_life(tmp_path: Path) -> None:
+async def test_the_secret_is_the_pilot_s_for_its_life(tmp_path: Path) -> None:
     """A process that is started anew gives it the same; one that is dismissed has none."""
-
-    async def scene(site: SmallSite) -> None:
+    async with listening_site(tmp_path) as site:
         before = secret(site)
         again = SmallSite(tmp_path)
         await again.open()
@@ -267,5 +234,3 @@ def test_the_secret_is_the_pilot_s_for_its_life(tmp_path: Path) -> None:
         again.hub.remove(PILOT)
         assert not again.hub.place(PILOT).exists()
         await again.hub.close()
-
-    play(tmp_path, scene)

@@ -117,6 +117,7 @@ async def test_a_daemon_that_is_away_changes_nothing_for_its_pilot(
         async with piloted(cluster, tmp_path) as (site, one):
             for number, name in enumerate(names):
                 assert (await one.ended(name)).exit_code == number + 4
+            await until(lambda: later in one.known)  # it may be told of after those that have ended
             now, found = one.now(), one.known[later]
             move = reservation_pb2.MoveRequest(reservation_id=later, old_window=found.window)
             move.new_window.begin_s, move.new_window.end_s = now, now + 30.0

@@ -88,77 +88,69 @@ def schema_of(description: Any, path: str, method: str) -> Any:
     )
 
 
-def test_jobs_come_and_go_as_with_slurmrestd(tmp_path: Path) -> None:
+async def test_jobs_come_and_go_as_with_slurmrestd(tmp_path: Path) -> None:
     """Submit, look, list and cancel give the keys and kinds of Debian's slurmrestd, and what is described."""
+    async with running(document(tmp_path, processors=1, **table(tmp_path)), tmp_path) as site:
+        caller = Caller(site)
+        description = (await caller.ask("GET", "/openapi/v3")).document
+        for path, methods in description["paths"].items():
+            assert set(methods) <= set(RECORDED["paths"][path]), path
+        properties = description["components"]["schemas"]["v0.0.38_job_submission"]
+        known = set(properties["properties"]["job"]["properties"])
+        assert known <= set(RECORDED["job_properties"])
 
-    async def scene() -> None:
-        async with running(document(tmp_path, processors=1, **table(tmp_path)), tmp_path) as site:
-            caller = Caller(site)
-            description = (await caller.ask("GET", "/openapi/v3")).document
-            for path, methods in description["paths"].items():
-                assert set(methods) <= set(RECORDED["paths"][path]), path
-            properties = description["components"]["schemas"]["v0.0.38_job_submission"]
-            known = set(properties["properties"]["job"]["properties"])
-            assert known <= set(RECORDED["job_properties"])
-
-            said = [("/ping", "get", checked("ping", await caller.ask("GET", f"{AT}/ping")))]
-            submitted = checked("submit", await caller.submit())
-            assert submitted.document["job_id"] == 1
-            said.append(("/job/submit", "post", submitted))
-            job = checked("job", await caller.ask("GET", f"{AT}/job/1"))
-            said.append(("/job/{job_id}", "get", job))
-            (told,) = job.document["jobs"]
-            assert (told["name"], told["user_name"], told["time_limit"]) == ("told", "nobody", 5)
-            await caller.submit(name="waits")
-            jobs = checked("jobs", await caller.ask("GET", f"{AT}/jobs"))
-            said.append(("/jobs", "get", jobs))
-            states = {each["job_id"]: each["job_state"] for each in jobs.document["jobs"]}
-            assert states == {1: "RUNNING", 2: "PENDING"}
-            cancelled = checked("cancel", await caller.ask("DELETE", f"{AT}/job/1"))
-            said.append(("/job/{job_id}", "delete", cancelled))
-            for path, method, answer in said:
-                assert answer.status == 200, path
-                schema = schema_of(description, f"{AT}{path}", method)
-                jsonschema.validate(answer.document, schema)
-            # The site says the same over its own interface.
-            listed = await site.jobs.List(job_pb2.ListRequest(all_users=True))
-            assert [each.user for each in listed.jobs] == ["nobody", "nobody"]
-            for method, name in (("GET", "job_unknown"), ("DELETE", "cancel_unknown")):
-                unknown = checked(name, await caller.ask(method, f"{AT}/job/99999"))
-                assert unknown.status == 404
-                assert unknown.document["errors"][0]["error_number"] == 2017
-                problem = description["components"]["schemas"]["v0.0.38_error"]
-                whole = problem | {"components": description["components"]}
-                jsonschema.validate(unknown.document, whole)
-
-    run(scene)
+        said = [("/ping", "get", checked("ping", await caller.ask("GET", f"{AT}/ping")))]
+        submitted = checked("submit", await caller.submit())
+        assert submitted.document["job_id"] == 1
+        said.append(("/job/submit", "post", submitted))
+        job = checked("job", await caller.ask("GET", f"{AT}/job/1"))
+        said.append(("/job/{job_id}", "get", job))
+        (told,) = job.document["jobs"]
+        assert (told["name"], told["user_name"], told["time_limit"]) == ("told", "nobody", 5)
+        await caller.submit(name="waits")
+        jobs = checked("jobs", await caller.ask("GET", f"{AT}/jobs"))
+        said.append(("/jobs", "get", jobs))
+        states = {each["job_id"]: each["job_state"] for each in jobs.document["jobs"]}
+        assert states == {1: "RUNNING", 2: "PENDING"}
+        cancelled = checked("cancel", await caller.ask("DELETE", f"{AT}/job/1"))
+        said.append(("/job/{job_id}", "delete", cancelled))
+        for path, method, answer in said:
+            assert answer.status == 200, path
+            schema = schema_of(description, f"{AT}{path}", method)
+            jsonschema.validate(answer.document, schema)
+        # The site says the same over its own interface.
+        listed = await site.jobs.List(job_pb2.ListRequest(all_users=True))
+        assert [each.user for each in listed.jobs] == ["nobody", "nobody"]
+        for method, name in (("GET", "job_unknown"), ("DELETE", "cancel_unknown")):
+            unknown = checked(name, await caller.ask(method, f"{AT}/job/99999"))
+            assert unknown.status == 404
+            assert unknown.document["errors"][0]["error_number"] == 2017
+            problem = description["components"]["schemas"]["v0.0.38_error"]
+            whole = problem | {"components": description["components"]}
+            jsonschema.validate(unknown.document, whole)
 
 
-def test_an_array_is_told_by_its_elements(tmp_path: Path) -> None:
+async def test_an_array_is_told_by_its_elements(tmp_path: Path) -> None:
     """As one, and one of them; a submission that is repeated with its key is one job."""
-
-    async def scene() -> None:
-        async with running(document(tmp_path, **table(tmp_path)), tmp_path) as site:
-            caller = Caller(site)
-            properties = {"environment": {"A": "1"}, "time_limit": 1, "array": "1-3"}
-            body = {"script": SCRIPT, "job": properties}
-            answers = [
-                await caller.ask("POST", f"{AT}/job/submit", body, idempotency_key="once")
-                for _ in range(2)
-            ]
-            numbers = {each.document["job_id"] for each in answers}
-            assert len(numbers) == 1
-            number = numbers.pop()
-            jobs = (await caller.ask("GET", f"{AT}/job/{number}")).document["jobs"]
-            assert [each["array_task_id"] for each in jobs] == [1, 2, 3]
-            one = (await caller.ask("GET", f"{AT}/job/home-{number}_2")).document["jobs"]
-            assert [each["array_task_id"] for each in one] == [2]
-            await caller.ask("DELETE", f"{AT}/job/{number}")
-
-    run(scene)
+    async with running(document(tmp_path, **table(tmp_path)), tmp_path) as site:
+        caller = Caller(site)
+        properties = {"environment": {"A": "1"}, "time_limit": 1, "array": "1-3"}
+        body = {"script": SCRIPT, "job": properties}
+        answers = [
+            await caller.ask("POST", f"{AT}/job/submit", body, idempotency_key="once")
+            for _ in range(2)
+        ]
+        numbers = {each.document["job_id"] for each in answers}
+        assert len(numbers) == 1
+        number = numbers.pop()
+        jobs = (await caller.ask("GET", f"{AT}/job/{number}")).document["jobs"]
+        assert [each["array_task_id"] for each in jobs] == [1, 2, 3]
+        one = (await caller.ask("GET", f"{AT}/job/home-{number}_2")).document["jobs"]
+        assert [each["array_task_id"] for each in one] == [2]
+        await caller.ask("DELETE", f"{AT}/job/{number}")
 
 
-def test_who_has_no_good_token_sees_and_does_nothing(tmp_path: Path) -> None:
+async def test_who_has_no_good_token_sees_and_does_nothing(tmp_path: Path) -> None:
     """Every kind of bad token, users without one's rights, and jobs of others."""
     now = time.time()
     bad = {
@@ -175,356 +167,303 @@ def test_who_has_no_good_token_sees_and_does_nothing(tmp_path: Path) -> None:
         token(scope="jobs:read jobs:write admin"): "good for more",
         token(exp=now + 10**6): "is valid for",
     }
-
-    async def scene() -> None:
-        async with running(document(tmp_path, **table(tmp_path)), tmp_path) as site:
-            for text, problem in bad.items():
-                for method, path in (
-                    ("GET", "/jobs"),
-                    ("DELETE", "/job/1"),
-                    ("POST", "/job/submit"),
-                ):
-                    body: Any = {} if method == "POST" else None
-                    said = await Caller(site, text).ask(method, f"{AT}{path}", body)
-                    assert said.status == 401, problem
-                    assert problem in said.problem
-                    assert said.headers["www-authenticate"].startswith("Bearer")
-            assert site.core.engine.state.memory.next_job == 1
-            await Caller(site).submit()
-            other = Caller(site, token(sub="subject-2"))
-            assert (await other.ask("GET", f"{AT}/jobs")).document["jobs"] == []
-            for method in ("GET", "DELETE"):
-                said, unknown = [
-                    await other.ask(method, f"{AT}/job/{number}") for number in (1, 99999)
-                ]
-                assert (said.status, said.document) == (404, unknown.document)
-            reader = Caller(site, token(scope="jobs:read"))
-            assert (await reader.ask("GET", f"{AT}/job/1")).status == 200
-            for said in (await reader.submit(), await reader.ask("DELETE", f"{AT}/job/1")):
-                assert said.status == 403
-                assert "insufficient_scope" in said.headers["www-authenticate"]
-            writer = Caller(site, token(scope=["jobs:write"]))
-            for path in (f"{AT}/jobs", f"{AT}/ping", "/openapi.json"):
-                assert (await writer.ask("GET", path)).status == 403
-            named = {"x_slurm_user_name": "daemon"}
-            assert (await Caller(site).ask("GET", f"{AT}/jobs", **named)).status == 401
-            slurms = {"x_slurm_user_token": token(), "x_slurm_user_name": "nobody"}
-            assert (await Caller(site, "").ask("GET", f"{AT}/jobs", **slurms)).status == 200
-            two = {"x_slurm_user_token": token(sub="subject-2")}
-            assert (await Caller(site).ask("GET", f"{AT}/jobs", **two)).status == 401
-
-    run(scene)
+    async with running(document(tmp_path, **table(tmp_path)), tmp_path) as site:
+        for text, problem in bad.items():
+            for method, path in (
+                ("GET", "/jobs"),
+                ("DELETE", "/job/1"),
+                ("POST", "/job/submit"),
+            ):
+                body: Any = {} if method == "POST" else None
+                said = await Caller(site, text).ask(method, f"{AT}{path}", body)
+                assert said.status == 401, problem
+                assert problem in said.problem
+                assert said.headers["www-authenticate"].startswith("Bearer")
+        assert site.core.engine.state.memory.next_job == 1
+        await Caller(site).submit()
+        other = Caller(site, token(sub="subject-2"))
+        assert (await other.ask("GET", f"{AT}/jobs")).document["jobs"] == []
+        for method in ("GET", "DELETE"):
+            said, unknown = [await other.ask(method, f"{AT}/job/{number}") for number in (1, 99999)]
+            assert (said.status, said.document) == (404, unknown.document)
+        reader = Caller(site, token(scope="jobs:read"))
+        assert (await reader.ask("GET", f"{AT}/job/1")).status == 200
+        for said in (await reader.submit(), await reader.ask("DELETE", f"{AT}/job/1")):
+            assert said.status == 403
+            assert "insufficient_scope" in said.headers["www-authenticate"]
+        writer = Caller(site, token(scope=["jobs:write"]))
+        for path in (f"{AT}/jobs", f"{AT}/ping", "/openapi.json"):
+            assert (await writer.ask("GET", path)).status == 403
+        named = {"x_slurm_user_name": "daemon"}
+        assert (await Caller(site).ask("GET", f"{AT}/jobs", **named)).status == 401
+        slurms = {"x_slurm_user_token": token(), "x_slurm_user_name": "nobody"}
+        assert (await Caller(site, "").ask("GET", f"{AT}/jobs", **slurms)).status == 200
+        two = {"x_slurm_user_token": token(sub="subject-2")}
+        assert (await Caller(site).ask("GET", f"{AT}/jobs", **two)).status == 401
 
 
-def test_a_token_of_an_operator_gives_no_rights_of_operators(tmp_path: Path) -> None:
+async def test_a_token_of_an_operator_gives_no_rights_of_operators(tmp_path: Path) -> None:
     """Who may see all over the socket sees his own jobs here."""
-
-    async def scene() -> None:
-        configuration = document(tmp_path, operators=["daemon"], **table(tmp_path))
-        async with running(configuration, tmp_path) as site:
-            await Caller(site).submit()
-            operator = Caller(site, token(sub="subject-2"))
-            assert (await operator.ask("GET", f"{AT}/job/1")).status == 404
-            assert (await operator.ask("DELETE", f"{AT}/job/1")).status == 404
-            assert (await Caller(site).ask("GET", f"{AT}/job/1")).document["jobs"]
-
-    run(scene)
+    configuration = document(tmp_path, operators=["daemon"], **table(tmp_path))
+    async with running(configuration, tmp_path) as site:
+        await Caller(site).submit()
+        operator = Caller(site, token(sub="subject-2"))
+        assert (await operator.ask("GET", f"{AT}/job/1")).status == 404
+        assert (await operator.ask("DELETE", f"{AT}/job/1")).status == 404
+        assert (await Caller(site).ask("GET", f"{AT}/job/1")).document["jobs"]
 
 
-def test_an_answer_waits_for_no_receipt(tmp_path: Path) -> None:
+async def test_an_answer_waits_for_no_receipt(tmp_path: Path) -> None:
     """Neither headers nor bodies are held back until the other side has confirmed what came before."""
-
-    async def scene() -> None:
-        async with running(document(tmp_path, **table(tmp_path)), tmp_path) as site:
-            assert site.core.rest is not None
-            assert site.core.rest._socket is not None
-            assert site.core.rest._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-
-    run(scene)
+    async with running(document(tmp_path, **table(tmp_path)), tmp_path) as site:
+        assert site.core.rest is not None
+        assert site.core.rest._socket is not None
+        assert site.core.rest._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-def test_what_is_no_request_is_refused(tmp_path: Path) -> None:
+async def test_what_is_no_request_is_refused(tmp_path: Path) -> None:
     """By its status, with the place that is wrong; nothing is taken."""
-
-    async def scene() -> None:
-        limits: dict[str, Any] = {"limits": {"message_bytes": 2000, "submissions_per_s": 0.1}}
-        async with running(document(tmp_path, **table(tmp_path), **limits), tmp_path) as site:
-            caller = Caller(site)
-            for method, path, status in (
-                ("GET", "/", 404),
-                ("GET", "/slurm/v0.0.99/jobs", 404),
-                ("GET", f"{AT}/nodes", 404),
-                ("POST", f"{AT}/jobs", 405),
-                ("PUT", f"{AT}/job/1", 405),
-                ("GET", f"{AT}/jobs?update_time=1", 400),
-                ("DELETE", f"{AT}/job/1?signal=9", 400),
-                ("GET", f"{AT}/job/one", 400),
-                ("GET", f"{AT}/job/%2e%2e", 400),
-            ):
-                said = await caller.ask(method, path)
-                assert (said.status, bool(said.problem)) == (status, True), path
-            for body, status in (
-                (b"", 400),
-                (b"{", 400),
-                (b"\xff", 400),
-                (b"[" * 1500, 400),
-                (b'{"job": NaN}', 400),
-                (b" " * 2001, 413),
-            ):
-                assert (await caller.ask("POST", f"{AT}/job/submit", body)).status == status, body
-            plain = {"content_type": "text/plain"}
-            said = await caller.ask("POST", f"{AT}/job/submit", b"{}", **plain)
-            assert said.status == 415
-            assert site.core.engine.state.memory.next_job == 1
-            answers = [await caller.submit() for _ in range(2)]
-            assert [each.status for each in answers] == [200, 429]
-            assert int(answers[1].headers["retry-after"]) >= 1
-            assert "submissions" in answers[1].problem
-
-    run(scene)
+    limits: dict[str, Any] = {"limits": {"message_bytes": 2000, "submissions_per_s": 0.1}}
+    async with running(document(tmp_path, **table(tmp_path), **limits), tmp_path) as site:
+        caller = Caller(site)
+        for method, path, status in (
+            ("GET", "/", 404),
+            ("GET", "/slurm/v0.0.99/jobs", 404),
+            ("GET", f"{AT}/nodes", 404),
+            ("POST", f"{AT}/jobs", 405),
+            ("PUT", f"{AT}/job/1", 405),
+            ("GET", f"{AT}/jobs?update_time=1", 400),
+            ("DELETE", f"{AT}/job/1?signal=9", 400),
+            ("GET", f"{AT}/job/one", 400),
+            ("GET", f"{AT}/job/%2e%2e", 400),
+        ):
+            said = await caller.ask(method, path)
+            assert (said.status, bool(said.problem)) == (status, True), path
+        for body, status in (
+            (b"", 400),
+            (b"{", 400),
+            (b"\xff", 400),
+            (b"[" * 1500, 400),
+            (b'{"job": NaN}', 400),
+            (b" " * 2001, 413),
+        ):
+            assert (await caller.ask("POST", f"{AT}/job/submit", body)).status == status, body
+        plain = {"content_type": "text/plain"}
+        said = await caller.ask("POST", f"{AT}/job/submit", b"{}", **plain)
+        assert said.status == 415
+        assert site.core.engine.state.memory.next_job == 1
+        answers = [await caller.submit() for _ in range(2)]
+        assert [each.status for each in answers] == [200, 429]
+        assert int(answers[1].headers["retry-after"]) >= 1
+        assert "submissions" in answers[1].problem
 
 
 @pytest.mark.parametrize(
     "name", ["Authorization", "X-SLURM-USER-TOKEN", "X-SLURM-USER-NAME", "Idempotency-Key"]
 )
-def test_a_header_that_comes_twice_is_refused(tmp_path: Path, name: str) -> None:
+async def test_a_header_that_comes_twice_is_refused(tmp_path: Path, name: str) -> None:
     """A proxy before the site could have looked at the other one."""
-
-    async def scene() -> None:
-        async with running(document(tmp_path, **table(tmp_path)), tmp_path) as site:
-            assert site.core.rest is not None
-            reader, writer = await asyncio.open_connection("127.0.0.1", site.core.rest.port)
-            value = f"Bearer {token()}" if name == "Authorization" else "nobody"
-            value = token() if name == "X-SLURM-USER-TOKEN" else value
-            more = "" if name == "Authorization" else f"Authorization: Bearer {token()}\r\n"
-            more += f"{name}: {value}\r\n{name}: other\r\n"
-            writer.write(f"GET {AT}/jobs HTTP/1.1\r\nHost: a\r\n{more}\r\n".encode())
-            assert b" 400 " in await reader.readline()
-            writer.close()
-
-    run(scene)
+    async with running(document(tmp_path, **table(tmp_path)), tmp_path) as site:
+        assert site.core.rest is not None
+        reader, writer = await asyncio.open_connection("127.0.0.1", site.core.rest.port)
+        value = f"Bearer {token()}" if name == "Authorization" else "nobody"
+        value = token() if name == "X-SLURM-USER-TOKEN" else value
+        more = "" if name == "Authorization" else f"Authorization: Bearer {token()}\r\n"
+        more += f"{name}: {value}\r\n{name}: other\r\n"
+        writer.write(f"GET {AT}/jobs HTTP/1.1\r\nHost: a\r\n{more}\r\n".encode())
+        assert b" 400 " in await reader.readline()
+        writer.close()
 
 
-def test_a_full_journal_takes_nothing_and_shows_what_there_is(
+async def test_a_full_journal_takes_nothing_and_shows_what_there_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is refused then can be repeated with its key, and is one job."""
     monkeypatch.setattr(loop, "RETRY_S", 0.02)
-
-    async def scene() -> None:
-        async with running(document(tmp_path, **table(tmp_path)), tmp_path) as site:
-            caller, body = Caller(site), {"script": SCRIPT, "job": JOB}
-            assert (await caller.submit()).document["job_id"] == 1
-            disk = Disk(monkeypatch)
-            disk.full_after(0)
-            told = asyncio.create_task(
-                caller.ask("POST", f"{AT}/job/submit", body, idempotency_key="k")
-            )
-            await until(lambda: bool(site.core.engine.problem))
-            for said in (await caller.submit(), await caller.ask("DELETE", f"{AT}/job/1")):
-                assert (said.status, "the journal cannot be written" in said.problem) == (503, True)
-            assert (await caller.ask("GET", f"{AT}/job/1")).status == 200
-            disk.works()
-            await until(lambda: not site.core.engine.problem)
-            assert (await told).status in {200, 503}
-            again = await caller.ask("POST", f"{AT}/job/submit", body, idempotency_key="k")
-            jobs = (await caller.ask("GET", f"{AT}/jobs")).document["jobs"]
-            assert [each["job_id"] for each in jobs] == [1, again.document["job_id"]]
-
-    run(scene)
+    async with running(document(tmp_path, **table(tmp_path)), tmp_path) as site:
+        caller, body = Caller(site), {"script": SCRIPT, "job": JOB}
+        assert (await caller.submit()).document["job_id"] == 1
+        disk = Disk(monkeypatch)
+        disk.full_after(0)
+        told = asyncio.create_task(
+            caller.ask("POST", f"{AT}/job/submit", body, idempotency_key="k")
+        )
+        await until(lambda: bool(site.core.engine.problem))
+        for said in (await caller.submit(), await caller.ask("DELETE", f"{AT}/job/1")):
+            assert (said.status, "the journal cannot be written" in said.problem) == (503, True)
+        assert (await caller.ask("GET", f"{AT}/job/1")).status == 200
+        disk.works()
+        await until(lambda: not site.core.engine.problem)
+        assert (await told).status in {200, 503}
+        again = await caller.ask("POST", f"{AT}/job/submit", body, idempotency_key="k")
+        jobs = (await caller.ask("GET", f"{AT}/jobs")).document["jobs"]
+        assert [each["job_id"] for each in jobs] == [1, again.document["job_id"]]
 
 
-def test_one_user_cannot_have_all_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_user_cannot_have_all_calls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Beyond his share he is refused while others are answered."""
+    limits: dict[str, Any] = {"limits": {"calls": 8}}
+    async with running(document(tmp_path, **table(tmp_path), **limits), tmp_path) as site:
+        held, go_on = asyncio.Semaphore(0), asyncio.Event()
 
-    async def scene() -> None:
-        limits: dict[str, Any] = {"limits": {"calls": 8}}
-        async with running(document(tmp_path, **table(tmp_path), **limits), tmp_path) as site:
-            held, go_on = asyncio.Semaphore(0), asyncio.Event()
+        async def slow(self: api.RestApi, call: Any) -> Any:
+            held.release()
+            await go_on.wait()
+            return await ping(self, call)
 
-            async def slow(self: api.RestApi, call: Any) -> Any:
-                held.release()
-                await go_on.wait()
-                return await ping(self, call)
-
-            ping = api.RestApi._ping
-            monkeypatch.setattr(api.RestApi, "_ping", slow)
-            asked = [asyncio.create_task(Caller(site).ask("GET", f"{AT}/ping")) for _ in range(4)]
-            for _ in asked:
-                await held.acquire()
-            said = await Caller(site).ask("GET", f"{AT}/jobs")
-            assert (said.status, said.headers["retry-after"]) == (429, "1")
-            other = Caller(site, token(sub="subject-2"))
-            assert (await other.ask("GET", f"{AT}/jobs")).status == 200
-            go_on.set()
-            assert {(await each).status for each in asked} == {200}
-            assert (await Caller(site).ask("GET", f"{AT}/jobs")).status == 200
-
-    run(scene)
+        ping = api.RestApi._ping
+        monkeypatch.setattr(api.RestApi, "_ping", slow)
+        asked = [asyncio.create_task(Caller(site).ask("GET", f"{AT}/ping")) for _ in range(4)]
+        for _ in asked:
+            await held.acquire()
+        said = await Caller(site).ask("GET", f"{AT}/jobs")
+        assert (said.status, said.headers["retry-after"]) == (429, "1")
+        other = Caller(site, token(sub="subject-2"))
+        assert (await other.ask("GET", f"{AT}/jobs")).status == 200
+        go_on.set()
+        assert {(await each).status for each in asked} == {200}
+        assert (await Caller(site).ask("GET", f"{AT}/jobs")).status == 200
 
 
-def test_one_user_cannot_have_all_connections(
+async def test_one_user_cannot_have_all_connections(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whose bodies do not end has half of them at most; what of these is held is bounded, too."""
-
-    async def scene() -> None:
-        monkeypatch.setattr(server, "REST_MAX", 8)
-        monkeypatch.setattr(server._Visitor, "most", 8)
-        async with running(document(tmp_path, **table(tmp_path)), tmp_path) as site:
-            assert site.core.rest is not None
-            api_of = site.core.rest._api
-            assert api_of is not None
-            head = (
-                f"POST {AT}/job/submit HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token()}\r\n"
-            )
-            head += "Content-Type: application/json\r\nContent-Length: 900000\r\n\r\n"
-            open_ = [
-                await asyncio.open_connection("127.0.0.1", site.core.rest.port) for _ in range(6)
-            ]
-            for _, writer in open_:
-                writer.write(head.encode() + b" " * 1000)
-            lines = [asyncio.create_task(reader.readline()) for reader, _ in open_]
-            await until(lambda: sum(each.done() for each in lines) == 2)
-            assert all(b" 429 " in each.result() for each in lines if each.done())
-            await until(lambda: api_of._budget.bytes["nobody"] >= 4000)
-            other = Caller(site, token(sub="subject-2"))
-            assert (await other.ask("GET", f"{AT}/jobs")).status == 200
-            for _, writer in open_:
-                writer.close()
-            await until(lambda: not api_of._budget.calls)
-            assert not api_of._budget.bytes
-            shares = replace(api_of._budget.shares, bytes_per_caller=100)
-            api_of._budget.shares = shares
-            said = await Caller(site).submit(name="x" * 200)
-            assert (said.status, said.headers["retry-after"]) == (429, "1")
-            assert not api_of._budget.bytes
-            await asyncio.wait(lines)
-
-    run(scene)
+    monkeypatch.setattr(server, "REST_MAX", 8)
+    monkeypatch.setattr(server._Visitor, "most", 8)
+    async with running(document(tmp_path, **table(tmp_path)), tmp_path) as site:
+        assert site.core.rest is not None
+        api_of = site.core.rest._api
+        assert api_of is not None
+        head = f"POST {AT}/job/submit HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token()}\r\n"
+        head += "Content-Type: application/json\r\nContent-Length: 900000\r\n\r\n"
+        open_ = [await asyncio.open_connection("127.0.0.1", site.core.rest.port) for _ in range(6)]
+        for _, writer in open_:
+            writer.write(head.encode() + b" " * 1000)
+        lines = [asyncio.create_task(reader.readline()) for reader, _ in open_]
+        await until(lambda: sum(each.done() for each in lines) == 2)
+        assert all(b" 429 " in each.result() for each in lines if each.done())
+        await until(lambda: api_of._budget.bytes["nobody"] >= 4000)
+        other = Caller(site, token(sub="subject-2"))
+        assert (await other.ask("GET", f"{AT}/jobs")).status == 200
+        for _, writer in open_:
+            writer.close()
+        await until(lambda: not api_of._budget.calls)
+        assert not api_of._budget.bytes
+        shares = replace(api_of._budget.shares, bytes_per_caller=100)
+        api_of._budget.shares = shares
+        said = await Caller(site).submit(name="x" * 200)
+        assert (said.status, said.headers["retry-after"]) == (429, "1")
+        assert not api_of._budget.bytes
+        await asyncio.wait(lines)
 
 
-def test_who_reads_no_answer_keeps_no_connection(
+async def test_who_reads_no_answer_keeps_no_connection(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A connection that was closed with something unread is gone soon."""
 
-    async def scene() -> None:
-        async def endless(_self: api.RestApi, _call: Any) -> Any:
-            async def pieces() -> AsyncIterator[bytes]:
-                while True:
-                    yield bytes(1 << 16)
+    async def endless(_self: api.RestApi, _call: Any) -> Any:
+        async def pieces() -> AsyncIterator[bytes]:
+            while True:
+                yield bytes(1 << 16)
 
-            return StreamingResponse(pieces())
+        return StreamingResponse(pieces())
 
-        monkeypatch.setattr(api.RestApi, "_ping", endless)
-        monkeypatch.setattr(api, "ANSWER_S", 0.3)
-        monkeypatch.setattr(visitors, "REQUEST_S", 0.2)
-        async with running(document(tmp_path, **table(tmp_path)), tmp_path) as site:
-            assert site.core.rest is not None
-            assert site.core.rest._server is not None
-            state = site.core.rest._server.server_state
-            with socket.create_connection(("127.0.0.1", site.core.rest.port)) as silent:
-                head = f"GET {AT}/ping HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token()}"
-                silent.sendall(f"{head}\r\n\r\n".encode())
-                async with asyncio.timeout(20):
-                    await until(lambda: bool(state.connections))
-                    await until(lambda: not state.connections)
-
-    run(scene)
+    monkeypatch.setattr(api.RestApi, "_ping", endless)
+    monkeypatch.setattr(api, "ANSWER_S", 0.3)
+    monkeypatch.setattr(visitors, "REQUEST_S", 0.2)
+    async with running(document(tmp_path, **table(tmp_path)), tmp_path) as site:
+        assert site.core.rest is not None
+        assert site.core.rest._server is not None
+        state = site.core.rest._server.server_state
+        with socket.create_connection(("127.0.0.1", site.core.rest.port)) as silent:
+            head = f"GET {AT}/ping HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token()}"
+            silent.sendall(f"{head}\r\n\r\n".encode())
+            async with asyncio.timeout(20):
+                await until(lambda: bool(state.connections))
+                await until(lambda: not state.connections)
 
 
-def test_a_claim_that_is_the_user_gives_no_account_of_the_system(tmp_path: Path) -> None:
+async def test_a_claim_that_is_the_user_gives_no_account_of_the_system(tmp_path: Path) -> None:
     """By what a provider's people call themselves none is reached; what is no name is refused as others are."""
-
-    async def scene() -> None:
-        configuration = document(tmp_path, **table(tmp_path))
-        issuer = configuration["rest"]["issuers"][0]
-        del issuer["users"]
-        issuer["claim_is_user"] = True
-        async with running(configuration, tmp_path) as site:
-            for name, problem in (
-                ("daemon", "an account of the system"),
-                ("#1", "an account of the system"),
-                ("#0", "root"),
-                ("no\0body", "there is no user"),
-                ("\ud800", "there is no user"),
-            ):
-                said = await Caller(site, token(sub=name)).submit()
-                assert (said.status, problem in said.problem) == (401, True), said.problem
-            assert (await Caller(site, token(sub="nobody")).submit()).status == 200
-
-    run(scene)
+    configuration = document(tmp_path, **table(tmp_path))
+    issuer = configuration["rest"]["issuers"][0]
+    del issuer["users"]
+    issuer["claim_is_user"] = True
+    async with running(configuration, tmp_path) as site:
+        for name, problem in (
+            ("daemon", "an account of the system"),
+            ("#1", "an account of the system"),
+            ("#0", "root"),
+            ("no\0body", "there is no user"),
+            ("\ud800", "there is no user"),
+        ):
+            said = await Caller(site, token(sub=name)).submit()
+            assert (said.status, problem in said.problem) == (401, True), said.problem
+        assert (await Caller(site, token(sub="nobody")).submit()).status == 200
 
 
-def test_who_hangs_up_is_no_error_of_the_daemon(
+async def test_who_hangs_up_is_no_error_of_the_daemon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither in the midst of a body; what fails in the midst of an answer is one, and the answer ends early."""
+    logged: list[tuple[str, str]] = []
 
-    async def scene() -> None:
-        logged: list[tuple[str, str]] = []
+    class Heard:
+        def error(self, event: str, **fields: Any) -> None:
+            logged.append((event, type(fields["exc_info"]).__name__))
 
-        class Heard:
-            def error(self, event: str, **fields: Any) -> None:
-                logged.append((event, type(fields["exc_info"]).__name__))
+    async def broken(_self: api.RestApi, _call: Any) -> Any:
+        async def pieces() -> AsyncIterator[bytes]:
+            yield b"{"
+            raise LookupError
 
-        async def broken(_self: api.RestApi, _call: Any) -> Any:
-            async def pieces() -> AsyncIterator[bytes]:
-                yield b"{"
-                raise LookupError
+        return StreamingResponse(pieces())
 
-            return StreamingResponse(pieces())
-
-        monkeypatch.setattr(api.RestApi, "_ping", broken)
-        async with running(document(tmp_path, **table(tmp_path)), tmp_path) as site:
-            assert site.core.rest is not None
-            api_of = site.core.rest._api
-            assert api_of is not None
-            monkeypatch.setattr(api_of, "_log", Heard())
-            head = (
-                f"POST {AT}/job/submit HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token()}\r\n"
-            )
-            head += "Content-Type: application/json\r\nContent-Length: 900\r\n\r\n{"
-            with socket.create_connection(("127.0.0.1", site.core.rest.port)) as leaving:
-                leaving.sendall(head.encode())
-                await until(lambda: bool(api_of._budget.calls))
-            await until(lambda: not api_of._budget.calls)
-            assert logged == []
-            with pytest.raises(http.client.IncompleteRead):
-                await Caller(site).ask("GET", f"{AT}/ping")
-            assert logged == [("unexpected_error", "LookupError")]
-
-    run(scene)
+    monkeypatch.setattr(api.RestApi, "_ping", broken)
+    async with running(document(tmp_path, **table(tmp_path)), tmp_path) as site:
+        assert site.core.rest is not None
+        api_of = site.core.rest._api
+        assert api_of is not None
+        monkeypatch.setattr(api_of, "_log", Heard())
+        head = f"POST {AT}/job/submit HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token()}\r\n"
+        head += "Content-Type: application/json\r\nContent-Length: 900\r\n\r\n{"
+        with socket.create_connection(("127.0.0.1", site.core.rest.port)) as leaving:
+            leaving.sendall(head.encode())
+            await until(lambda: bool(api_of._budget.calls))
+        await until(lambda: not api_of._budget.calls)
+        assert logged == []
+        with pytest.raises(http.client.IncompleteRead):
+            await Caller(site).ask("GET", f"{AT}/ping")
+        assert logged == [("unexpected_error", "LookupError")]
 
 
-def test_keys_rotate_by_reload(tmp_path: Path) -> None:
+async def test_keys_rotate_by_reload(tmp_path: Path) -> None:
     """A new key, another map of users; a file that cannot be used changes nothing."""
+    configuration = document(tmp_path, **table(tmp_path))
+    async with running(configuration, tmp_path) as site:
+        keys, other = tmp_path / "tokens.key", SECRET[::-1]
 
-    async def scene() -> None:
-        configuration = document(tmp_path, **table(tmp_path))
-        async with running(configuration, tmp_path) as site:
-            keys, other = tmp_path / "tokens.key", SECRET[::-1]
+        async def statuses() -> list[int]:
+            callers = (Caller(site), Caller(site, token(other)))
+            return [(await each.ask("GET", f"{AT}/ping")).status for each in callers]
 
-            async def statuses() -> list[int]:
-                callers = (Caller(site), Caller(site, token(other)))
-                return [(await each.ask("GET", f"{AT}/ping")).status for each in callers]
-
-            assert await statuses() == [200, 401]
-            keys.write_text("short")
-            with pytest.raises(aio.AioRpcError, match="at least 32"):
-                await site.operator.ReloadPolicies(operator_pb2.ReloadPoliciesRequest())
-            assert await statuses() == [200, 401]
-            keys.write_text(other)
-            answer = await site.operator.ReloadPolicies(operator_pb2.ReloadPoliciesRequest())
-            assert list(answer.restart_needed) == []
-            assert await statuses() == [401, 200]
-            configuration["rest"]["issuers"][0]["users"] = {"subject-7": "nobody"}
-            (tmp_path / "home.toml").write_text(to_toml(configuration))
+        assert await statuses() == [200, 401]
+        keys.write_text("short")
+        with pytest.raises(aio.AioRpcError, match="at least 32"):
             await site.operator.ReloadPolicies(operator_pb2.ReloadPoliciesRequest())
-            assert await statuses() == [401, 401]
-
-    run(scene)
+        assert await statuses() == [200, 401]
+        keys.write_text(other)
+        answer = await site.operator.ReloadPolicies(operator_pb2.ReloadPoliciesRequest())
+        assert list(answer.restart_needed) == []
+        assert await statuses() == [401, 200]
+        configuration["rest"]["issuers"][0]["users"] = {"subject-7": "nobody"}
+        (tmp_path / "home.toml").write_text(to_toml(configuration))
+        await site.operator.ReloadPolicies(operator_pb2.ReloadPoliciesRequest())
+        assert await statuses() == [401, 401]
 
 
 @pytest.mark.parametrize(
@@ -605,71 +544,63 @@ def test_keys_are_fetched_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             over.set()
 
 
-def test_tls_of_its_own_takes_a_renewed_certificate(tmp_path: Path) -> None:
+async def test_tls_of_its_own_takes_a_renewed_certificate(tmp_path: Path) -> None:
     """Connections after the reload get the new one; a file without a key changes nothing."""
+    files = {"certificate": str(tmp_path / "rest.pem"), "key": str(tmp_path / "rest.key")}
+    first = certificate(tmp_path)
+    async with running(document(tmp_path, **table(tmp_path, **files)), tmp_path) as site:
 
-    async def scene() -> None:
-        files = {"certificate": str(tmp_path / "rest.pem"), "key": str(tmp_path / "rest.key")}
-        first = certificate(tmp_path)
-        async with running(document(tmp_path, **table(tmp_path, **files)), tmp_path) as site:
+        async def status(pem: bytes) -> int:
+            trust = ssl.create_default_context(cadata=pem.decode())
+            return (await Caller(site, context=trust).ask("GET", f"{AT}/ping")).status
 
-            async def status(pem: bytes) -> int:
-                trust = ssl.create_default_context(cadata=pem.decode())
-                return (await Caller(site, context=trust).ask("GET", f"{AT}/ping")).status
-
-            assert await status(first) == 200
-            assert site.core.rest is not None
-            assert site.core.rest._server is not None
-            context = site.core.rest._server.config.ssl
-            assert context is not None
-            assert context.minimum_version is ssl.TLSVersion.TLSv1_2
-            # Each is authenticated, encrypts, and keeps what was said if the key is known later.
-            for cipher in context.get_ciphers():
-                assert cipher["name"].startswith(("TLS_", "ECDHE-RSA-", "ECDHE-ECDSA-")), cipher
-                assert cipher["aead"], cipher
-            second = certificate(tmp_path)
-            with pytest.raises(ssl.SSLError):
-                await status(second)
+        assert await status(first) == 200
+        assert site.core.rest is not None
+        assert site.core.rest._server is not None
+        context = site.core.rest._server.config.ssl
+        assert context is not None
+        assert context.minimum_version is ssl.TLSVersion.TLSv1_2
+        # Each is authenticated, encrypts, and keeps what was said if the key is known later.
+        for cipher in context.get_ciphers():
+            assert cipher["name"].startswith(("TLS_", "ECDHE-RSA-", "ECDHE-ECDSA-")), cipher
+            assert cipher["aead"], cipher
+        second = certificate(tmp_path)
+        with pytest.raises(ssl.SSLError):
+            await status(second)
+        await site.operator.ReloadPolicies(operator_pb2.ReloadPoliciesRequest())
+        assert await status(second) == 200
+        (tmp_path / "rest.key").write_text("")
+        with pytest.raises(aio.AioRpcError, match=r"rest\.certificate"):
             await site.operator.ReloadPolicies(operator_pb2.ReloadPoliciesRequest())
-            assert await status(second) == 200
-            (tmp_path / "rest.key").write_text("")
-            with pytest.raises(aio.AioRpcError, match=r"rest\.certificate"):
-                await site.operator.ReloadPolicies(operator_pb2.ReloadPoliciesRequest())
-            assert await status(second) == 200
-
-    run(scene)
+        assert await status(second) == 200
 
 
-def test_handshakes_that_do_not_end_keep_nobody_out(
+async def test_handshakes_that_do_not_end_keep_nobody_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are counted from the moment at which they are accepted; those that end count no more."""
     monkeypatch.setattr(handshake_limit, "PER_ADDRESS_MAX", 4)
     monkeypatch.setattr(handshake_limit, "UNFINISHED_MAX", 6)
-
-    async def scene() -> None:
-        files = {"certificate": str(tmp_path / "rest.pem"), "key": str(tmp_path / "rest.key")}
-        pem = certificate(tmp_path)
-        async with running(document(tmp_path, **table(tmp_path, **files)), tmp_path) as site:
-            rest = site.core.rest
-            assert rest is not None
-            listener = rest._socket
-            assert listener is not None
-            silent = []
-            for number in range(24):
-                at = ("127.0.0.1", rest.port), 60.0, (f"127.0.0.{2 + number % 3}", 0)
-                silent.append(await asyncio.to_thread(socket.create_connection, *at))
-            await until(lambda: listener.closed == 18)
-            assert listener.unfinished == 6
-            trust = ssl.create_default_context(cadata=pem.decode())
-            for _ in range(8):
-                said = await Caller(site, context=trust).ask("GET", f"{AT}/ping")
-                assert said.status == 200
-            for each in silent:
-                each.close()
-            await until(lambda: not listener.unfinished)
-
-    run(scene)
+    files = {"certificate": str(tmp_path / "rest.pem"), "key": str(tmp_path / "rest.key")}
+    pem = certificate(tmp_path)
+    async with running(document(tmp_path, **table(tmp_path, **files)), tmp_path) as site:
+        rest = site.core.rest
+        assert rest is not None
+        listener = rest._socket
+        assert listener is not None
+        silent = []
+        for number in range(24):
+            at = ("127.0.0.1", rest.port), 60.0, (f"127.0.0.{2 + number % 3}", 0)
+            silent.append(await asyncio.to_thread(socket.create_connection, *at))
+        await until(lambda: listener.closed == 18)
+        assert listener.unfinished == 6
+        trust = ssl.create_default_context(cadata=pem.decode())
+        for _ in range(8):
+            said = await Caller(site, context=trust).ask("GET", f"{AT}/ping")
+            assert said.status == 200
+        for each in silent:
+            each.close()
+        await until(lambda: not listener.unfinished)
 
 
 def test_keys_come_by_url_and_rotate(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from lrms_sim.machine.machine import simulate
 from lrms_sim.scheduling.disciplines import discipline_by_name
 from lrms_sim.workload.jobs import JobTable
 from tests.grms.site.daemons import Running, document, running
-from tests.waiting import run
 
 JOBS = JobTable.from_columns(
     submit_time=[0, 1, 1, 2, 50],
@@ -75,59 +74,47 @@ async def status_of(call: Any) -> grpc.StatusCode:
 
 
 @pytest.mark.parametrize("discipline", ["fcfs", "easy", "conservative", "list"])
-def test_one_site_replays_like_the_simulator(tmp_path: Path, discipline: str) -> None:
+async def test_one_site_replays_like_the_simulator(tmp_path: Path, discipline: str) -> None:
     """Without partners the schedule is the simulator's, to the last bit, and in the journal.
 
     Arrivals of one message are one group of records.
     """
-
-    async def scene() -> None:
-        jobs = JOBS.shifted(0.1)
-        async with conducted(tmp_path, lrms={"discipline": discipline}) as (site, stub):
-            loaded = await stub.Load(iter([block(jobs)]))
-            assert (loaded.rows_arrived, loaded.now_s) == (0, -math.inf)
-            groups = site.core.engine.groups
-            assert await arrive(stub, (0, 2), (2, 3)) == [["home"] * 2, ["home"] * 3]
-            assert site.core.engine.groups == groups + 2
-            assert await advance(stub, math.inf) == [(math.inf, math.inf)]
-            assert not site.core.engine.pending
-            own = [
-                row
-                async for answer in stub.Finish(replay_pb2.FinishRequest())
-                for row in answer.own
-            ]
-            own.sort(key=lambda row: row.row)
-            expected = simulate(jobs, 4, discipline_by_name(discipline))
-            assert [row.start_time_s for row in own] == expected.start_time.tolist()
-            assert [row.end_time_s for row in own] == expected.end_time.tolist()
-            assert site.core.clock.now() == expected.end_time.max()
-
-    run(scene)
+    jobs = JOBS.shifted(0.1)
+    async with conducted(tmp_path, lrms={"discipline": discipline}) as (site, stub):
+        loaded = await stub.Load(iter([block(jobs)]))
+        assert (loaded.rows_arrived, loaded.now_s) == (0, -math.inf)
+        groups = site.core.engine.groups
+        assert await arrive(stub, (0, 2), (2, 3)) == [["home"] * 2, ["home"] * 3]
+        assert site.core.engine.groups == groups + 2
+        assert await advance(stub, math.inf) == [(math.inf, math.inf)]
+        assert not site.core.engine.pending
+        own = [
+            row async for answer in stub.Finish(replay_pb2.FinishRequest()) for row in answer.own
+        ]
+        own.sort(key=lambda row: row.row)
+        expected = simulate(jobs, 4, discipline_by_name(discipline))
+        assert [row.start_time_s for row in own] == expected.start_time.tolist()
+        assert [row.end_time_s for row in own] == expected.end_time.tolist()
+        assert site.core.clock.now() == expected.end_time.max()
 
 
-def test_a_replay_goes_on_after_a_restart(tmp_path: Path) -> None:
+async def test_a_replay_goes_on_after_a_restart(tmp_path: Path) -> None:
     """What has arrived stays so, repeated rows change nothing, and the schedule is the same."""
-
-    async def scene() -> None:
-        for last in range(5):
-            async with conducted(tmp_path) as (_, stub):
-                loaded = await stub.Load(iter([block()]))
-                assert loaded.rows_arrived == last
-                assert await arrive(stub, (0, last + 1)) == [["home"] * (last + 1)]
+    for last in range(5):
         async with conducted(tmp_path) as (_, stub):
             loaded = await stub.Load(iter([block()]))
-            assert (loaded.rows_arrived, loaded.now_s) == (5, 50.0)
-            await advance(stub, math.inf)
-            own = [
-                row
-                async for answer in stub.Finish(replay_pb2.FinishRequest())
-                for row in answer.own
-            ]
-            own.sort(key=lambda row: row.row)
-            expected = simulate(JOBS, 4)
-            assert [row.start_time_s for row in own] == expected.start_time.tolist()
-
-    run(scene)
+            assert loaded.rows_arrived == last
+            assert await arrive(stub, (0, last + 1)) == [["home"] * (last + 1)]
+    async with conducted(tmp_path) as (_, stub):
+        loaded = await stub.Load(iter([block()]))
+        assert (loaded.rows_arrived, loaded.now_s) == (5, 50.0)
+        await advance(stub, math.inf)
+        own = [
+            row async for answer in stub.Finish(replay_pb2.FinishRequest()) for row in answer.own
+        ]
+        own.sort(key=lambda row: row.row)
+        expected = simulate(JOBS, 4)
+        assert [row.start_time_s for row in own] == expected.start_time.tolist()
 
 
 @pytest.mark.parametrize(
@@ -137,82 +124,66 @@ def test_a_replay_goes_on_after_a_restart(tmp_path: Path) -> None:
         ({"submit_time_s": [1, 0, 1, 1, 1]}, "row 1: submit_time_s is 0.0; rows are in order"),
     ],
 )
-def test_a_workload_that_is_none_is_refused(
+async def test_a_workload_that_is_none_is_refused(
     tmp_path: Path, change: dict[str, Any], text: str
 ) -> None:
     """With the row and what is wrong with it; what else can be wrong is in `test_replay_workload.py`."""
-
-    async def scene() -> None:
-        async with conducted(tmp_path) as (_, stub):
-            with pytest.raises(aio.AioRpcError) as error:
-                await stub.Load(iter([block(**change)]))
-            assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-            assert text in (error.value.details() or "")
-
-    run(scene)
+    async with conducted(tmp_path) as (_, stub):
+        with pytest.raises(aio.AioRpcError) as error:
+            await stub.Load(iter([block(**change)]))
+        assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert text in (error.value.details() or "")
 
 
-def test_what_is_out_of_order_is_refused(tmp_path: Path) -> None:
+async def test_what_is_out_of_order_is_refused(tmp_path: Path) -> None:
     """Rows before a workload, gaps, too many, another replay, an end before the end."""
-
-    async def scene() -> None:
-        async with conducted(tmp_path) as (_, stub):
-            early = stub.Arrive(iter([replay_pb2.ArriveRequest(first_row=0, rows=1)]))
-            assert await status_of(early) is grpc.StatusCode.FAILED_PRECONDITION
-            await stub.Load(iter([block()]))
-            for first, rows in ((1, 1), (0, 6)):
-                call = stub.Arrive(iter([replay_pb2.ArriveRequest(first_row=first, rows=rows)]))
-                assert await status_of(call) is grpc.StatusCode.FAILED_PRECONDITION
-            finish = stub.Finish(replay_pb2.FinishRequest())
-            assert await status_of(finish) is grpc.StatusCode.FAILED_PRECONDITION
-            call = stub.Advance(iter([replay_pb2.AdvanceRequest(to_s=math.nan)]))
-            assert await status_of(call) is grpc.StatusCode.INVALID_ARGUMENT
-            other = stub.Load(iter([block(replay_id="other")]))
-            assert await status_of(other) is grpc.StatusCode.FAILED_PRECONDITION
-        async with conducted(tmp_path, name="used") as (site, stub):
-            clock: Any = site.core.clock
-            clock.advance(0.0)
-            await site.submit("k")
-            call = stub.Load(iter([block()]))
+    async with conducted(tmp_path) as (_, stub):
+        early = stub.Arrive(iter([replay_pb2.ArriveRequest(first_row=0, rows=1)]))
+        assert await status_of(early) is grpc.StatusCode.FAILED_PRECONDITION
+        await stub.Load(iter([block()]))
+        for first, rows in ((1, 1), (0, 6)):
+            call = stub.Arrive(iter([replay_pb2.ArriveRequest(first_row=first, rows=rows)]))
             assert await status_of(call) is grpc.StatusCode.FAILED_PRECONDITION
+        finish = stub.Finish(replay_pb2.FinishRequest())
+        assert await status_of(finish) is grpc.StatusCode.FAILED_PRECONDITION
+        call = stub.Advance(iter([replay_pb2.AdvanceRequest(to_s=math.nan)]))
+        assert await status_of(call) is grpc.StatusCode.INVALID_ARGUMENT
+        other = stub.Load(iter([block(replay_id="other")]))
+        assert await status_of(other) is grpc.StatusCode.FAILED_PRECONDITION
+    async with conducted(tmp_path, name="used") as (site, stub):
+        clock: Any = site.core.clock
+        clock.advance(0.0)
+        await site.submit("k")
+        call = stub.Load(iter([block()]))
+        assert await status_of(call) is grpc.StatusCode.FAILED_PRECONDITION
 
-    run(scene)
 
-
-def test_a_round_needs_rounds_and_a_moment(tmp_path: Path) -> None:
+async def test_a_round_needs_rounds_and_a_moment(tmp_path: Path) -> None:
     """A site without rounds holds none; one with them holds one where nobody is asked, too."""
-
-    async def scene() -> None:
-        async with conducted(tmp_path) as (_, stub):
-            await stub.Load(iter([block()]))
-            call = stub.HoldRound(replay_pb2.HoldRoundRequest(at_s=900.0))
-            assert await status_of(call) is grpc.StatusCode.FAILED_PRECONDITION
-        async with conducted(tmp_path, name="other", reoffer=900) as (_, stub):
-            await stub.Load(iter([block()]))
-            requests = iter([replay_pb2.ArriveRequest(first_row=0, rows=2)])
-            assert [answer.waits async for answer in stub.Arrive(requests)] == [True]
-            call = stub.HoldRound(replay_pb2.HoldRoundRequest(at_s=math.inf))
-            assert await status_of(call) is grpc.StatusCode.INVALID_ARGUMENT
-            held = await stub.HoldRound(replay_pb2.HoldRoundRequest(at_s=1.5))
-            assert (len(held.moved), held.next_event_time_s, held.waits) == (0, 10.0, True)
-            moments = iter([replay_pb2.AdvanceRequest(to_s=10.0)])
-            assert [answer.waits async for answer in stub.Advance(moments)] == [False]
-
-    run(scene)
+    async with conducted(tmp_path) as (_, stub):
+        await stub.Load(iter([block()]))
+        call = stub.HoldRound(replay_pb2.HoldRoundRequest(at_s=900.0))
+        assert await status_of(call) is grpc.StatusCode.FAILED_PRECONDITION
+    async with conducted(tmp_path, name="other", reoffer=900) as (_, stub):
+        await stub.Load(iter([block()]))
+        requests = iter([replay_pb2.ArriveRequest(first_row=0, rows=2)])
+        assert [answer.waits async for answer in stub.Arrive(requests)] == [True]
+        call = stub.HoldRound(replay_pb2.HoldRoundRequest(at_s=math.inf))
+        assert await status_of(call) is grpc.StatusCode.INVALID_ARGUMENT
+        held = await stub.HoldRound(replay_pb2.HoldRoundRequest(at_s=1.5))
+        assert (len(held.moved), held.next_event_time_s, held.waits) == (0, 10.0, True)
+        moments = iter([replay_pb2.AdvanceRequest(to_s=10.0)])
+        assert [answer.waits async for answer in stub.Advance(moments)] == [False]
 
 
-def test_only_a_virtual_clock_is_conducted(tmp_path: Path) -> None:
+async def test_only_a_virtual_clock_is_conducted(tmp_path: Path) -> None:
     """A daemon on real time has no such service, and its coordinator's socket is not there."""
-
-    async def scene() -> None:
-        async with running(document(tmp_path), tmp_path) as site:
-            assert not Path(site.users_address.removeprefix("unix:") + ".coordinator").exists()
-            async with aio.insecure_channel(site.users_address) as channel:
-                stub: Any = replay_pb2_grpc.ReplayServiceStub(channel)
-                call = stub.Load(iter([block()]))
-                assert await status_of(call) is grpc.StatusCode.UNIMPLEMENTED
-        async with conducted(tmp_path, name="virtual") as (site, _):
-            path = Path(site.users_address.removeprefix("unix:") + ".coordinator")
-            assert path.stat().st_mode & 0o777 == 0o600
-
-    run(scene)
+    async with running(document(tmp_path), tmp_path) as site:
+        assert not Path(site.users_address.removeprefix("unix:") + ".coordinator").exists()
+        async with aio.insecure_channel(site.users_address) as channel:
+            stub: Any = replay_pb2_grpc.ReplayServiceStub(channel)
+            call = stub.Load(iter([block()]))
+            assert await status_of(call) is grpc.StatusCode.UNIMPLEMENTED
+    async with conducted(tmp_path, name="virtual") as (site, _):
+        path = Path(site.users_address.removeprefix("unix:") + ".coordinator")
+        assert path.stat().st_mode & 0o777 == 0o600

@@ -3,10 +3,9 @@
 from grms.site.rpc.replay_site import Replay
 from grms.site.rpc.replay_workload import ReplayWorkload
 from tests.grms.site.rpc.test_replay import block
-from tests.waiting import run
 
 
-def test_rows_after_one_that_went_away_come_before_it_can_have_ended() -> None:
+async def test_rows_after_one_that_went_away_come_before_it_can_have_ended() -> None:
     """They need no request of their own; the first that comes at its earliest end does."""
 
     class Away(Replay):
@@ -25,10 +24,7 @@ def test_rows_after_one_that_went_away_come_before_it_can_have_ended() -> None:
         async def rest(self) -> None:
             """Is at rest."""
 
-    async def scene() -> None:
-        site = Away()
-        # Rows 1 and 2 come at 1 and may end at 6 and 4; row 3 comes at 2, row 4 at 50.
-        assert await site.arrive_all(0, 5) == ["home", "away", "away", "home"]
-        assert await site.arrive_all(4, 1) == ["home"]
-
-    run(scene)
+    site = Away()
+    # Rows 1 and 2 come at 1 and may end at 6 and 4; row 3 comes at 2, row 4 at 50.
+    assert await site.arrive_all(0, 5) == ["home", "away", "away", "home"]
+    assert await site.arrive_all(4, 1) == ["home"]

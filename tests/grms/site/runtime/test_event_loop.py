@@ -41,167 +41,140 @@ from grms.site.runtime.journal import JournalError, JournalFullError
 from grms.site.scheduler.state import SiteState
 from grms.v1 import job_pb2, operator_pb2, request_pb2
 from tests.grms.site.daemons import document, running
-from tests.waiting import run, until
+from tests.waiting import until
 
 
-def test_an_answer_is_durable(tmp_path: Path) -> None:
+async def test_an_answer_is_durable(tmp_path: Path) -> None:
     """When a user has an answer, the journal has what it says, with the slow disk as well."""
-
-    async def scene() -> None:
-        configuration = document(tmp_path)
-        configuration["journal"]["survives"] = "power_loss"
-        async with running(configuration, tmp_path) as site:
-            jobs = await asyncio.gather(*(site.submit(f"k{n}", run_time_s=60) for n in range(200)))
-            found = {
-                record.job
-                for record in site.core.journal.records()
-                if isinstance(record, JobReceived)
-            }
-            assert {int(job.job_id.removeprefix("home-")) for job in jobs} <= found
-            # Many answers came of few promises of the disk.
-            engine = site.core.engine
-            assert engine.groups < engine.records / 2
-
-    run(scene)
+    configuration = document(tmp_path)
+    configuration["journal"]["survives"] = "power_loss"
+    async with running(configuration, tmp_path) as site:
+        jobs = await asyncio.gather(*(site.submit(f"k{n}", run_time_s=60) for n in range(200)))
+        found = {
+            record.job for record in site.core.journal.records() if isinstance(record, JobReceived)
+        }
+        assert {int(job.job_id.removeprefix("home-")) for job in jobs} <= found
+        # Many answers came of few promises of the disk.
+        engine = site.core.engine
+        assert engine.groups < engine.records / 2
 
 
-def test_an_error_of_the_state_ends_the_daemon(
+async def test_an_error_of_the_state_ends_the_daemon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is done any more, and the daemon ends with the error that began it."""
+    with pytest.raises(ZeroDivisionError):
+        async with running(document(tmp_path), tmp_path) as site:
+            engine = site.core.engine
 
-    async def scene() -> None:
-        with pytest.raises(ZeroDivisionError):
-            async with running(document(tmp_path), tmp_path) as site:
-                engine = site.core.engine
+            def broken(*_: object) -> None:
+                raise ZeroDivisionError
 
-                def broken(*_: object) -> None:
-                    raise ZeroDivisionError
-
-                monkeypatch.setattr(type(engine.state), "handle", broken)
-                for _ in range(2):
-                    with pytest.raises(EngineFailedError):
-                        engine.tell(Resume(engine.new_id()))
-                assert engine.failed.is_set()
-
-    run(scene)
+            monkeypatch.setattr(type(engine.state), "handle", broken)
+            for _ in range(2):
+                with pytest.raises(EngineFailedError):
+                    engine.tell(Resume(engine.new_id()))
+            assert engine.failed.is_set()
 
 
-def test_a_contradiction_ends_a_daemon_that_checks_itself(
+async def test_a_contradiction_ends_a_daemon_that_checks_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the switch on every event is followed by a check of the whole memory."""
     monkeypatch.setenv(CHECK, "1")
-
-    async def scene() -> None:
-        with pytest.raises(AssertionError, match="jobs_open"):
-            async with running(document(tmp_path), tmp_path) as site:
-                engine = site.core.engine
+    with pytest.raises(AssertionError, match="jobs_open"):
+        async with running(document(tmp_path), tmp_path) as site:
+            engine = site.core.engine
+            engine.tell(Resume(engine.new_id()))
+            engine.state.memory.jobs_open = 7
+            with pytest.raises(EngineFailedError):
                 engine.tell(Resume(engine.new_id()))
-                engine.state.memory.jobs_open = 7
-                with pytest.raises(EngineFailedError):
-                    engine.tell(Resume(engine.new_id()))
-
-    run(scene)
 
 
-def test_a_disk_that_fails_ends_the_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_disk_that_fails_ends_the_daemon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A journal of which nobody knows what it holds is not written any further."""
+    with pytest.raises(JournalError, match="on fire"):
+        async with running(document(tmp_path), tmp_path) as site:
 
-    async def scene() -> None:
-        with pytest.raises(JournalError, match="on fire"):
-            async with running(document(tmp_path), tmp_path) as site:
+            def fail(_: object) -> None:
+                raise JournalError("the disk is on fire")
 
-                def fail(_: object) -> None:
-                    raise JournalError("the disk is on fire")
-
-                monkeypatch.setattr(site.core.engine, "_write", fail)
-                with pytest.raises(Exception, match="error of its own"):
-                    await site.submit("k")
-
-    run(scene)
+            monkeypatch.setattr(site.core.engine, "_write", fail)
+            with pytest.raises(Exception, match="error of its own"):
+                await site.submit("k")
 
 
 @pytest.mark.parametrize("survives", ["crash", "power_loss"])
-def test_nothing_leaves_that_is_not_in_the_journal(
+async def test_nothing_leaves_that_is_not_in_the_journal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, survives: str
 ) -> None:
     """What cannot be journaled is neither run nor shown, and its user is told so at once."""
     monkeypatch.setattr(loop, "RETRY_S", 0.02)
+    configuration = document(tmp_path)
+    configuration["journal"]["survives"] = survives
+    async with running(configuration, tmp_path) as site:
+        engine = site.core.engine
+        stays = await site.submit("stays", run_time_s=60)
+        kept = await site.submit("kept", run_time_s=3.0)
+        write, full = engine._write, JournalFullError("the disk is full")
 
-    async def scene() -> None:
-        configuration = document(tmp_path)
-        configuration["journal"]["survives"] = survives
-        async with running(configuration, tmp_path) as site:
-            engine = site.core.engine
-            stays = await site.submit("stays", run_time_s=60)
-            kept = await site.submit("kept", run_time_s=3.0)
-            write, full = engine._write, JournalFullError("the disk is full")
+        def fail(_: object) -> None:
+            raise full
 
-            def fail(_: object) -> None:
-                raise full
-
-            jobs = [engine.state.memory.jobs[number] for number in (1, 2)]
-            await until(lambda: all(job.state is JobState.RUNNING for job in jobs))
-            await until(lambda: not engine.pending)
-            monkeypatch.setattr(engine, "_write", fail)
+        jobs = [engine.state.memory.jobs[number] for number in (1, 2)]
+        await until(lambda: all(job.state is JobState.RUNNING for job in jobs))
+        await until(lambda: not engine.pending)
+        monkeypatch.setattr(engine, "_write", fail)
+        with pytest.raises(aio.AioRpcError, match="the disk is full") as error:
+            await site.submit("unsaid", processors=2)
+        assert error.value.code() is grpc.StatusCode.UNAVAILABLE
+        # The state has decided, and nobody sees it: not the batch system either.
+        await until(lambda: engine.state.job("home-3") is not None)
+        ahead = engine.state.job("home-3")
+        assert ahead is not None
+        assert ahead.state is JobState.SUBMITTING
+        load = engine.load()
+        assert load is not None
+        assert load.processors_free == 2
+        await until(lambda: getattr(engine.state.job(kept.job_id), "end_time", 0.0) > 0)
+        for asked in (
+            site.jobs.List(job_pb2.ListRequest(), timeout=300),
+            site.jobs.Get(job_pb2.GetRequest(job_id=kept.job_id), timeout=300),
+            site.jobs.Get(job_pb2.GetRequest(job_id="home-3"), timeout=300),
+            site.operator.Status(operator_pb2.StatusRequest(), timeout=300),
+        ):
             with pytest.raises(aio.AioRpcError, match="the disk is full") as error:
-                await site.submit("unsaid", processors=2)
+                await asked
             assert error.value.code() is grpc.StatusCode.UNAVAILABLE
-            # The state has decided, and nobody sees it: not the batch system either.
-            await until(lambda: engine.state.job("home-3") is not None)
-            ahead = engine.state.job("home-3")
-            assert ahead is not None
-            assert ahead.state is JobState.SUBMITTING
-            load = engine.load()
-            assert load is not None
-            assert load.processors_free == 2
-            await until(lambda: getattr(engine.state.job(kept.job_id), "end_time", 0.0) > 0)
-            for asked in (
-                site.jobs.List(job_pb2.ListRequest(), timeout=300),
-                site.jobs.Get(job_pb2.GetRequest(job_id=kept.job_id), timeout=300),
-                site.jobs.Get(job_pb2.GetRequest(job_id="home-3"), timeout=300),
-                site.operator.Status(operator_pb2.StatusRequest(), timeout=300),
-            ):
-                with pytest.raises(aio.AioRpcError, match="the disk is full") as error:
-                    await asked
-                assert error.value.code() is grpc.StatusCode.UNAVAILABLE
-            assert not await engine.durable()
-            # What nothing new is known of is shown all the same.
-            found = await site.jobs.Get(job_pb2.GetRequest(job_id=stays.job_id), timeout=300)
-            assert found.state == job_pb2.JOB_STATE_RUNNING
-            of_others = job_pb2.ListRequest(all_users=True, user="nobody")
-            assert not (await site.jobs.List(of_others, timeout=300)).jobs
+        assert not await engine.durable()
+        # What nothing new is known of is shown all the same.
+        found = await site.jobs.Get(job_pb2.GetRequest(job_id=stays.job_id), timeout=300)
+        assert found.state == job_pb2.JOB_STATE_RUNNING
+        of_others = job_pb2.ListRequest(all_users=True, user="nobody")
+        assert not (await site.jobs.List(of_others, timeout=300)).jobs
 
-            monkeypatch.setattr(engine, "_write", write)
-            await until(lambda: not engine.problem)
-            assert (await site.ended(kept.job_id)).outcome == request_pb2.OUTCOME_COMPLETED
-            again = await site.submit("unsaid", processors=2)
-            assert again.job_id == "home-3"
-            assert (await site.ended("home-3")).outcome == request_pb2.OUTCOME_COMPLETED
-            assert await engine.durable()
-
-    run(scene)
+        monkeypatch.setattr(engine, "_write", write)
+        await until(lambda: not engine.problem)
+        assert (await site.ended(kept.job_id)).outcome == request_pb2.OUTCOME_COMPLETED
+        again = await site.submit("unsaid", processors=2)
+        assert again.job_id == "home-3"
+        assert (await site.ended("home-3")).outcome == request_pb2.OUTCOME_COMPLETED
+        assert await engine.durable()
 
 
-def test_questions_are_answered_one_by_one(tmp_path: Path) -> None:
+async def test_questions_are_answered_one_by_one(tmp_path: Path) -> None:
     """Each question gets its own answer, whatever else is asked at the time."""
-
-    async def scene() -> None:
-        async with running(document(tmp_path), tmp_path) as site:
-            engine = site.core.engine
-            job = await site.submit("k", run_time_s=60)
-            ids = (job.job_id, "home-2", job.job_id)
-            replies = await asyncio.gather(
-                *(
-                    engine.ask(Cancel(*engine.stamp(), each, None), lambda reply: reply)
-                    for each in ids
-                )
-            )
-            assert len({reply.cause for reply in replies}) == 3
-            assert [type(reply).__name__ for reply in replies] == ["ReplyJob", "Refuse", "ReplyJob"]
-
-    run(scene)
+    async with running(document(tmp_path), tmp_path) as site:
+        engine = site.core.engine
+        job = await site.submit("k", run_time_s=60)
+        ids = (job.job_id, "home-2", job.job_id)
+        replies = await asyncio.gather(
+            *(engine.ask(Cancel(*engine.stamp(), each, None), lambda reply: reply) for each in ids)
+        )
+        assert len({reply.cause for reply in replies}) == 3
+        assert [type(reply).__name__ for reply in replies] == ["ReplyJob", "Refuse", "ReplyJob"]
 
 
 class Scripted:
@@ -255,58 +228,50 @@ def submission(cause: int) -> LrmsSubmit:
     return LrmsSubmit(cause, f"a/1/{cause}", Request(1, 1.0), b"", lookup=False)
 
 
-def test_the_batch_system_is_told_when_that_is_in_the_journal() -> None:
+async def test_the_batch_system_is_told_when_that_is_in_the_journal() -> None:
     """Each event's records are written before anything is done, and what follows comes after."""
-
-    async def scene() -> None:
-        site = Scripted(ahead=False)
-        site.want(1, submission(1))
-        site.engine.tell(Resume(site.engine.new_id()))
-        assert site.done == ["Resume", "written 1", "told", "LrmsTold"]
-
-    run(scene)
+    site = Scripted(ahead=False)
+    site.want(1, submission(1))
+    site.engine.tell(Resume(site.engine.new_id()))
+    assert site.done == ["Resume", "written 1", "told", "LrmsTold"]
 
 
-def test_a_simulated_machine_may_be_ahead_and_nothing_else() -> None:
+async def test_a_simulated_machine_may_be_ahead_and_nothing_else() -> None:
     """What stays in the process is done at once and written in one group, before anything leaves."""
-
-    async def scene() -> None:
-        site = Scripted(ahead=True)
-        site.want(1, submission(1))
-        site.want(3, submission(3))
-        site.want(5, SendProbe(5, "b", OfferId(1, 0), 0.0))
-        for _ in range(2):
-            site.engine.tell(Resume(site.engine.new_id()))
-        assert site.done == ["Resume", "told", "LrmsTold"] * 2
-        site.done.clear()
+    site = Scripted(ahead=True)
+    site.want(1, submission(1))
+    site.want(3, submission(3))
+    site.want(5, SendProbe(5, "b", OfferId(1, 0), 0.0))
+    for _ in range(2):
         site.engine.tell(Resume(site.engine.new_id()))
-        assert site.done == ["Resume", "written 3", "sent"]
-        site.done.clear()
-        site.want(6, AnswerReport(6))
-        assert await site.engine.ask(
-            Resume(site.engine.new_id()), lambda reply: reply
-        ) == AnswerReport(6)
-        assert site.done == ["Resume", "written 1"]
-        # While the disk is full nothing leaves, and what is done is not forgotten.
-        site.done.clear()
-        site.full = True
-        site.want(7, submission(7), SendProbe(7, "b", OfferId(1, 0), 0.0))
-        site.engine.tell(Resume(site.engine.new_id()))
-        assert site.done == ["Resume", "told", "LrmsTold"]
-        assert not await site.engine.durable()
-        site.full = False
-        retrying = asyncio.create_task(site.engine.run())
-        await site.engine.settled()
-        retrying.cancel()
-        assert site.done[3:] == ["written 1", "sent"]
-        # Where nobody waits it is written all the same, soon.
-        site.want(9, submission(9))
-        site.engine.tell(Resume(site.engine.new_id()))
-        assert site.engine.pending
-        await until(lambda: not site.engine.pending)
-        assert site.done[-1] == "written 1"
-
-    run(scene)
+    assert site.done == ["Resume", "told", "LrmsTold"] * 2
+    site.done.clear()
+    site.engine.tell(Resume(site.engine.new_id()))
+    assert site.done == ["Resume", "written 3", "sent"]
+    site.done.clear()
+    site.want(6, AnswerReport(6))
+    assert await site.engine.ask(Resume(site.engine.new_id()), lambda reply: reply) == AnswerReport(
+        6
+    )
+    assert site.done == ["Resume", "written 1"]
+    # While the disk is full nothing leaves, and what is done is not forgotten.
+    site.done.clear()
+    site.full = True
+    site.want(7, submission(7), SendProbe(7, "b", OfferId(1, 0), 0.0))
+    site.engine.tell(Resume(site.engine.new_id()))
+    assert site.done == ["Resume", "told", "LrmsTold"]
+    assert not await site.engine.durable()
+    site.full = False
+    retrying = asyncio.create_task(site.engine.run())
+    await site.engine.settled()
+    retrying.cancel()
+    assert site.done[3:] == ["written 1", "sent"]
+    # Where nobody waits it is written all the same, soon.
+    site.want(9, submission(9))
+    site.engine.tell(Resume(site.engine.new_id()))
+    assert site.engine.pending
+    await until(lambda: not site.engine.pending)
+    assert site.done[-1] == "written 1"
 
 
 def test_every_command_is_of_one_kind() -> None:

@@ -53,7 +53,7 @@ from grms.site.runtime.executor_driver import (
 from grms.site.wire.convert import without_program
 from grms.v1 import request_pb2
 from lrms_sim.scheduling.disciplines import Fcfs
-from tests.waiting import run, until
+from tests.waiting import until
 
 PROGRAM = request_pb2.Program(script="#!/bin/x")
 LIMITS = DriverLimits(load_age=30.0, command_timeout_s=0.05, commands=2)
@@ -273,65 +273,57 @@ async def driven(lrms: Slow, clock: VirtualClock, supplies: Supplies = NO_SUPPLI
         await asyncio.gather(running, return_exceptions=True)
 
 
-def test_an_answer_comes_later(monkeypatch: Any) -> None:
+async def test_an_answer_comes_later(monkeypatch: Any) -> None:
     """A command is done when its answer is there; one without an answer is looked up, and repeated."""
     monkeypatch.setattr(lrms_queue, "PAUSE_FIRST_S", 0.001)
-
-    async def scene() -> None:
-        lrms, clock = Slow(), VirtualClock(0.0)
-        async with driven(lrms, clock) as (driver, told):
-            assert driver.load() is None
-            assert driver.load_age is None
-            # The first has no answer in time, then nobody answers, then it is not there.
-            lrms.answers["look_up"] = [LrmsUnavailableError("no controller"), None]
-            assert driver.do(submission("a")) == []
-            assert driver.due() == []
-            await until(lambda: len(lrms.asked) == 4)
-            steps = ["submit", "look_up", "look_up", "submit"]
-            assert lrms.asked == [(step, "a") for step in steps]
-            assert lrms.submitted[-1].user == "ann"
-            lrms.answers["look_up"] = [LrmsRecord(LrmsPhase.RUNNING, 3.0)]
-            await until(lambda: len(told) == 2)
-            assert told == [base.Accepted("a"), base.Started("a", 3.0)]
-            assert driver.commands_open == 0
-            lrms.answers["submit"] = [LrmsRefusedError("no such account")]
-            driver.do(submission("b"))
-            await until(lambda: len(told) == 3)
-            assert told[2] == LrmsRefused("b", "no such account")
-            lrms.answers["cancel"] = [LrmsUnavailableError("no controller"), True]
-            driver.do(LrmsCancel(0, "a"))
+    lrms, clock = Slow(), VirtualClock(0.0)
+    async with driven(lrms, clock) as (driver, told):
+        assert driver.load() is None
+        assert driver.load_age is None
+        # The first has no answer in time, then nobody answers, then it is not there.
+        lrms.answers["look_up"] = [LrmsUnavailableError("no controller"), None]
+        assert driver.do(submission("a")) == []
+        assert driver.due() == []
+        await until(lambda: len(lrms.asked) == 4)
+        steps = ["submit", "look_up", "look_up", "submit"]
+        assert lrms.asked == [(step, "a") for step in steps]
+        assert lrms.submitted[-1].user == "ann"
+        lrms.answers["look_up"] = [LrmsRecord(LrmsPhase.RUNNING, 3.0)]
+        await until(lambda: len(told) == 2)
+        assert told == [base.Accepted("a"), base.Started("a", 3.0)]
+        assert driver.commands_open == 0
+        lrms.answers["submit"] = [LrmsRefusedError("no such account")]
+        driver.do(submission("b"))
+        await until(lambda: len(told) == 3)
+        assert told[2] == LrmsRefused("b", "no such account")
+        lrms.answers["cancel"] = [LrmsUnavailableError("no controller"), True]
+        driver.do(LrmsCancel(0, "a"))
+        await until(lambda: driver.commands_open == 0)
+        assert lrms.asked[-2:] == [("cancel", "a")] * 2
+        lrms.answers["let go"] = [LrmsRefusedError("not allowed")]
+        driver.do(LrmsCancel(0, "a", only_waiting=True))
+        await until(lambda: len(told) == 4)
+        assert told[3] == LrmsStays("a", certain=True)
+        lrms.answers["let go"] = [LrmsUnavailableError("no controller"), False, False, True]
+        for key in "aab":
+            driver.do(LrmsCancel(0, key, only_waiting=True))
             await until(lambda: driver.commands_open == 0)
-            assert lrms.asked[-2:] == [("cancel", "a")] * 2
-            lrms.answers["let go"] = [LrmsRefusedError("not allowed")]
-            driver.do(LrmsCancel(0, "a", only_waiting=True))
-            await until(lambda: len(told) == 4)
-            assert told[3] == LrmsStays("a", certain=True)
-            lrms.answers["let go"] = [LrmsUnavailableError("no controller"), False, False, True]
-            for key in "aab":
-                driver.do(LrmsCancel(0, key, only_waiting=True))
-                await until(lambda: driver.commands_open == 0)
-            maybe = [LrmsLetGo("a", done=None), LrmsLetGo("a", done=False)]
-            assert told[4:] == [*maybe, LrmsLetGo("b", done=True)]
-
-    run(scene)
+        maybe = [LrmsLetGo("a", done=None), LrmsLetGo("a", done=False)]
+        assert told[4:] == [*maybe, LrmsLetGo("b", done=True)]
 
 
-def test_very_many_ends_hold_up_no_submission() -> None:
+async def test_very_many_ends_hold_up_no_submission() -> None:
     """They are asked for at one time, and another user's job is handed in meanwhile."""
-
-    async def scene() -> None:
-        lrms, clock = Slow(), VirtualClock(0.0)
-        async with driven(lrms, clock) as (driver, told):
-            for number in range(300):
-                driver.do(LrmsCancel(0, f"k{number}"))
-            await until(lambda: len(lrms.asked) == lrms_queue.ENDS_AT_ONCE)
-            lrms.answers["submit"] = [None]
-            driver.do(submission("own"))
-            await until(lambda: ("submit", "own") in lrms.asked)
-            await until(lambda: driver.commands_open == 300)
-            assert told == []
-
-    run(scene)
+    lrms, clock = Slow(), VirtualClock(0.0)
+    async with driven(lrms, clock) as (driver, told):
+        for number in range(300):
+            driver.do(LrmsCancel(0, f"k{number}"))
+        await until(lambda: len(lrms.asked) == lrms_queue.ENDS_AT_ONCE)
+        lrms.answers["submit"] = [None]
+        driver.do(submission("own"))
+        await until(lambda: ("submit", "own") in lrms.asked)
+        await until(lambda: driver.commands_open == 300)
+        assert told == []
 
 
 def to_fetch(key: str, since: float = 0.0) -> LrmsSubmit:
@@ -340,332 +332,276 @@ def to_fetch(key: str, since: float = 0.0) -> LrmsSubmit:
     return LrmsSubmit(0, key, Request(1, 10.0), payload, partner="b", since=since)
 
 
-def test_what_a_partners_job_runs_is_fetched(monkeypatch: Any) -> None:
+async def test_what_a_partners_job_runs_is_fetched(monkeypatch: Any) -> None:
     """Tried again while it does not come, and nobody else waits for that; then it is submitted."""
     monkeypatch.setattr("grms.site.runtime.executor_driver.PAUSE_FIRST_S", 0.001)
+    lrms, clock = Slow(), VirtualClock(0.0)
+    come = asyncio.Event()
+    asked: list[tuple[str, str]] = []
 
-    async def scene() -> None:
-        lrms, clock = Slow(), VirtualClock(0.0)
-        come = asyncio.Event()
-        asked: list[tuple[str, str]] = []
+    async def source(partner: str, key: str) -> bytes:
+        asked.append((partner, key))
+        if not come.is_set():
+            raise ProgramAwayError("no answer")
+        return request_pb2.JobRequest(program=PROGRAM).SerializeToString()
 
-        async def source(partner: str, key: str) -> bytes:
-            asked.append((partner, key))
-            if not come.is_set():
-                raise ProgramAwayError("no answer")
-            return request_pb2.JobRequest(program=PROGRAM).SerializeToString()
-
-        async with driven(lrms, clock, Supplies(source)) as (driver, told):
-            waiting = [f"b/1/{number}" for number in range(5)]
-            for key in waiting:
-                driver.do(to_fetch(key))
-            lrms.answers["submit"] = [None]
-            driver.do(submission("own"))
-            await until(lambda: len(asked) > 10)
-            assert lrms.asked == [("submit", "own")]
-            assert set(asked) == {("b", key) for key in waiting}
-            lrms.answers["submit"] = [None] * 5
-            come.set()
-            await until(lambda: driver.commands_open == 0)
-            assert sorted(lrms.asked[1:]) == [("submit", key) for key in waiting]
-            assert {job.program.script for job in lrms.submitted[1:] if job.program} == {"#!/bin/x"}
-            # Each attempt is told, and once that they succeed again.
-            came = [event for event in told if isinstance(event, ProgramCame)]
-            assert [event.partner for event in came] == ["b"]
-            away = [event for event in told if isinstance(event, ProgramsAway)]
-            assert {(event.partner, event.reason) for event in away} == {("b", "no answer")}
-            assert len(told) == len(away) + 1 > 10
-
-    run(scene)
+    async with driven(lrms, clock, Supplies(source)) as (driver, told):
+        waiting = [f"b/1/{number}" for number in range(5)]
+        for key in waiting:
+            driver.do(to_fetch(key))
+        lrms.answers["submit"] = [None]
+        driver.do(submission("own"))
+        await until(lambda: len(asked) > 10)
+        assert lrms.asked == [("submit", "own")]
+        assert set(asked) == {("b", key) for key in waiting}
+        lrms.answers["submit"] = [None] * 5
+        come.set()
+        await until(lambda: driver.commands_open == 0)
+        assert sorted(lrms.asked[1:]) == [("submit", key) for key in waiting]
+        assert {job.program.script for job in lrms.submitted[1:] if job.program} == {"#!/bin/x"}
+        # Each attempt is told, and once that they succeed again.
+        came = [event for event in told if isinstance(event, ProgramCame)]
+        assert [event.partner for event in came] == ["b"]
+        away = [event for event in told if isinstance(event, ProgramsAway)]
+        assert {(event.partner, event.reason) for event in away} == {("b", "no answer")}
+        assert len(told) == len(away) + 1 > 10
 
 
-def test_a_partners_job_runs_as_the_account_that_it_is_given() -> None:
+async def test_a_partners_job_runs_as_the_account_that_it_is_given() -> None:
     """An own one never does, and one for which there is none is refused."""
+    lrms, clock = Slow(), VirtualClock(0.0)
 
-    async def scene() -> None:
-        lrms, clock = Slow(), VirtualClock(0.0)
+    async def source(_partner: str, _key: str) -> bytes:
+        return request_pb2.JobRequest(program=PROGRAM).SerializeToString()
 
-        async def source(_partner: str, _key: str) -> bytes:
-            return request_pb2.JobRequest(program=PROGRAM).SerializeToString()
+    def account(partner: str, key: str) -> str:
+        if key == "b/1/2":
+            raise LrmsRefusedError("its user has no account here")
+        return f"{partner}-guests"
 
-        def account(partner: str, key: str) -> str:
-            if key == "b/1/2":
-                raise LrmsRefusedError("its user has no account here")
-            return f"{partner}-guests"
-
-        async with driven(lrms, clock, Supplies(source, account=account)) as (driver, told):
-            lrms.answers["submit"] = [None] * 2
-            for command in (to_fetch("b/1/1"), to_fetch("b/1/2"), submission("own")):
-                driver.do(command)
-            await until(lambda: driver.commands_open == 0)
-            accounts = {job.key: job.account for job in lrms.submitted}
-            assert accounts == {"b/1/1": "b-guests", "own": ""}
-            assert told == [LrmsRefused("b/1/2", "its user has no account here")]
-
-    run(scene)
+    async with driven(lrms, clock, Supplies(source, account=account)) as (driver, told):
+        lrms.answers["submit"] = [None] * 2
+        for command in (to_fetch("b/1/1"), to_fetch("b/1/2"), submission("own")):
+            driver.do(command)
+        await until(lambda: driver.commands_open == 0)
+        accounts = {job.key: job.account for job in lrms.submitted}
+        assert accounts == {"b/1/1": "b-guests", "own": ""}
+        assert told == [LrmsRefused("b/1/2", "its user has no account here")]
 
 
-def test_large_files_may_take_longer_as_long_as_they_come(monkeypatch: Any) -> None:
+async def test_large_files_may_take_longer_as_long_as_they_come(monkeypatch: Any) -> None:
     """The time runs from the last good part; when nothing more comes it is over."""
     monkeypatch.setattr("grms.site.runtime.executor_driver.PAUSE_FIRST_S", 0.001)
+    lrms, clock = Slow(), VirtualClock(0.0)
+    attempts = 0
 
-    async def scene() -> None:
-        lrms, clock = Slow(), VirtualClock(0.0)
-        attempts = 0
-
-        async def source(_partner: str, _key: str) -> bytes:
-            nonlocal attempts
-            attempts += 1
-            if attempts <= 5:
-                clock.advance(clock.now() + LIMITS.program_wait + 1.0)
-            raise ProgramAwayError("cut off", progress=attempts <= 5)
-
-        async with driven(lrms, clock, Supplies(source)) as (driver, told):
-            driver.do(to_fetch("b/1/1"))
-            await until(lambda: attempts > 7)
-            assert not any(isinstance(one, LrmsRefused) for one in told)
+    async def source(_partner: str, _key: str) -> bytes:
+        nonlocal attempts
+        attempts += 1
+        if attempts <= 5:
             clock.advance(clock.now() + LIMITS.program_wait + 1.0)
-            await until(lambda: any(isinstance(one, LrmsRefused) for one in told))
+        raise ProgramAwayError("cut off", progress=attempts <= 5)
 
-    run(scene)
+    async with driven(lrms, clock, Supplies(source)) as (driver, told):
+        driver.do(to_fetch("b/1/1"))
+        await until(lambda: attempts > 7)
+        assert not any(isinstance(one, LrmsRefused) for one in told)
+        clock.advance(clock.now() + LIMITS.program_wait + 1.0)
+        await until(lambda: any(isinstance(one, LrmsRefused) for one in told))
 
 
-def test_a_program_that_never_comes_ends_its_job(monkeypatch: Any) -> None:
+async def test_a_program_that_never_comes_ends_its_job(monkeypatch: Any) -> None:
     """At once where the home site does not have the job here any more; else when its time is over."""
     monkeypatch.setattr("grms.site.runtime.executor_driver.PAUSE_FIRST_S", 0.001)
+    lrms, clock = Slow(), VirtualClock(0.0)
 
-    async def scene() -> None:
-        lrms, clock = Slow(), VirtualClock(0.0)
+    async def source(_partner: str, key: str) -> bytes:
+        if key == "b/1/1":
+            raise ProgramGoneError("it is not yours")
+        if key == "b/1/9":
+            raise ProgramGoneError("not such a one", unwanted=True)
+        raise ProgramAwayError("no answer")
 
-        async def source(_partner: str, key: str) -> bytes:
-            if key == "b/1/1":
-                raise ProgramGoneError("it is not yours")
-            if key == "b/1/9":
-                raise ProgramGoneError("not such a one", unwanted=True)
-            raise ProgramAwayError("no answer")
+    async with driven(lrms, clock, Supplies(source)) as (driver, all_told):
 
-        async with driven(lrms, clock, Supplies(source)) as (driver, all_told):
+        def told() -> list[LrmsNews]:
+            return [one for one in all_told if not isinstance(one, ProgramsAway)]
 
-            def told() -> list[LrmsNews]:
-                return [one for one in all_told if not isinstance(one, ProgramsAway)]
-
-            driver.do(to_fetch("b/1/1"))
-            gone = LrmsRefused("b/1/1", "it is not yours", undelivered=True)
-            await until(lambda: told() == [gone])
-            driver.do(to_fetch("b/1/2"))
-            await asyncio.sleep(0)
-            assert len(told()) == 1
-            clock.advance(LIMITS.program_wait + 1.0)
-            await until(lambda: len(told()) == 2)
-            reason = "what it runs has not come in time: no answer"
-            assert told()[1] == LrmsRefused("b/1/2", reason, undelivered=True)
-            # What this site does not want is decided anew at home: it has not run, and will not.
-            driver.do(to_fetch("b/1/9"))
-            await until(lambda: len(told()) == 3)
-            assert told()[2] == LrmsRefused("b/1/9", "not such a one", undelivered=True)
-            # One that the batch system may have is looked for before anybody is asked.
-            lrms.answers["look_up"] = [LrmsRecord(LrmsPhase.RUNNING, 3.0)]
-            driver.do(replace(to_fetch("b/1/3"), lookup=True))
-            await until(lambda: len(told()) == 5)
-            assert told()[4] == base.Started("b/1/3", 3.0)
-            assert driver.commands_open == 0
-            assert lrms.submitted == []
-
-    run(scene)
+        driver.do(to_fetch("b/1/1"))
+        gone = LrmsRefused("b/1/1", "it is not yours", undelivered=True)
+        await until(lambda: told() == [gone])
+        driver.do(to_fetch("b/1/2"))
+        await asyncio.sleep(0)
+        assert len(told()) == 1
+        clock.advance(LIMITS.program_wait + 1.0)
+        await until(lambda: len(told()) == 2)
+        reason = "what it runs has not come in time: no answer"
+        assert told()[1] == LrmsRefused("b/1/2", reason, undelivered=True)
+        # What this site does not want is decided anew at home: it has not run, and will not.
+        driver.do(to_fetch("b/1/9"))
+        await until(lambda: len(told()) == 3)
+        assert told()[2] == LrmsRefused("b/1/9", "not such a one", undelivered=True)
+        # One that the batch system may have is looked for before anybody is asked.
+        lrms.answers["look_up"] = [LrmsRecord(LrmsPhase.RUNNING, 3.0)]
+        driver.do(replace(to_fetch("b/1/3"), lookup=True))
+        await until(lambda: len(told()) == 5)
+        assert told()[4] == base.Started("b/1/3", 3.0)
+        assert driver.commands_open == 0
+        assert lrms.submitted == []
 
 
-def test_what_is_refused_for_now_is_asked_again(monkeypatch: Any) -> None:
+async def test_what_is_refused_for_now_is_asked_again(monkeypatch: Any) -> None:
     """Nobody else waits for that, it is told once, and a cancel ends it at once; a partner's job goes home."""
     monkeypatch.setattr(lrms_queue, "PAUSE_FIRST_S", 0.001)
     monkeypatch.setattr(lrms_queue, "PAUSE_MOST_S", 0.001)
-
-    async def scene() -> None:
-        lrms, clock = Slow(), VirtualClock(0.0)
-        drained = LrmsRefusedError("main is drained", passing=True)
-        async with driven(lrms, clock) as (driver, told):
-            lrms.answers["submit"] = [drained] * 3 + [None]
-            driver.do(submission("a"))
-            await until(lambda: driver.commands_open == 0)
-            assert lrms.asked == [("submit", "a")] * 4
-            assert told == [LrmsRefused("a", "main is drained", passing=True)]
-            lrms.answers["submit"] = [drained]
-            driver.do(replace(submission("b/1/1"), partner="b"))
-            await until(lambda: driver.commands_open == 0)
-            assert told[1:] == [LrmsRefused("b/1/1", "main is drained")]
-            monkeypatch.setattr(lrms_queue, "PAUSE_FIRST_S", 3600.0)
-            monkeypatch.setattr(lrms_queue, "PAUSE_MOST_S", 3600.0)
-            lrms.answers["submit"] = [drained] * 3
-            lrms.answers["cancel"] = [True]
-            for key in ("c", "d", "e"):  # more than are asked about at one time
-                driver.do(submission(key))
-            await until(lambda: len(told) == 5)
-            driver.do(LrmsCancel(0, "d"))
-            await until(lambda: len(told) == 6)
-            assert told[5] == LrmsRefused("d", "main is drained")
-            assert lrms.asked[-1] == ("cancel", "d")
-
-    run(scene)
+    lrms, clock = Slow(), VirtualClock(0.0)
+    drained = LrmsRefusedError("main is drained", passing=True)
+    async with driven(lrms, clock) as (driver, told):
+        lrms.answers["submit"] = [drained] * 3 + [None]
+        driver.do(submission("a"))
+        await until(lambda: driver.commands_open == 0)
+        assert lrms.asked == [("submit", "a")] * 4
+        assert told == [LrmsRefused("a", "main is drained", passing=True)]
+        lrms.answers["submit"] = [drained]
+        driver.do(replace(submission("b/1/1"), partner="b"))
+        await until(lambda: driver.commands_open == 0)
+        assert told[1:] == [LrmsRefused("b/1/1", "main is drained")]
+        monkeypatch.setattr(lrms_queue, "PAUSE_FIRST_S", 3600.0)
+        monkeypatch.setattr(lrms_queue, "PAUSE_MOST_S", 3600.0)
+        lrms.answers["submit"] = [drained] * 3
+        lrms.answers["cancel"] = [True]
+        for key in ("c", "d", "e"):  # more than are asked about at one time
+            driver.do(submission(key))
+        await until(lambda: len(told) == 5)
+        driver.do(LrmsCancel(0, "d"))
+        await until(lambda: len(told) == 6)
+        assert told[5] == LrmsRefused("d", "main is drained")
+        assert lrms.asked[-1] == ("cancel", "d")
 
 
-def test_a_look_up_that_is_refused_says_nothing(monkeypatch: Any) -> None:
+async def test_a_look_up_that_is_refused_says_nothing(monkeypatch: Any) -> None:
     """The job may run: it is looked up until there is an answer."""
     monkeypatch.setattr(lrms_queue, "PAUSE_FIRST_S", 0.001)
-
-    async def scene() -> None:
-        lrms, clock = Slow(), VirtualClock(0.0)
-        async with driven(lrms, clock) as (driver, told):
-            running = LrmsRecord(LrmsPhase.RUNNING, 3.0)
-            lrms.answers["look_up"] = [LrmsRefusedError("sacct: not permitted"), running]
-            driver.do(replace(submission("b/1/1"), partner="b", lookup=True))
-            await until(lambda: driver.commands_open == 0)
-            assert told == [base.Accepted("b/1/1"), base.Started("b/1/1", 3.0)]
-
-    run(scene)
+    lrms, clock = Slow(), VirtualClock(0.0)
+    async with driven(lrms, clock) as (driver, told):
+        running = LrmsRecord(LrmsPhase.RUNNING, 3.0)
+        lrms.answers["look_up"] = [LrmsRefusedError("sacct: not permitted"), running]
+        driver.do(replace(submission("b/1/1"), partner="b", lookup=True))
+        await until(lambda: driver.commands_open == 0)
+        assert told == [base.Accepted("b/1/1"), base.Started("b/1/1", 3.0)]
 
 
-def test_a_load_has_its_age() -> None:
+async def test_a_load_has_its_age() -> None:
     """It is what was told last; one that is too old is none."""
-
-    async def scene() -> None:
-        lrms, clock = Slow(), VirtualClock(0.0)
-        async with driven(lrms, clock) as (driver, _):
-            await until(lambda: driver.load() == Load(8, 5, 2))
-            clock.advance(30.0)
-            assert (driver.load(), driver.load_age) == (Load(8, 5, 2), 30.0)
-            clock.advance(30.1)
-            assert driver.load() is None
-            lrms.tell([Accepted("a"), LoadSeen(LrmsLoad(30.0, 8, 1, 0))])
-            assert driver.load() == Load(8, 1, 0)
-
-    run(scene)
+    lrms, clock = Slow(), VirtualClock(0.0)
+    async with driven(lrms, clock) as (driver, _):
+        await until(lambda: driver.load() == Load(8, 5, 2))
+        clock.advance(30.0)
+        assert (driver.load(), driver.load_age) == (Load(8, 5, 2), 30.0)
+        clock.advance(30.1)
+        assert driver.load() is None
+        lrms.tell([Accepted("a"), LoadSeen(LrmsLoad(30.0, 8, 1, 0))])
+        assert driver.load() == Load(8, 1, 0)
 
 
-def test_the_age_of_a_load_is_by_one_clock() -> None:
+async def test_the_age_of_a_load_is_by_one_clock() -> None:
     """The batch system's host may have another time, or have put its clock back by an hour."""
-
-    async def scene() -> None:
-        lrms, clock = Slow(), VirtualClock(0.0)
-        async with driven(lrms, clock) as (driver, _):
-            await until(lambda: driver.load() is not None)
-            for _ in range(3):
-                clock.advance(20.0)
-                plan = QueuePlan(-3600.0, 4, (Taken(4, -3600.0, -3540.0),), ())
-                lrms.tell([LoadSeen(LrmsLoad(-3600.0, 8, 4, 0, plan))])
-                load = driver.load()
-                assert load is not None
-                assert (load.processors_free, driver.load_age) == (4, 0.0)
-                assert load.asked is not None
-                assert load.asked(4, 30.0)  # of processors free, whatever comes later
-                assert not load.asked(8, 30.0)
-
-    run(scene)
+    lrms, clock = Slow(), VirtualClock(0.0)
+    async with driven(lrms, clock) as (driver, _):
+        await until(lambda: driver.load() is not None)
+        for _ in range(3):
+            clock.advance(20.0)
+            plan = QueuePlan(-3600.0, 4, (Taken(4, -3600.0, -3540.0),), ())
+            lrms.tell([LoadSeen(LrmsLoad(-3600.0, 8, 4, 0, plan))])
+            load = driver.load()
+            assert load is not None
+            assert (load.processors_free, driver.load_age) == (4, 0.0)
+            assert load.asked is not None
+            assert load.asked(4, 30.0)  # of processors free, whatever comes later
+            assert not load.asked(8, 30.0)
 
 
-def test_what_is_looked_up_for_ever_is_asked_no_sooner_because_it_is_to_end(
+async def test_what_is_looked_up_for_ever_is_asked_no_sooner_because_it_is_to_end(
     monkeypatch: Any,
 ) -> None:
     """A cancel behind it waits for the answer, and makes no questions without a pause."""
     monkeypatch.setattr(lrms_queue, "PAUSE_FIRST_S", 1e6)
     monkeypatch.setattr(lrms_queue, "PAUSE_MOST_S", 1e6)
-
-    async def scene() -> None:
-        lrms, clock = Slow(), VirtualClock(0.0)
-        async with driven(lrms, clock) as (driver, _):
-            lrms.answers["look_up"] = [LrmsRefusedError("no")] * 100
-            driver.do(replace(submission("b/1/1"), partner="b", lookup=True))
-            await until(lambda: len(lrms.asked) >= 1)
-            driver.do(LrmsCancel(0, "b/1/1"))
-            await until(lambda: len(lrms.asked) >= 2)  # it is asked once more
-            for _ in range(50):
-                await asyncio.sleep(0)
-            assert len(lrms.asked) == 2
-
-    run(scene)
+    lrms, clock = Slow(), VirtualClock(0.0)
+    async with driven(lrms, clock) as (driver, _):
+        lrms.answers["look_up"] = [LrmsRefusedError("no")] * 100
+        driver.do(replace(submission("b/1/1"), partner="b", lookup=True))
+        await until(lambda: len(lrms.asked) >= 1)
+        driver.do(LrmsCancel(0, "b/1/1"))
+        await until(lambda: len(lrms.asked) >= 2)  # it is asked once more
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert len(lrms.asked) == 2
 
 
-def test_what_a_machine_takes_is_a_part_of_its_load() -> None:
+async def test_what_a_machine_takes_is_a_part_of_its_load() -> None:
     """Partitions say which jobs would start if there were room; where there are none, any would."""
-
-    async def scene() -> None:
-        lrms, clock = Slow(), VirtualClock(0.0)
-        async with driven(lrms, clock) as (driver, _):
-            await until(lambda: driver.load() is not None)
-            one = Request(1, 60.0)
-            assert driver.load().refusal(one) == ""
-            parts = Partitions((Partition("main", "DRAIN", takes=False),))
-            lrms.tell([LoadSeen(LrmsLoad(0.0, 8, 8, 0, partitions=parts))])
-            assert driver.load().refusal(one) == "main is DRAIN"
-            assert driver.load().refusal(Request(9, 60.0)) == "8 processors work; it needs 9"
-
-    run(scene)
+    lrms, clock = Slow(), VirtualClock(0.0)
+    async with driven(lrms, clock) as (driver, _):
+        await until(lambda: driver.load() is not None)
+        one = Request(1, 60.0)
+        assert driver.load().refusal(one) == ""
+        parts = Partitions((Partition("main", "DRAIN", takes=False),))
+        lrms.tell([LoadSeen(LrmsLoad(0.0, 8, 8, 0, partitions=parts))])
+        assert driver.load().refusal(one) == "main is DRAIN"
+        assert driver.load().refusal(Request(9, 60.0)) == "8 processors work; it needs 9"
 
 
-def test_a_job_is_told_what_it_waits_for() -> None:
+async def test_a_job_is_told_what_it_waits_for() -> None:
     """And that it does not any more."""
-
-    async def scene() -> None:
-        lrms, clock = Slow(), VirtualClock(0.0)
-        async with driven(lrms, clock) as (_, told):
-            await until(lambda: bool(lrms.tell))
-            lrms.tell([Hindered("a", "main is down"), Hindered("a", "")])
-            assert told == [base.Hindered("a", "main is down"), base.Hindered("a", "")]
-
-    run(scene)
+    lrms, clock = Slow(), VirtualClock(0.0)
+    async with driven(lrms, clock) as (_, told):
+        await until(lambda: bool(lrms.tell))
+        lrms.tell([Hindered("a", "main is down"), Hindered("a", "")])
+        assert told == [base.Hindered("a", "main is down"), base.Hindered("a", "")]
 
 
-def test_what_is_planned_says_what_would_start() -> None:
+async def test_what_is_planned_says_what_would_start() -> None:
     """Where the numbers alone would say no, as others wait."""
-
-    async def scene() -> None:
-        lrms, clock = Slow(), VirtualClock(0.0)
-        async with driven(lrms, clock) as (driver, _):
-            await until(lambda: driver.load() is not None)
-            plan = QueuePlan(0.0, 3, [Taken(5, 0.0, 300.0)], [Taken(8, 300.0, 400.0)])
-            lrms.tell([LoadSeen(LrmsLoad(0.0, 8, 3, 8, plan))])
-            for now, seconds, starts in ((0.0, 240.0, True), (1.0, 240.0, False)):
-                clock.advance(now)
-                load = driver.load()
-                assert load is not None
-                assert load.starts_now(Request(3, seconds)) is starts
-            lrms.tell([LoadSeen(LrmsLoad(0.0, 8, 3, 8))])
+    lrms, clock = Slow(), VirtualClock(0.0)
+    async with driven(lrms, clock) as (driver, _):
+        await until(lambda: driver.load() is not None)
+        plan = QueuePlan(0.0, 3, [Taken(5, 0.0, 300.0)], [Taken(8, 300.0, 400.0)])
+        lrms.tell([LoadSeen(LrmsLoad(0.0, 8, 3, 8, plan))])
+        for now, seconds, starts in ((0.0, 240.0, True), (1.0, 240.0, False)):
+            clock.advance(now)
             load = driver.load()
             assert load is not None
-            assert not load.starts_now(Request(3, 1.0))
+            assert load.starts_now(Request(3, seconds)) is starts
+        lrms.tell([LoadSeen(LrmsLoad(0.0, 8, 3, 8))])
+        load = driver.load()
+        assert load is not None
+        assert not load.starts_now(Request(3, 1.0))
 
-    run(scene)
 
-
-def test_what_is_there_at_the_start_is_told(monkeypatch: Any) -> None:
+async def test_what_is_there_at_the_start_is_told(monkeypatch: Any) -> None:
     """As soon as somebody answers; whether it is wanted is for the state to say."""
     monkeypatch.setattr("grms.site.runtime.executor_driver.PAUSE_FIRST_S", 0.001)
-
-    async def scene() -> None:
-        lrms, clock = Slow(), VirtualClock(0.0)
-        lrms.looks = [LrmsUnavailableError("no controller")] * 2
-        lrms.jobs = {"old": LrmsRecord(LrmsPhase.RUNNING, 1.0)}
-        async with driven(lrms, clock) as (_, told):
-            await until(lambda: told == [LrmsAppeared("old")])
-
-    run(scene)
+    lrms, clock = Slow(), VirtualClock(0.0)
+    lrms.looks = [LrmsUnavailableError("no controller")] * 2
+    lrms.jobs = {"old": LrmsRecord(LrmsPhase.RUNNING, 1.0)}
+    async with driven(lrms, clock) as (_, told):
+        await until(lambda: told == [LrmsAppeared("old")])
 
 
-def test_commands_wait_while_it_is_away() -> None:
+async def test_commands_wait_while_it_is_away() -> None:
     """And go on when it is back."""
-
-    async def scene() -> None:
-        lrms, clock = Slow(), VirtualClock(0.0)
-        async with driven(lrms, clock) as (driver, told):
-            await until(lambda: driver.load() is not None)
-            lrms.tell([Away("no controller")])
-            lrms.answers["submit"] = [None]
-            driver.do(submission("a"))
-            await asyncio.sleep(0)
-            assert (lrms.asked, driver.commands_open) == ([], 1)
-            lrms.tell([Back()])
-            await until(lambda: driver.commands_open == 0)
-            assert told == [base.Away("no controller"), base.Back()]
-
-    run(scene)
+    lrms, clock = Slow(), VirtualClock(0.0)
+    async with driven(lrms, clock) as (driver, told):
+        await until(lambda: driver.load() is not None)
+        lrms.tell([Away("no controller")])
+        lrms.answers["submit"] = [None]
+        driver.do(submission("a"))
+        await asyncio.sleep(0)
+        assert (lrms.asked, driver.commands_open) == ([], 1)
+        lrms.tell([Back()])
+        await until(lambda: driver.commands_open == 0)
+        assert told == [base.Away("no controller"), base.Back()]
 
 
 class Keeping(Slow):

@@ -27,7 +27,7 @@ from grms.site.runtime.executor_driver import DriverLimits, LrmsDriver
 from grms.util.outcomes import Outcome
 from grms.v1 import request_pb2
 from tests.grms.lrms.batch.forgetful import HELD, KEY, Forgetful
-from tests.waiting import TIME_OUT_S, run, until
+from tests.waiting import TIME_OUT_S, until
 
 ERRORS = (
     errno.ENOSPC,
@@ -158,7 +158,7 @@ async def ended(told: list[LrmsNews], running: asyncio.Task[None]) -> list[LrmsN
 @pytest.mark.parametrize("partner", ["", "south"])
 @pytest.mark.parametrize("number", ERRORS, ids=errno.errorcode.__getitem__)
 @pytest.mark.parametrize("method", METHODS, ids=lambda one: f"{one[0].__name__}.{one[1]}")
-def test_an_error_of_the_disk_ends_no_job_and_no_daemon(
+async def test_an_error_of_the_disk_ends_no_job_and_no_daemon(
     method: tuple[type, str],
     number: int,
     partner: str,
@@ -167,104 +167,88 @@ def test_an_error_of_the_disk_ends_no_job_and_no_daemon(
 ) -> None:
     """Whatever fails, an own job runs once when there is room; a partner's does, or goes home undecided."""
     monkeypatch.setattr(lrms_queue, "PAUSE_FIRST_S", 0.001)
-
-    async def scene() -> None:
-        system = Runs()
-        failing(monkeypatch, *method, number, 3)
-        async with driven(system, tmp_path / "jobs") as (driver, told, running):
-            driver.do(submission(partner))
-            await ended(told, running)
-            last = told[-1]
-            if isinstance(last, LrmsRefused):
-                assert partner
-                assert last.undelivered
-                assert system.told == []
-                assert not list((tmp_path / "jobs").glob(KEY.replace("/", "+")))
-            else:
-                assert isinstance(last, base.Ended)
-                assert last.end.outcome is Outcome.COMPLETED
-                assert system.told == ["submit", "release"]
-                kinds = [type(one) for one in told]
-                assert kinds == [base.Accepted, base.Started, base.Ended]
-            await until(lambda: driver.problem == "" and driver.load() is not None)
-
-    run(scene)
+    system = Runs()
+    failing(monkeypatch, *method, number, 3)
+    async with driven(system, tmp_path / "jobs") as (driver, told, running):
+        driver.do(submission(partner))
+        await ended(told, running)
+        last = told[-1]
+        if isinstance(last, LrmsRefused):
+            assert partner
+            assert last.undelivered
+            assert system.told == []
+            assert not list((tmp_path / "jobs").glob(KEY.replace("/", "+")))
+        else:
+            assert isinstance(last, base.Ended)
+            assert last.end.outcome is Outcome.COMPLETED
+            assert system.told == ["submit", "release"]
+            kinds = [type(one) for one in told]
+            assert kinds == [base.Accepted, base.Started, base.Ended]
+        await until(lambda: driver.problem == "" and driver.load() is not None)
 
 
 @pytest.mark.parametrize("number", ERRORS, ids=errno.errorcode.__getitem__)
-def test_a_refused_job_whose_folder_cannot_be_deleted_is_refused(
+async def test_a_refused_job_whose_folder_cannot_be_deleted_is_refused(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the batch system has said is told; the folder is left to the sweeper."""
-
-    async def scene() -> None:
-        system = Runs()
-        system.refuses = "no such account"
-        fault = failing(monkeypatch, Spool, "drop", number, 1)
-        async with driven(system, tmp_path) as (driver, told, running):
-            driver.do(submission())
-            await ended(told, running)
-            assert isinstance(told[-1], LrmsRefused)
-            assert told[-1].reason == "no such account"
-            assert fault.failed == 1
-
-    run(scene)
+    system = Runs()
+    system.refuses = "no such account"
+    fault = failing(monkeypatch, Spool, "drop", number, 1)
+    async with driven(system, tmp_path) as (driver, told, running):
+        driver.do(submission())
+        await ended(told, running)
+        assert isinstance(told[-1], LrmsRefused)
+        assert told[-1].reason == "no such account"
+        assert fault.failed == 1
 
 
-def test_a_full_disk_is_shown_and_declines_until_there_is_room(
+async def test_a_full_disk_is_shown_and_declines_until_there_is_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An own job waits for room, the load is not known meanwhile, a cancel goes through, and the log is not filled."""
     monkeypatch.setattr(lrms_queue, "PAUSE_FIRST_S", 0.001)
     monkeypatch.setattr(lrms_queue, "PAUSE_MOST_S", 0.001)
-
-    async def scene() -> None:
-        system = Runs()
-        faults = [
-            failing(monkeypatch, Spool, each, errno.ENOSPC, 10**6) for each in ("prepare", "probe")
-        ]
-        with structlog.testing.capture_logs() as log:
-            async with driven(system, tmp_path) as (driver, told, running):
-                await until(lambda: driver.load() is not None)
-                driver.do(submission())
-                await until(lambda: faults[0].failed > 20)
-                assert "No space left on device" in driver.problem
-                assert driver.load() is None
-                assert driver.load_age is not None
-                assert told == []
-                for fault in faults:
-                    fault.left = 0
-                await until(lambda: driver.load() is not None)
-                assert driver.problem == ""
-                await ended(told, running)
-                assert system.told == ["submit", "release"]
-        words = [each["event"] for each in log if each["event"].startswith("spool_")]
-        assert words == ["spool_failed", "spool_unusable", "spool_usable"]
-
-    run(scene)
+    system = Runs()
+    faults = [
+        failing(monkeypatch, Spool, each, errno.ENOSPC, 10**6) for each in ("prepare", "probe")
+    ]
+    with structlog.testing.capture_logs() as log:
+        async with driven(system, tmp_path) as (driver, told, running):
+            await until(lambda: driver.load() is not None)
+            driver.do(submission())
+            await until(lambda: faults[0].failed > 20)
+            assert "No space left on device" in driver.problem
+            assert driver.load() is None
+            assert driver.load_age is not None
+            assert told == []
+            for fault in faults:
+                fault.left = 0
+            await until(lambda: driver.load() is not None)
+            assert driver.problem == ""
+            await ended(told, running)
+            assert system.told == ["submit", "release"]
+    words = [each["event"] for each in log if each["event"].startswith("spool_")]
+    assert words == ["spool_failed", "spool_unusable", "spool_usable"]
 
 
-def test_a_job_that_is_cancelled_while_the_disk_is_full_ends(
+async def test_a_job_that_is_cancelled_while_the_disk_is_full_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is written for it, and what it holds is what the disk lacks."""
-
-    async def scene() -> None:
-        system = Runs()
-        monkeypatch.setattr(Spool, "released", _full)
-        async with driven(system, tmp_path) as (driver, told, running):
-            driver.do(submission())
-            await until(lambda: any(isinstance(one, base.Accepted) for one in told))
-            driver.do(LrmsCancel(0, KEY))
-            await ended(told, running)
-            assert isinstance(told[-1], base.Ended)
-            assert told[-1].end.outcome is Outcome.CANCELLED
-            assert system.told == ["submit", "cancel"]
-
-    run(scene)
+    system = Runs()
+    monkeypatch.setattr(Spool, "released", _full)
+    async with driven(system, tmp_path) as (driver, told, running):
+        driver.do(submission())
+        await until(lambda: any(isinstance(one, base.Accepted) for one in told))
+        driver.do(LrmsCancel(0, KEY))
+        await ended(told, running)
+        assert isinstance(told[-1], base.Ended)
+        assert told[-1].end.outcome is Outcome.CANCELLED
+        assert system.told == ["submit", "cancel"]
 
 
-def test_one_job_whose_folder_fails_holds_up_no_other(
+async def test_one_job_whose_folder_fails_holds_up_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Others have its turn while it waits for the next attempt."""
@@ -276,58 +260,51 @@ def test_one_job_whose_folder_fails_holds_up_no_other(
             _full()
         return sound(spool, key, *args, **kwargs)
 
-    async def scene() -> None:
-        system = Runs()
-        monkeypatch.setattr(Spool, "prepare", prepare)
-        monkeypatch.setattr(lrms_queue, "PAUSE_FIRST_S", TIME_OUT_S)
-        monkeypatch.setattr(lrms_queue, "PAUSE_MOST_S", TIME_OUT_S)
-        async with driven(system, tmp_path) as (driver, told, running):
-            for key in sorted(bad):
-                driver.do(replace(submission(), lrms_key=key))
-            driver.do(submission())
-            await ended(told, running)
-            assert system.told == ["submit", "release"]
-            assert driver.commands_open == len(bad)
-
-    run(scene)
+    system = Runs()
+    monkeypatch.setattr(Spool, "prepare", prepare)
+    monkeypatch.setattr(lrms_queue, "PAUSE_FIRST_S", TIME_OUT_S)
+    monkeypatch.setattr(lrms_queue, "PAUSE_MOST_S", TIME_OUT_S)
+    async with driven(system, tmp_path) as (driver, told, running):
+        for key in sorted(bad):
+            driver.do(replace(submission(), lrms_key=key))
+        driver.do(submission())
+        await ended(told, running)
+        assert system.told == ["submit", "release"]
+        assert driver.commands_open == len(bad)
 
 
 def _full(*_: Any) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_folders_that_are_not_mounted_any_more_are_no_word_about_jobs(tmp_path: Path) -> None:
+async def test_folders_that_are_not_mounted_any_more_are_no_word_about_jobs(tmp_path: Path) -> None:
     """A job that was released is not taken for one that was never there, and its files are not gone."""
-
-    async def scene() -> None:
-        folder, away = tmp_path / "jobs", tmp_path / "away"
-        system = Runs()
-        async with driven(system, folder) as (driver, told, running):
-            driver.do(submission())
-            await ended(told, running)
-            folder.rename(away)
-            folder.mkdir()  # what a file system was mounted on
-            spool = driver.lrms.folders  # type: ignore[attr-defined]  # a `BatchLrms`
-            for look in (spool.left, spool.marks, spool.runs, spool.evidence):
-                with pytest.raises(OSError, match="not mounted"):
-                    look(KEY)
+    folder, away = tmp_path / "jobs", tmp_path / "away"
+    system = Runs()
+    async with driven(system, folder) as (driver, told, running):
+        driver.do(submission())
+        await ended(told, running)
+        folder.rename(away)
+        folder.mkdir()  # what a file system was mounted on
+        spool = driver.lrms.folders  # type: ignore[attr-defined]  # a `BatchLrms`
+        for look in (spool.left, spool.marks, spool.runs, spool.evidence):
             with pytest.raises(OSError, match="not mounted"):
-                spool.clear(KEY, [])
-            with pytest.raises(OSError, match="not mounted"):
-                spool.prepare("A/1/2", Program("#!/bin/sh\n"), run=True)
-            with pytest.raises(OSError, match="not mounted"):
-                spool.wanted("A/1/2")
-            folder.rmdir()
-            with pytest.raises(OSError, match="not mounted"):
-                spool.probe()
-            assert not folder.exists()
-            away.rename(folder)
-            assert spool.marks(KEY).released
-            assert spool.left(KEY) is not None
-            assert spool.marks("A/1/2") is None
-            assert not running.done()
-
-    run(scene)
+                look(KEY)
+        with pytest.raises(OSError, match="not mounted"):
+            spool.clear(KEY, [])
+        with pytest.raises(OSError, match="not mounted"):
+            spool.prepare("A/1/2", Program("#!/bin/sh\n"), run=True)
+        with pytest.raises(OSError, match="not mounted"):
+            spool.wanted("A/1/2")
+        folder.rmdir()
+        with pytest.raises(OSError, match="not mounted"):
+            spool.probe()
+        assert not folder.exists()
+        away.rename(folder)
+        assert spool.marks(KEY).released
+        assert spool.left(KEY) is not None
+        assert spool.marks("A/1/2") is None
+        assert not running.done()
 
 
 # --- a real one ----------------------------------------------------------------------------------
@@ -360,45 +337,41 @@ def small(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.parametrize("inodes", [False, True])
 @pytest.mark.parametrize("partner", ["", "south"])
-def test_a_real_disk_without_room(
+async def test_a_real_disk_without_room(
     small: Path, partner: str, monkeypatch: pytest.MonkeyPatch, *, inodes: bool
 ) -> None:
     """Of bytes or of files; filled before a submission, or before the release of what was submitted."""
     monkeypatch.setattr(lrms_queue, "PAUSE_FIRST_S", 0.001)
     monkeypatch.setattr(lrms_queue, "PAUSE_MOST_S", 0.05)
-
-    async def scene() -> None:
-        folder = small / "jobs"
-        system = Runs()
-        async with driven(system, folder) as (driver, told, running):
-            free = fill(small / "others", inodes=inodes)
-            driver.do(submission(partner))
-            await until(lambda: running.done() or driver.problem != "")
-            assert not running.done(), running.exception()
-            if partner:
-                await ended(told, running)
-                assert isinstance(told[-1], LrmsRefused)
-                assert told[-1].undelivered
-                assert not (folder / KEY.replace("/", "+")).exists()
-                return
-        # The next start, with the disk as full.
-        async with driven(system, folder) as (driver, told, running):
-            driver.do(replace(submission(), lookup=True))
-            await until(lambda: running.done() or driver.problem != "")
-            assert not running.done(), running.exception()
-            full: list[Callable[[], None]] = []
-            system.submitted = lambda: full.append(fill(small / "others", inodes=inodes))
-            free()
-            await until(lambda: running.done() or (bool(full) and driver.problem != ""))
-            assert not running.done(), running.exception()
-            assert system.told == ["submit"]
-            full[0]()
+    folder = small / "jobs"
+    system = Runs()
+    async with driven(system, folder) as (driver, told, running):
+        free = fill(small / "others", inodes=inodes)
+        driver.do(submission(partner))
+        await until(lambda: running.done() or driver.problem != "")
+        assert not running.done(), running.exception()
+        if partner:
             await ended(told, running)
-            assert isinstance(told[-1], base.Ended)
-            assert told[-1].end.outcome is Outcome.COMPLETED
-            assert system.told == ["submit", "release"]
-
-    run(scene)
+            assert isinstance(told[-1], LrmsRefused)
+            assert told[-1].undelivered
+            assert not (folder / KEY.replace("/", "+")).exists()
+            return
+    # The next start, with the disk as full.
+    async with driven(system, folder) as (driver, told, running):
+        driver.do(replace(submission(), lookup=True))
+        await until(lambda: running.done() or driver.problem != "")
+        assert not running.done(), running.exception()
+        full: list[Callable[[], None]] = []
+        system.submitted = lambda: full.append(fill(small / "others", inodes=inodes))
+        free()
+        await until(lambda: running.done() or (bool(full) and driver.problem != ""))
+        assert not running.done(), running.exception()
+        assert system.told == ["submit"]
+        full[0]()
+        await ended(told, running)
+        assert isinstance(told[-1], base.Ended)
+        assert told[-1].end.outcome is Outcome.COMPLETED
+        assert system.told == ["submit", "release"]
 
 
 def fill(place: Path, *, inodes: bool) -> Callable[[], None]:

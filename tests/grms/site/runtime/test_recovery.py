@@ -15,47 +15,43 @@ from grms.site.runtime.journal import Journal, JournalFullError
 from grms.site.scheduler.state import SiteState
 from tests.grms.site.daemons import document, running, two_sites
 from tests.grms.site.model.test_compaction import inside
-from tests.waiting import run, until
+from tests.waiting import until
 
 
-def test_a_daemon_forgets_what_it_need_not_know(
+async def test_a_daemon_forgets_what_it_need_not_know(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ended jobs beyond the limit leave the journal; numbers and keys go on where they were."""
     monkeypatch.setattr(recovery.compact, "__defaults__", (10,))
     more = {"limits": {"ended_jobs": 2}}
-
-    async def scene() -> None:
+    async with two_sites(tmp_path, more, more) as (home, away):
+        await home.submit("fills", processors=4, run_time_s=500.0, requested_time_s=500.0)
+        for number in range(8):
+            job = await home.ended((await home.submit(f"k{number}")).job_id)
+            assert job.executed_on == "away"
+        book = home.core.engine.state.partners["away"]
+        offered, consumption = book.offered, book.consumption
+        guests = away.core.engine.state.partners["home"]
+        await until(lambda: not guests.guests)
+        before = home.core.journal.count, away.core.journal.count
+    with capture_logs() as logs:
         async with two_sites(tmp_path, more, more) as (home, away):
-            await home.submit("fills", processors=4, run_time_s=500.0, requested_time_s=500.0)
-            for number in range(8):
-                job = await home.ended((await home.submit(f"k{number}")).job_id)
-                assert job.executed_on == "away"
+            assert [log["event"] for log in logs].count("journal_compacted") == 2
+            assert home.core.journal.count < before[0] / 2
+            assert away.core.journal.count < before[1] / 2
             book = home.core.engine.state.partners["away"]
-            offered, consumption = book.offered, book.consumption
-            guests = away.core.engine.state.partners["home"]
-            await until(lambda: not guests.guests)
-            before = home.core.journal.count, away.core.journal.count
-        with capture_logs() as logs:
-            async with two_sites(tmp_path, more, more) as (home, away):
-                assert [log["event"] for log in logs].count("journal_compacted") == 2
-                assert home.core.journal.count < before[0] / 2
-                assert away.core.journal.count < before[1] / 2
-                book = home.core.engine.state.partners["away"]
-                assert (book.offered, book.consumption) == (offered, consumption)
-                assert (await home.submit("k7")).job_id == "home-9"
-                again = await home.submit(
-                    "fills", processors=4, run_time_s=500.0, requested_time_s=500.0
-                )
-                assert again.job_id == "home-1"
-                assert (await home.submit("new")).job_id == "home-10"
-                with pytest.raises(aio.AioRpcError) as error:
-                    await home.ended("home-2")
-                assert error.value.code() is grpc.StatusCode.NOT_FOUND
-        with Journal(tmp_path / "home.journal", "home") as journal:
-            assert len(list(journal.records())) == journal.count
-
-    run(scene)
+            assert (book.offered, book.consumption) == (offered, consumption)
+            assert (await home.submit("k7")).job_id == "home-9"
+            again = await home.submit(
+                "fills", processors=4, run_time_s=500.0, requested_time_s=500.0
+            )
+            assert again.job_id == "home-1"
+            assert (await home.submit("new")).job_id == "home-10"
+            with pytest.raises(aio.AioRpcError) as error:
+                await home.ended("home-2")
+            assert error.value.code() is grpc.StatusCode.NOT_FOUND
+    with Journal(tmp_path / "home.journal", "home") as journal:
+        assert len(list(journal.records())) == journal.count
 
 
 def test_a_journal_is_read_as_its_records_say(tmp_path: Path) -> None:
@@ -83,27 +79,23 @@ def test_a_journal_is_read_as_its_records_say(tmp_path: Path) -> None:
             assert found.memory.lrms_moment == plain.memory.lrms_moment
 
 
-def test_a_full_disk_leaves_the_journal_as_it_is(
+async def test_a_full_disk_leaves_the_journal_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The daemon serves with the long one."""
     monkeypatch.setattr(recovery.compact, "__defaults__", (1,))
     more = document(tmp_path, limits={"ended_jobs": 1})
+    async with running(more, tmp_path) as site:
+        for number in range(4):
+            await site.ended((await site.submit(f"k{number}")).job_id)
+        before = site.core.journal.count
 
-    async def scene() -> None:
+    def full(_journal: Journal, _records: object) -> None:
+        raise JournalFullError("no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "replace", full)
         async with running(more, tmp_path) as site:
-            for number in range(4):
-                await site.ended((await site.submit(f"k{number}")).job_id)
-            before = site.core.journal.count
-
-        def full(_journal: Journal, _records: object) -> None:
-            raise JournalFullError("no room")
-
-        with monkeypatch.context() as patch:
-            patch.setattr(Journal, "replace", full)
-            async with running(more, tmp_path) as site:
-                assert site.core.journal.count == before
-        async with running(more, tmp_path) as site:
-            assert site.core.journal.count < before / 2
-
-    run(scene)
+            assert site.core.journal.count == before
+    async with running(more, tmp_path) as site:
+        assert site.core.journal.count < before / 2

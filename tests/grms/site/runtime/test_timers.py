@@ -99,32 +99,28 @@ class Hand:
         self._listener(changed, [])
 
 
-def test_rounds_follow_the_configuration() -> None:
+async def test_rounds_follow_the_configuration() -> None:
     """None without a period, one at each multiple with one, and a new period counts at once."""
-
-    async def scene() -> None:
-        hand = Hand()
-        timer = asyncio.create_task(RebalanceTimer(hand).run())  # type: ignore[arg-type]  # what it needs of an engine
-        await asyncio.sleep(0)
-        assert hand.sleeps == []
-        hand.configure(60.0)
-        await until(lambda: hand.sleeps == [60.0])
-        await hand.move(60.0)
-        await until(lambda: hand.sleeps == [60.0, 120.0])
-        assert hand.told == [(60.0, RoundDue)]
-        hand.configure(15.0)
-        await until(lambda: hand.sleeps[2:] == [75.0])
-        await hand.move(100.0)
-        await until(lambda: hand.sleeps[3:] == [105.0])
-        hand.configure(None)
-        await asyncio.sleep(0)
-        await hand.move(1000.0)
-        await asyncio.sleep(0.01)
-        assert hand.told == [(60.0, RoundDue), (100.0, RoundDue)]
-        timer.cancel()
-        await asyncio.gather(timer, return_exceptions=True)
-
-    run(scene)
+    hand = Hand()
+    timer = asyncio.create_task(RebalanceTimer(hand).run())  # type: ignore[arg-type]  # what it needs of an engine
+    await asyncio.sleep(0)
+    assert hand.sleeps == []
+    hand.configure(60.0)
+    await until(lambda: hand.sleeps == [60.0])
+    await hand.move(60.0)
+    await until(lambda: hand.sleeps == [60.0, 120.0])
+    assert hand.told == [(60.0, RoundDue)]
+    hand.configure(15.0)
+    await until(lambda: hand.sleeps[2:] == [75.0])
+    await hand.move(100.0)
+    await until(lambda: hand.sleeps[3:] == [105.0])
+    hand.configure(None)
+    await asyncio.sleep(0)
+    await hand.move(1000.0)
+    await asyncio.sleep(0.01)
+    assert hand.told == [(60.0, RoundDue), (100.0, RoundDue)]
+    timer.cancel()
+    await asyncio.gather(timer, return_exceptions=True)
 
 
 def test_a_round_that_was_under_way_goes_on() -> None:

@@ -47,7 +47,7 @@ from tests.grms.site.conversation import (
     settings,
 )
 from tests.grms.site.daemons import Running, document, running
-from tests.waiting import run, until
+from tests.waiting import until
 
 B1 = {"partner": "b", "offer": offer(1)}
 
@@ -402,31 +402,8 @@ def test_what_was_given_up_on_before_is_withdrawn_by_its_own_name() -> None:
     assert one(site(Restarted, load=FULL), SendWithdraw).offer == OfferId(7, 1)
 
 
-def test_a_journal_that_was_put_back_is_noticed_over_the_network(tmp_path: Path) -> None:
+async def test_a_journal_that_was_put_back_is_noticed_over_the_network(tmp_path: Path) -> None:
     """As docs/operating.md says: the copy in its place, and the job of before is no other's."""
-
-    async def scene() -> None:
-        ports = {"home": free_port(), "away": free_port()}
-        home = document(tmp_path, "home", port=ports["home"], partners={"away": ports["away"]})
-        away = document(tmp_path, "away", port=ports["away"], partners={"home": ports["home"]})
-        journal, copy = tmp_path / "home.journal", tmp_path / "copy"
-        long: dict[str, Any] = {"run_time_s": 500.0, "requested_time_s": 500.0}
-        async with running(away, tmp_path) as other:
-            async with running(home, tmp_path) as site:
-                await site.linked()
-                await site.submit("fills", processors=4, **long)
-                shutil.copy(journal, copy)
-                await away_with(site, "lost", **long)
-            shutil.copy(copy, journal)
-            async with running(home, tmp_path) as site:
-                await site.linked()
-                memory = site.core.engine.state.memory
-                assert memory.epoch == site.core.journal.epoch + 1
-                job_id = await away_with(site, "new", **long)
-                assert job_id == "home-2"
-                guests = other.core.engine.state.partners["home"].guests
-                assert sorted(guest.epoch - memory.epoch for guest in guests) == [-1, 0]
-                assert other.core.engine.state.partners["home"].disputed == 0
 
     async def away_with(site: Running, key: str, **job: Any) -> str:
         found = await site.submit(key, **job)
@@ -436,4 +413,24 @@ def test_a_journal_that_was_put_back_is_noticed_over_the_network(tmp_path: Path)
         await until(lambda: here.state is JobState.DELEGATED)
         return job_id
 
-    run(scene)
+    ports = {"home": free_port(), "away": free_port()}
+    home = document(tmp_path, "home", port=ports["home"], partners={"away": ports["away"]})
+    away = document(tmp_path, "away", port=ports["away"], partners={"home": ports["home"]})
+    journal, copy = tmp_path / "home.journal", tmp_path / "copy"
+    long: dict[str, Any] = {"run_time_s": 500.0, "requested_time_s": 500.0}
+    async with running(away, tmp_path) as other:
+        async with running(home, tmp_path) as site:
+            await site.linked()
+            await site.submit("fills", processors=4, **long)
+            shutil.copy(journal, copy)
+            await away_with(site, "lost", **long)
+        shutil.copy(copy, journal)
+        async with running(home, tmp_path) as site:
+            await site.linked()
+            memory = site.core.engine.state.memory
+            assert memory.epoch == site.core.journal.epoch + 1
+            job_id = await away_with(site, "new", **long)
+            assert job_id == "home-2"
+            guests = other.core.engine.state.partners["home"].guests
+            assert sorted(guest.epoch - memory.epoch for guest in guests) == [-1, 0]
+            assert other.core.engine.state.partners["home"].disputed == 0

@@ -22,8 +22,8 @@ from grms.site.model.lifecycle import JobState
 from grms.v1 import job_pb2, operator_pb2, partner_pb2, request_pb2, results_pb2
 from lrms_sim.util.files import to_toml
 from tests.grms.site.daemons import Running, document, running
-from tests.grms.site.peers.partner import Partner, full, listening
-from tests.waiting import TIME_OUT_S, run, until
+from tests.grms.site.peers.partner import Partner, full, full_site, listening
+from tests.waiting import TIME_OUT_S, until
 
 CONTENT = b"0123456789"
 PLAIN = hashlib.sha256(CONTENT).digest()
@@ -67,7 +67,8 @@ class Leaving(Partner):
         if isinstance(self.list, grpc.StatusCode):
             await context.abort(self.list, "as it was told")
         if not isinstance(self.list, list):
-            return await super().ListGuestResults(request, context)
+            ended: results_pb2.ResultList = await super().ListGuestResults(request, context)
+            return ended
         return results_pb2.ResultList(files=self.list, complete=True, **self.more)
 
     async def FetchGuestResult(  # noqa: N802  # gRPC's
@@ -120,38 +121,27 @@ async def read(user: Client, job_id: str) -> bytes:
     return b"".join([some async for some in user.fetch(job_id, "stdout")])
 
 
-def test_files_come_home(tmp_path: Path) -> None:
+async def test_files_come_home(tmp_path: Path) -> None:
     """Cut off, garbled or withheld at first: what is there is kept, what is wrong is asked for anew."""
+    partner = Leaving()
+    async with full_site(partner, tmp_path, port=free_port()) as site, site.user() as user:
+        partner.answers = [(b"0123", grpc.StatusCode.UNAVAILABLE), (b"456789", None)]
+        assert await read(user, await over(site, "cut off")) == CONTENT
+        assert partner.offsets == [0, 4]
+        await until(lambda: partner.dropped == [1])
+        assert partner.copied == [{"stdout": PLAIN}]
 
-    async def scene() -> None:
-        partner, port, own = Leaving(), free_port(), free_port()
-        configuration = document(tmp_path, partners={"away": port}, port=own)
-        async with (
-            listening(partner, port),
-            running(configuration, tmp_path) as site,
-            Client(site.users_address.removeprefix("unix:"), timeout_s=TIME_OUT_S) as user,
-        ):
-            await site.linked()
-            await full(site)
-            partner.answers = [(b"0123", grpc.StatusCode.UNAVAILABLE), (b"456789", None)]
-            assert await read(user, await over(site, "cut off")) == CONTENT
-            assert partner.offsets == [0, 4]
-            await until(lambda: partner.dropped == [1])
-            assert partner.copied == [{"stdout": PLAIN}]
+        partner.answers = [(b"0123456780", None), (CONTENT, None)]
+        assert await read(user, await over(site, "garbled")) == CONTENT
+        assert partner.offsets[2:] == [0, 0]
 
-            partner.answers = [(b"0123456780", None), (CONTENT, None)]
-            assert await read(user, await over(site, "garbled")) == CONTENT
-            assert partner.offsets[2:] == [0, 0]
-
-            partner.list = [listed(problem=results_pb2.FILE_PROBLEM_NO_FILE)]
-            job_id = await over(site, "a link, and no list of standard error")
-            results = await user.results(job_id, wait=True)
-            assert [file.problem for file in results.files] == ["no_file", "missing"]
-            for name, text in (("stdout", "no file"), ("stderr", "missing"), ("x", "no file 'x'")):
-                with pytest.raises(SiteError, match=text):
-                    [some async for some in user.fetch(job_id, name)]
-
-    run(scene)
+        partner.list = [listed(problem=results_pb2.FILE_PROBLEM_NO_FILE)]
+        job_id = await over(site, "a link, and no list of standard error")
+        results = await user.results(job_id, wait=True)
+        assert [file.problem for file in results.files] == ["no_file", "missing"]
+        for name, text in (("stdout", "no file"), ("stderr", "missing"), ("x", "no file 'x'")):
+            with pytest.raises(SiteError, match=text):
+                [some async for some in user.fetch(job_id, name)]
 
 
 async def fetched(
@@ -194,138 +184,114 @@ async def with_a_file(site: Running) -> job_pb2.Job:
     return job
 
 
-def test_what_runs_goes_to_the_partner_that_has_accepted_and_to_no_other(
+async def test_what_runs_goes_to_the_partner_that_has_accepted_and_to_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only when its answer is known here, and only as long as it has the job."""
     monkeypatch.setattr("grms.site.rpc.partner_service.ACCEPTANCE_S", 0.1)
+    partner = Leaving()
+    partner.list = grpc.StatusCode.UNAVAILABLE
+    limits = {"offer_timeout_s": TIME_OUT_S}
+    port, own = free_port(), free_port()
+    configuration = document(tmp_path, partners={"away": port}, port=own, limits=limits)
+    async with listening(partner, port), running(configuration, tmp_path) as site:
+        await site.linked()
+        await full(site)
+        answers: list[grpc.StatusCode | str] = []
+        given: list[grpc.StatusCode | bytes] = []
+        names: list[str] = []
 
-    async def scene() -> None:
-        partner, port, own = Leaving(), free_port(), free_port()
-        partner.list = grpc.StatusCode.UNAVAILABLE
-        limits = {"offer_timeout_s": TIME_OUT_S}
-        configuration = document(tmp_path, partners={"away": port}, port=own, limits=limits)
-        async with listening(partner, port), running(configuration, tmp_path) as site:
-            await site.linked()
-            await full(site)
-            answers: list[grpc.StatusCode | str] = []
-            given: list[grpc.StatusCode | bytes] = []
-            names: list[str] = []
+        async def ask(number: int) -> None:
+            await fetched(site, number, answers, given, names)
 
-            async def ask(number: int) -> None:
-                await fetched(site, number, answers, given, names)
-
-            partner.on_offer = lambda: ask(1)
-            job_id = await over(site, "asked before it has said yes")
-            await until(lambda: len(answers) == 1)
-            assert answers == [grpc.StatusCode.UNAVAILABLE]
-            assert [job.HasField("program") for job in partner.jobs] == [False]
-            await ask(1)  # it has ended
-            partner.on_offer = None
-            job = await with_a_file(site)
-            found = site.core.engine.state.job(job.job_id)
-            assert found is not None
-            await until(lambda: found.state is JobState.DELEGATED)
-            await ask(2)
-            await ask(3)
-            assert names == [""]
-            configuration["partners"][0]["tell_users"] = True
-            (tmp_path / "home.toml").write_text(to_toml(configuration))
-            await site.operator.ReloadPolicies(operator_pb2.ReloadPoliciesRequest())
-            await fetched(site, 2, [], [], names)
-            assert names == ["", found.user]
-            assert found.user
-            await site.jobs.Cancel(job_pb2.CancelRequest(job_id=job.job_id), timeout=TIME_OUT_S)
-            await ask(2)
-            gone = grpc.StatusCode.NOT_FOUND
-            assert answers[1:] == [gone, "#!/bin/sh\n", gone, gone]
-            unknown = grpc.StatusCode.UNAVAILABLE
-            assert given == [unknown, unknown, gone, gone, CONTENT, gone, gone, gone, gone, gone]
-            assert not any(job.HasField("program") for job in partner.jobs)
-            assert job_id == "home-2"
-
-    run(scene)
+        partner.on_offer = lambda: ask(1)
+        job_id = await over(site, "asked before it has said yes")
+        await until(lambda: len(answers) == 1)
+        assert answers == [grpc.StatusCode.UNAVAILABLE]
+        assert [job.HasField("program") for job in partner.jobs] == [False]
+        await ask(1)  # it has ended
+        partner.on_offer = None
+        job = await with_a_file(site)
+        found = site.core.engine.state.job(job.job_id)
+        assert found is not None
+        await until(lambda: found.state is JobState.DELEGATED)
+        await ask(2)
+        await ask(3)
+        assert names == [""]
+        configuration["partners"][0]["tell_users"] = True
+        (tmp_path / "home.toml").write_text(to_toml(configuration))
+        await site.operator.ReloadPolicies(operator_pb2.ReloadPoliciesRequest())
+        await fetched(site, 2, [], [], names)
+        assert names == ["", found.user]
+        assert found.user
+        await site.jobs.Cancel(job_pb2.CancelRequest(job_id=job.job_id), timeout=TIME_OUT_S)
+        await ask(2)
+        gone = grpc.StatusCode.NOT_FOUND
+        assert answers[1:] == [gone, "#!/bin/sh\n", gone, gone]
+        unknown = grpc.StatusCode.UNAVAILABLE
+        assert given == [unknown, unknown, gone, gone, CONTENT, gone, gone, gone, gone, gone]
+        assert not any(job.HasField("program") for job in partner.jobs)
+        assert job_id == "home-2"
 
 
-def test_a_file_in_place_is_not_offered_to_who_does_not_have_it(tmp_path: Path) -> None:
+async def test_a_file_in_place_is_not_offered_to_who_does_not_have_it(tmp_path: Path) -> None:
     """It is not asked, and the job goes on as if it had said no; names that are none are refused at once."""
-
-    async def scene() -> None:
-        partner, port = Leaving(), free_port()
-        folder = tmp_path / "common"
-        folder.mkdir()
-        (folder / "in").write_bytes(CONTENT)
-        shared = {"roots": [str(folder)]}
-        configuration = document(tmp_path, partners={"away": port}, shared=shared)
-        async with (
-            listening(partner, port),
-            running(configuration, tmp_path) as site,
-            Client(site.users_address.removeprefix("unix:"), timeout_s=TIME_OUT_S) as user,
-        ):
-            await site.linked()
-            await full(site)
-            script: dict[str, Any] = {
-                "processors": 1,
-                "requested_time_s": 9.0,
-                "script": "#!/bin/sh\n",
-            }
-            job = await user.submit(shared=[SharedFile("in", str(folder / "in"))], **script)
-            found = site.core.engine.state.job(job.job_id)
-            assert found is not None
-            await until(lambda: found.state is JobState.QUEUED)
-            assert partner.offers == 0
-            with pytest.raises(ValueError, match="no name of a file"):
-                await user.submit(inputs={"../in": folder / "in"}, **script)
-            with pytest.raises(FileNotFoundError):
-                await user.submit(inputs={"in": tmp_path / "none"}, **script)
-
-    run(scene)
+    partner = Leaving()
+    folder = tmp_path / "common"
+    folder.mkdir()
+    (folder / "in").write_bytes(CONTENT)
+    shared = {"roots": [str(folder)]}
+    async with full_site(partner, tmp_path, shared=shared) as site, site.user() as user:
+        script: dict[str, Any] = {
+            "processors": 1,
+            "requested_time_s": 9.0,
+            "script": "#!/bin/sh\n",
+        }
+        job = await user.submit(shared=[SharedFile("in", str(folder / "in"))], **script)
+        found = site.core.engine.state.job(job.job_id)
+        assert found is not None
+        await until(lambda: found.state is JobState.QUEUED)
+        assert partner.offers == 0
+        with pytest.raises(ValueError, match="no name of a file"):
+            await user.submit(inputs={"../in": folder / "in"}, **script)
+        with pytest.raises(FileNotFoundError):
+            await user.submit(inputs={"in": tmp_path / "none"}, **script)
 
 
-def test_what_never_comes_is_said(tmp_path: Path) -> None:
+async def test_what_never_comes_is_said(tmp_path: Path) -> None:
     """A partner that has nothing, knows no such call, says what cannot be, or too much."""
-
-    async def scene() -> None:
-        partner, port, own = Leaving(), free_port(), free_port()
-        configuration = document(
-            tmp_path, partners={"away": port}, port=own, results={"file_bytes": 20}
-        )
-        async with (
-            listening(partner, port),
-            running(configuration, tmp_path) as site,
-            Client(site.users_address.removeprefix("unix:"), timeout_s=TIME_OUT_S) as user,
+    partner = Leaving()
+    async with (
+        full_site(partner, tmp_path, port=free_port(), results={"file_bytes": 20}) as site,
+        site.user() as user,
+    ):
+        waits = await user.results("home-1")
+        assert not waits.complete
+        assert "no script" in waits.problem
+        partner.answers = [(CONTENT * 2, None)]
+        for said, text in (
+            (None, "hands out no files: it does not know a call"),
+            (grpc.StatusCode.NOT_FOUND, "has no files of it: as it was told"),
+            ([listed(sha256=b"x")], "hands out no files: the digest"),
+            ([listed()], "hands out no files: stdout is longer than it has said"),
         ):
-            await site.linked()
-            await full(site)
-            waits = await user.results("home-1")
-            assert not waits.complete
-            assert "no script" in waits.problem
-            partner.answers = [(CONTENT * 2, None)]
-            for said, text in (
-                (None, "hands out no files: it does not know a call"),
-                (grpc.StatusCode.NOT_FOUND, "has no files of it: as it was told"),
-                ([listed(sha256=b"x")], "hands out no files: the digest"),
-                ([listed()], "hands out no files: stdout is longer than it has said"),
-            ):
-                partner.list = said
-                results = await user.results(await over(site, text), wait=True)
-                assert text in results.problem
-                assert results.complete
-            partner.list = [listed(size_bytes=21)]
-            results = await user.results(await over(site, "too large"), wait=True)
-            assert results.files[0].problem == "too_large"
-            assert partner.answers == []
-            # In a word of a later version: what is not understood is not there.
-            partner.list = [listed(problem=99)]
-            results = await user.results(await over(site, "later word"), wait=True)
-            assert results.files[0].problem == "no_file"
-            # A partner deletes only what it is told has come.
-            assert partner.dropped == []
-
-    run(scene)
+            partner.list = said
+            results = await user.results(await over(site, text), wait=True)
+            assert text in results.problem
+            assert results.complete
+        partner.list = [listed(size_bytes=21)]
+        results = await user.results(await over(site, "too large"), wait=True)
+        assert results.files[0].problem == "too_large"
+        assert partner.answers == []
+        # In a word of a later version: what is not understood is not there.
+        partner.list = [listed(problem=99)]
+        results = await user.results(await over(site, "later word"), wait=True)
+        assert results.files[0].problem == "no_file"
+        # A partner deletes only what it is told has come.
+        assert partner.dropped == []
 
 
-def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What has come stays, the user is told why nothing more does, and it goes on when there is room."""
     full_disk, sound = [True], ResultStore.append
 
@@ -336,123 +302,86 @@ def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         sound(store, job_id, number, some)
 
     monkeypatch.setattr(ResultStore, "append", append)
+    partner = Leaving()
+    async with full_site(partner, tmp_path, port=free_port()) as site, site.user() as user:
+        partner.answers = [(CONTENT, None), (CONTENT[4:], None)]
+        job_id = await over(site, "full")
+        said = ""
+        while "No space left" not in said:
+            said = (await user.results(job_id)).problem
+        full_disk[0] = False
+        assert await read(user, job_id) == CONTENT
+        assert partner.offsets == [0, 4]
 
-    async def scene() -> None:
-        partner, port, own = Leaving(), free_port(), free_port()
-        configuration = document(tmp_path, partners={"away": port}, port=own)
-        async with (
-            listening(partner, port),
-            running(configuration, tmp_path) as site,
-            Client(site.users_address.removeprefix("unix:"), timeout_s=TIME_OUT_S) as user,
-        ):
+
+async def test_what_is_still_to_come_is_known_after_a_restart(tmp_path: Path) -> None:
+    """It follows from the journal; nothing more has to be remembered."""
+    partner, port, own = Leaving(), free_port(), free_port()
+    partner.list = grpc.StatusCode.UNAVAILABLE
+    configuration = document(tmp_path, partners={"away": port}, port=own)
+    async with listening(partner, port):
+        async with running(configuration, tmp_path) as site:
             await site.linked()
             await full(site)
-            partner.answers = [(CONTENT, None), (CONTENT[4:], None)]
-            job_id = await over(site, "full")
-            said = ""
-            while "No space left" not in said:
-                said = (await user.results(job_id)).problem
-            full_disk[0] = False
+            job_id = await over(site, "late")
+            async with site.user() as user:
+                results = await user.results(job_id)
+            assert results.problem.startswith("its files are on the way from away")
+        partner.list, partner.answers = [listed()], [(CONTENT, None)]
+        async with (
+            running(configuration, tmp_path) as site,
+            site.user() as user,
+        ):
             assert await read(user, job_id) == CONTENT
-            assert partner.offsets == [0, 4]
-
-    run(scene)
 
 
-def test_what_is_still_to_come_is_known_after_a_restart(tmp_path: Path) -> None:
-    """It follows from the journal; nothing more has to be remembered."""
-
-    async def scene() -> None:
-        partner, port, own = Leaving(), free_port(), free_port()
-        partner.list = grpc.StatusCode.UNAVAILABLE
-        configuration = document(tmp_path, partners={"away": port}, port=own)
-        async with listening(partner, port):
-            async with running(configuration, tmp_path) as site:
-                await site.linked()
-                await full(site)
-                job_id = await over(site, "late")
-                async with Client(site.users_address.removeprefix("unix:")) as user:
-                    results = await user.results(job_id)
-                assert results.problem.startswith("its files are on the way from away")
-            partner.list, partner.answers = [listed()], [(CONTENT, None)]
-            async with (
-                running(configuration, tmp_path) as site,
-                Client(site.users_address.removeprefix("unix:"), timeout_s=TIME_OUT_S) as user,
-            ):
-                assert await read(user, job_id) == CONTENT
-
-    run(scene)
-
-
-def test_what_does_not_come_is_told_with_its_place(
+async def test_what_does_not_come_is_told_with_its_place(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Home says what it has, and nothing of what it has not; users read where that is, and until when."""
+    partner = Leaving()
+    limits = {"file_bytes": 20}
+    async with full_site(partner, tmp_path, port=free_port(), results=limits) as site:
+        large = listed(name="stderr", size_bytes=21)
+        partner.list, partner.answers = [listed(), large], [(CONTENT, None)]
+        partner.more = {"folder": "/jobs/home+1+1", "kept_until_s": 1e9, "other_files": 2}
+        partner.more["other_bytes"] = 300
+        partner.drops = [grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.UNAVAILABLE]
+        with capture_logs() as log:
+            job_id = await over(site, "much")
+            await until(lambda: partner.copied == [{"stdout": PLAIN}])
+        (came,) = [each for each in log if each["event"] == "results_came"]
+        assert (came["stay"], came["folder"], came["until_s"]) == (3, "/jobs/home+1+1", 1e9)
+        words = ["--socket", str(tmp_path / "home.sock"), "--timeout", f"{TIME_OUT_S}"]
+        target = tmp_path / "came"
+        capfd.readouterr()
+        assert await asyncio.to_thread(
+            run_command, ["fetch", job_id, *words, "--output", str(target)]
+        ) == 1  # fmt: skip
+        told = capfd.readouterr().err
+        assert "stderr: it is larger than the site hands out" in told
+        stays = r"not brought: 3 files \(321 bytes\) at away in /jobs/home\+1\+1, until 2001-09-0\d"
+        assert re.search(rf"^{stays}.*; 2 of them the job has not declared$", told, re.MULTILINE)
+        assert await asyncio.to_thread(run_command, ["logs", job_id, *words, "--stderr"]) == 2
+        assert re.search(stays, capfd.readouterr().err)
 
-    async def scene() -> None:
-        partner, port, own = Leaving(), free_port(), free_port()
-        limits = {"file_bytes": 20}
-        configuration = document(tmp_path, partners={"away": port}, port=own, results=limits)
-        async with listening(partner, port), running(configuration, tmp_path) as site:
-            await site.linked()
-            await full(site)
-            large = listed(name="stderr", size_bytes=21)
-            partner.list, partner.answers = [listed(), large], [(CONTENT, None)]
-            partner.more = {"folder": "/jobs/home+1+1", "kept_until_s": 1e9, "other_files": 2}
-            partner.more["other_bytes"] = 300
-            partner.drops = [grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.UNAVAILABLE]
-            with capture_logs() as log:
-                job_id = await over(site, "much")
-                await until(lambda: partner.copied == [{"stdout": PLAIN}])
-            (came,) = [each for each in log if each["event"] == "results_came"]
-            assert (came["stay"], came["folder"], came["until_s"]) == (3, "/jobs/home+1+1", 1e9)
-            words = ["--socket", str(tmp_path / "home.sock"), "--timeout", f"{TIME_OUT_S}"]
-            target = tmp_path / "came"
-            capfd.readouterr()
-            assert await asyncio.to_thread(
-                run_command, ["fetch", job_id, *words, "--output", str(target)]
-            ) == 1  # fmt: skip
-            told = capfd.readouterr().err
-            assert "stderr: it is larger than the site hands out" in told
-            stays = (
-                r"not brought: 3 files \(321 bytes\) at away in /jobs/home\+1\+1, until 2001-09-0\d"
-            )
-            assert re.search(
-                rf"^{stays}.*; 2 of them the job has not declared$", told, re.MULTILINE
-            )
-            assert await asyncio.to_thread(run_command, ["logs", job_id, *words, "--stderr"]) == 2
-            assert re.search(stays, capfd.readouterr().err)
-
-            partner.list, partner.answers = [large], []
-            results = await over(site, "nothing comes")
-            async with Client(tmp_path / "home.sock", timeout_s=TIME_OUT_S) as user:
-                await user.results(results, wait=True)
-            assert len(partner.copied) == 1
-
-    run(scene)
+        partner.list, partner.answers = [large], []
+        results = await over(site, "nothing comes")
+        async with Client(tmp_path / "home.sock", timeout_s=TIME_OUT_S) as user:
+            await user.results(results, wait=True)
+        assert len(partner.copied) == 1
 
 
-def test_files_that_are_still_being_read_are_asked_for_again(tmp_path: Path) -> None:
+async def test_files_that_are_still_being_read_are_asked_for_again(tmp_path: Path) -> None:
     """Soon, however often; the log says it once."""
-
-    async def scene() -> None:
-        partner, port, own = Leaving(), free_port(), free_port()
-        configuration = document(tmp_path, partners={"away": port}, port=own)
-        async with (
-            listening(partner, port),
-            running(configuration, tmp_path) as site,
-            Client(site.users_address.removeprefix("unix:"), timeout_s=TIME_OUT_S) as user,
-        ):
-            await site.linked()
-            await full(site)
-            partner.first = [grpc.StatusCode.FAILED_PRECONDITION] * 3
-            partner.answers = [(CONTENT, None)]
-            with capture_logs() as log:
-                assert await read(user, await over(site, "large")) == CONTENT
-            assert partner.first == []
-            assert [each["event"] for each in log].count("results_did_not_come") == 1
-
-    run(scene)
+    partner = Leaving()
+    async with full_site(partner, tmp_path, port=free_port()) as site, site.user() as user:
+        partner.first = [grpc.StatusCode.FAILED_PRECONDITION] * 3
+        partner.answers = [(CONTENT, None)]
+        with capture_logs() as log:
+            assert await read(user, await over(site, "large")) == CONTENT
+        assert partner.first == []
+        assert [each["event"] for each in log].count("results_did_not_come") == 1
 
 
 class Throttled(Leaving):
@@ -488,34 +417,23 @@ class Throttled(Leaving):
         yield results_pb2.ResultChunk(content=self._content(request))
 
 
-def test_small_results_do_not_wait_behind_large_ones(
+async def test_small_results_do_not_wait_behind_large_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many large ones of the same partner are under way."""
-
-    async def scene() -> None:
-        partner, port, own = Throttled(), free_port(), free_port()
-        configuration = document(tmp_path, partners={"away": port}, port=own)
-        async with (
-            listening(partner, port),
-            running(configuration, tmp_path) as site,
-            Client(site.users_address.removeprefix("unix:"), timeout_s=TIME_OUT_S) as user,
-        ):
-            await site.linked()
-            await full(site)
-            monkeypatch.setattr("grms.site.staging.fair_slots.LARGE_BYTES", len(CONTENT))
-            partner.large = set(range(1, 7))
-            large = [await over(site, f"large {number}") for number in range(6)]
-            await until(lambda: len(partner.offsets) == 3)
-            small = await over(site, "small")
-            results = await user.results(small, wait=True)
-            assert [file.problem for file in results.files] == ["", "missing"]
-            assert partner.offsets[3:] == [7]
-            partner.open.set()
-            for job_id in large:
-                assert (await user.results(job_id, wait=True)).complete
-
-    run(scene)
+    partner = Throttled()
+    async with full_site(partner, tmp_path, port=free_port()) as site, site.user() as user:
+        monkeypatch.setattr("grms.site.staging.fair_slots.LARGE_BYTES", len(CONTENT))
+        partner.large = set(range(1, 7))
+        large = [await over(site, f"large {number}") for number in range(6)]
+        await until(lambda: len(partner.offsets) == 3)
+        small = await over(site, "small")
+        results = await user.results(small, wait=True)
+        assert [file.problem for file in results.files] == ["", "missing"]
+        assert partner.offsets[3:] == [7]
+        partner.open.set()
+        for job_id in large:
+            assert (await user.results(job_id, wait=True)).complete
 
 
 class Moving(Leaving):
@@ -546,25 +464,14 @@ class Moving(Leaving):
         return await super().DropGuestResults(request, context)
 
 
-def test_files_come_and_are_let_go_while_the_connection_begins_anew(tmp_path: Path) -> None:
+async def test_files_come_and_are_let_go_while_the_connection_begins_anew(tmp_path: Path) -> None:
     """What waits for another answer goes on over the new connection; the daemon does not take it for its own error."""
-
-    async def scene() -> None:
-        partner, port, own = Moving(), free_port(), free_port()
-        configuration = document(tmp_path, partners={"away": port}, port=own)
-        async with (
-            listening(partner, port),
-            running(configuration, tmp_path) as site,
-            Client(site.users_address.removeprefix("unix:"), timeout_s=TIME_OUT_S) as user,
-        ):
-            await site.linked()
-            await full(site)
-            partner.renew = site.core.links.links["away"].renew
-            partner.list = [listed(), listed(name="stderr")]
-            partner.answers = [(CONTENT, None)] * 2
-            partner.drops = [grpc.StatusCode.UNAVAILABLE]
-            assert await read(user, await over(site, "renewed")) == CONTENT
-            await until(lambda: partner.dropped == [1])
-            assert partner.offsets == [0, 0]
-
-    run(scene)
+    partner = Moving()
+    async with full_site(partner, tmp_path, port=free_port()) as site, site.user() as user:
+        partner.renew = site.core.links.links["away"].renew
+        partner.list = [listed(), listed(name="stderr")]
+        partner.answers = [(CONTENT, None)] * 2
+        partner.drops = [grpc.StatusCode.UNAVAILABLE]
+        assert await read(user, await over(site, "renewed")) == CONTENT
+        await until(lambda: partner.dropped == [1])
+        assert partner.offsets == [0, 0]

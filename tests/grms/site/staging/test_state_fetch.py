@@ -23,7 +23,7 @@ from grms.v1 import job_pb2, partner_pb2, request_pb2, results_pb2
 from tests.grms.site.daemons import Running, document, running
 from tests.grms.site.peers.partner import full, listening
 from tests.grms.site.staging.test_stage_out import CONTENT, PLAIN, Leaving, listed
-from tests.waiting import TIME_OUT_S, run, until
+from tests.waiting import TIME_OUT_S, until
 
 STATE = listed(name="state/1", mode=0o640)
 BAD: list[tuple[list[results_pb2.ResultFile] | grpc.StatusCode | None, str]] = [
@@ -95,74 +95,62 @@ async def sent_home(site: Running, key: str) -> HomeJob:
     return job
 
 
-def test_state_comes_home(tmp_path: Path) -> None:
+async def test_state_comes_home(tmp_path: Path) -> None:
     """Cut off and garbled at first; once it is here, the next run is given it, and the partner may forget it."""
-
-    async def scene() -> None:
-        partner = Leaving()
-        partner.list = [STATE, listed(name="stdout"), listed(name="state/2", sha256=PLAIN)]
-        partner.answers = [
-            (b"0123", grpc.StatusCode.UNAVAILABLE),
-            (b"45678!", None),
-            (CONTENT, None),
-        ]
-        async with home(tmp_path, partner) as site:
-            job = await sent_home(site, "comes")
-            given = given_inputs(job.program)
-            # Two files of one content, which has come once.
-            assert [file.name for file in given] == ["state/1", "state/2"]
-            assert partner.offsets == [0, 4, 0]
-            (told,) = job.sent_home
-            assert (told.kept, told.kept_times, told.problem) == (0.25, 1, "")
-            message = request_pb2.JobRequest.FromString(job.program).program
-            assert dict(message.environment) == {"HANSE_RESTART_COUNT": "1"}
-            store = site.daemon._kept.inputs.store
-            for file in given:
-                path = store.path(user_input(job.user, file), 0)
-                assert hashlib.sha256(path.read_bytes()).digest() == PLAIN
-            await until(lambda: partner.dropped == [1])
-            assert partner.copied == [{"state/1": PLAIN, "state/2": PLAIN}]
-
-    run(scene)
+    partner = Leaving()
+    partner.list = [STATE, listed(name="stdout"), listed(name="state/2", sha256=PLAIN)]
+    partner.answers = [
+        (b"0123", grpc.StatusCode.UNAVAILABLE),
+        (b"45678!", None),
+        (CONTENT, None),
+    ]
+    async with home(tmp_path, partner) as site:
+        job = await sent_home(site, "comes")
+        given = given_inputs(job.program)
+        # Two files of one content, which has come once.
+        assert [file.name for file in given] == ["state/1", "state/2"]
+        assert partner.offsets == [0, 4, 0]
+        (told,) = job.sent_home
+        assert (told.kept, told.kept_times, told.problem) == (0.25, 1, "")
+        message = request_pb2.JobRequest.FromString(job.program).program
+        assert dict(message.environment) == {"HANSE_RESTART_COUNT": "1"}
+        store = site.daemon._kept.inputs.store
+        for file in given:
+            path = store.path(user_input(job.user, file), 0)
+            assert hashlib.sha256(path.read_bytes()).digest() == PLAIN
+        await until(lambda: partner.dropped == [1])
+        assert partner.copied == [{"state/1": PLAIN, "state/2": PLAIN}]
 
 
-def test_state_that_cannot_come_is_said(tmp_path: Path) -> None:
+async def test_state_that_cannot_come_is_said(tmp_path: Path) -> None:
     """Whatever the partner lists, the job runs from its start, and its user reads why."""
-
-    async def scene() -> None:
-        partner = Leaving()
-        async with home(tmp_path, partner) as site:
-            for number, (found, problem) in enumerate(BAD):
-                partner.list = found
-                job = await sent_home(site, f"bad {number}")
-                (told,) = job.sent_home
-                assert problem in told.problem
-                assert told.problem.startswith("away: ")
-                assert (told.kept, told.lost) == (0.0, 0.5)
-                assert given_inputs(job.program) == ()
-                assert job.left == 0.0
-            partner.list = [STATE]
-            site.daemon._kept.inputs._bytes_held = len(CONTENT) - 1
-            job = await sent_home(site, "no room")
-            assert "no room for its files at home" in job.sent_home[0].problem
-            assert partner.dropped == []
-
-    run(scene)
-
-
-def test_a_size_that_is_not_that_of_the_content_is_found(tmp_path: Path) -> None:
-    """Also where the content is here already: whoever is given the file would wait for more of it for ever."""
-
-    async def scene() -> None:
-        partner = Leaving()
-        partner.list = [STATE, listed(name="state/2", size_bytes=len(CONTENT) + 2)]
-        partner.answers = [(CONTENT, None)]
-        async with home(tmp_path, partner) as site:
-            job = await sent_home(site, "lies")
-            assert "state/2 has another size than its content" in job.sent_home[0].problem
+    partner = Leaving()
+    async with home(tmp_path, partner) as site:
+        for number, (found, problem) in enumerate(BAD):
+            partner.list = found
+            job = await sent_home(site, f"bad {number}")
+            (told,) = job.sent_home
+            assert problem in told.problem
+            assert told.problem.startswith("away: ")
+            assert (told.kept, told.lost) == (0.0, 0.5)
             assert given_inputs(job.program) == ()
+            assert job.left == 0.0
+        partner.list = [STATE]
+        site.daemon._kept.inputs._bytes_held = len(CONTENT) - 1
+        job = await sent_home(site, "no room")
+        assert "no room for its files at home" in job.sent_home[0].problem
+        assert partner.dropped == []
 
-    run(scene)
+
+async def test_a_size_that_is_not_that_of_the_content_is_found(tmp_path: Path) -> None:
+    """Also where the content is here already: whoever is given the file would wait for more of it for ever."""
+    partner = Leaving()
+    partner.list = [STATE, listed(name="state/2", size_bytes=len(CONTENT) + 2)]
+    partner.answers = [(CONTENT, None)]
+    async with home(tmp_path, partner) as site:
+        job = await sent_home(site, "lies")
+        assert "state/2 has another size than its content" in job.sent_home[0].problem
+        assert given_inputs(job.program) == ()
 
 
 class Together(Leaving):
@@ -200,21 +188,17 @@ class Together(Leaving):
             await asyncio.sleep(0.01)
 
 
-def test_the_same_content_of_several_jobs_comes_once(tmp_path: Path) -> None:
+async def test_the_same_content_of_several_jobs_comes_once(tmp_path: Path) -> None:
     """Elements of an array that are sent home together may have written the same; two calls would write into one file."""
-
-    async def scene() -> None:
-        partner = Together(2)
-        partner.list = [STATE]
-        async with home(tmp_path, partner) as site:
-            jobs = await asyncio.gather(sent_home(site, "first"), sent_home(site, "second"))
-            assert partner.offsets == [0]
-            for job in jobs:
-                (given,) = given_inputs(job.program)
-                path = site.daemon._kept.inputs.store.path(user_input(job.user, given), 0)
-                assert path.read_bytes() == CONTENT
-
-    run(scene)
+    partner = Together(2)
+    partner.list = [STATE]
+    async with home(tmp_path, partner) as site:
+        jobs = await asyncio.gather(sent_home(site, "first"), sent_home(site, "second"))
+        assert partner.offsets == [0]
+        for job in jobs:
+            (given,) = given_inputs(job.program)
+            path = site.daemon._kept.inputs.store.path(user_input(job.user, given), 0)
+            assert path.read_bytes() == CONTENT
 
 
 class Halting(Leaving):
@@ -234,42 +218,34 @@ class Halting(Leaving):
             yield chunk
 
 
-def test_what_has_come_is_not_swept_before_the_rest(tmp_path: Path) -> None:
+async def test_what_has_come_is_not_swept_before_the_rest(tmp_path: Path) -> None:
     """Nobody is given it so far; without the file the job could not run any more."""
-
-    async def scene() -> None:
-        partner = Halting()
-        other = hashlib.sha256(b"other").digest()
-        partner.list = [STATE, listed(name="state/2", size_bytes=5, sha256=other)]
-        partner.answers = [(CONTENT, None), (b"other", None)]
-        async with home(tmp_path, partner) as site:
-            site.daemon._kept.states.renewed_s = 0.01
-            store = site.daemon._kept.inputs.store
-            coming = asyncio.create_task(sent_home(site, "slow"))
-            await until(lambda: len(partner.answers) == 1)
-            (come,) = (each for each in store.stale(math.inf) if each.endswith(PLAIN.hex()))
-            os.utime(store.path(come, 0).parent, (0.0, 0.0))
-            await until(lambda: not store.is_stale(come, 1.0))
-            partner.may_end.set()
-            assert len(given_inputs((await coming).program)) == 2
-
-    run(scene)
+    partner = Halting()
+    other = hashlib.sha256(b"other").digest()
+    partner.list = [STATE, listed(name="state/2", size_bytes=5, sha256=other)]
+    partner.answers = [(CONTENT, None), (b"other", None)]
+    async with home(tmp_path, partner) as site:
+        site.daemon._kept.states.renewed_s = 0.01
+        store = site.daemon._kept.inputs.store
+        coming = asyncio.create_task(sent_home(site, "slow"))
+        await until(lambda: len(partner.answers) == 1)
+        (come,) = (each for each in store.stale(math.inf) if each.endswith(PLAIN.hex()))
+        os.utime(store.path(come, 0).parent, (0.0, 0.0))
+        await until(lambda: not store.is_stale(come, 1.0))
+        partner.may_end.set()
+        assert len(given_inputs((await coming).program)) == 2
 
 
-def test_what_is_on_its_way_takes_room(tmp_path: Path) -> None:
+async def test_what_is_on_its_way_takes_room(tmp_path: Path) -> None:
     """Of jobs whose state comes at once, no more is kept than if it came one after the other."""
-
-    async def scene() -> None:
-        partner = Together(2)
-        partner.list = [STATE]
-        async with home(tmp_path, partner) as site:
-            site.daemon._kept.inputs._bytes_held = 2 * len(CONTENT) - 1
-            jobs = await asyncio.gather(sent_home(site, "first"), sent_home(site, "second"))
-            problems = sorted(job.sent_home[0].problem for job in jobs)
-            assert problems[0] == ""
-            assert "no room for its files at home" in problems[1]
-
-    run(scene)
+    partner = Together(2)
+    partner.list = [STATE]
+    async with home(tmp_path, partner) as site:
+        site.daemon._kept.inputs._bytes_held = 2 * len(CONTENT) - 1
+        jobs = await asyncio.gather(sent_home(site, "first"), sent_home(site, "second"))
+        problems = sorted(job.sent_home[0].problem for job in jobs)
+        assert problems[0] == ""
+        assert "no room for its files at home" in problems[1]
 
 
 @pytest.mark.parametrize(
@@ -326,60 +302,48 @@ class Stuck(Leaving):
             self.open -= 1
 
 
-def test_what_nobody_needs_any_more_does_not_come(tmp_path: Path) -> None:
+async def test_what_nobody_needs_any_more_does_not_come(tmp_path: Path) -> None:
     """A cancelled job's transfer ends with the job; the others of its partner, which had to wait for it, come."""
-
-    async def scene() -> None:
-        partner = Stuck()
-        async with home(tmp_path, partner) as site:
-            states = site.daemon._kept.states
-            states._slots["away"] = asyncio.Semaphore(1)
-            first = asyncio.create_task(sent_home(site, "first"))
-            await until(lambda: partner.open == 1)
-            second = asyncio.create_task(sent_home(site, "second"))
-            memory = site.core.engine.state.memory
-            await until(lambda: len(memory.fetching) == 2 and len(states._under_way) == 2)
-            number = min(memory.fetching)
-            await site.jobs.Cancel(job_pb2.CancelRequest(job_id=f"home-{number}"))
-            await until(lambda: number not in states._under_way)
-            first.cancel()
-            await until(lambda: partner.begun == 2 and partner.open == 1)
-            partner.stuck = False
-            job = await second
-            assert [file.name for file in given_inputs(job.program)] == ["state/1"]
-            assert not states._under_way
-
-    run(scene)
+    partner = Stuck()
+    async with home(tmp_path, partner) as site:
+        states = site.daemon._kept.states
+        states._slots["away"] = asyncio.Semaphore(1)
+        first = asyncio.create_task(sent_home(site, "first"))
+        await until(lambda: partner.open == 1)
+        second = asyncio.create_task(sent_home(site, "second"))
+        memory = site.core.engine.state.memory
+        await until(lambda: len(memory.fetching) == 2 and len(states._under_way) == 2)
+        number = min(memory.fetching)
+        await site.jobs.Cancel(job_pb2.CancelRequest(job_id=f"home-{number}"))
+        await until(lambda: number not in states._under_way)
+        first.cancel()
+        await until(lambda: partner.begun == 2 and partner.open == 1)
+        partner.stuck = False
+        job = await second
+        assert [file.name for file in given_inputs(job.program)] == ["state/1"]
+        assert not states._under_way
 
 
-def test_nothing_is_awaited_for_ever(tmp_path: Path) -> None:
+async def test_nothing_is_awaited_for_ever(tmp_path: Path) -> None:
     """A partner that hands out nothing for so long has lost it."""
-
-    async def scene() -> None:
-        partner = Leaving()
-        partner.first = [grpc.StatusCode.UNAVAILABLE] * 100
-        async with home(tmp_path, partner) as site:
-            site.daemon._kept.states._give_up_s = 0.5
-            job = await sent_home(site, "late")
-            assert job.sent_home[0].problem.startswith("away: it did not come in time: UNAVAILABLE")
-
-    run(scene)
+    partner = Leaving()
+    partner.first = [grpc.StatusCode.UNAVAILABLE] * 100
+    async with home(tmp_path, partner) as site:
+        site.daemon._kept.states._give_up_s = 0.5
+        job = await sent_home(site, "late")
+        assert job.sent_home[0].problem.startswith("away: it did not come in time: UNAVAILABLE")
 
 
-def test_many_files_have_no_more_time_than_one(tmp_path: Path) -> None:
+async def test_many_files_have_no_more_time_than_one(tmp_path: Path) -> None:
     """Each may take long, all of them together not longer than is said."""
-
-    async def scene() -> None:
-        partner = Leaving()
-        other = hashlib.sha256(b"other").digest()
-        partner.list = [STATE, listed(name="state/2", size_bytes=5, sha256=other)]
-        partner.answers = [(CONTENT, None), (b"other", None)]
-        async with home(tmp_path, partner) as site:
-            # When it begins, has a slot, and asks for the first file.
-            clock = iter([*[0.0] * 4, LONGEST_S])
-            site.daemon._kept.states._monotonic = lambda: next(clock, LONGEST_S)
-            job = await sent_home(site, "slow")
-            assert job.sent_home[0].problem == "away: it has not sent all in time"
-            assert partner.offsets == [0]
-
-    run(scene)
+    partner = Leaving()
+    other = hashlib.sha256(b"other").digest()
+    partner.list = [STATE, listed(name="state/2", size_bytes=5, sha256=other)]
+    partner.answers = [(CONTENT, None), (b"other", None)]
+    async with home(tmp_path, partner) as site:
+        # When it begins, has a slot, and asks for the first file.
+        clock = iter([*[0.0] * 4, LONGEST_S])
+        site.daemon._kept.states._monotonic = lambda: next(clock, LONGEST_S)
+        job = await sent_home(site, "slow")
+        assert job.sent_home[0].problem == "away: it has not sent all in time"
+        assert partner.offsets == [0]

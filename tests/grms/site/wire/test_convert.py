@@ -43,6 +43,7 @@ from grms.v1 import job_pb2, partner_pb2, request_pb2
 from lrms_sim.workload.requests import Request as Needs
 from tests.any_requests import any_requests
 from tests.field_paths import is_field
+from tests.grms.site.jobs import home_job
 
 offers = st.builds(OfferId, st.integers(1, 2**63 - 1), st.integers(1, 2**63 - 1))
 moments = st.floats(allow_nan=False, allow_infinity=False)
@@ -194,19 +195,7 @@ def test_offers_have_numbers() -> None:
 
 def job(state: JobState) -> HomeJob:
     """Returns a job in a state."""
-    found = HomeJob(
-        job=1,
-        job_id="home-1",
-        lrms_key="home/1/1",
-        user="me",
-        idempotency_key="k",
-        name="n",
-        request=Request(1, 2.0),
-        payload=b"",
-        submit_time=3.0,
-    )
-    found.state = state
-    return found
+    return home_job(Request(1, 2.0), name="n", submit_time=3.0, state=state)
 
 
 @pytest.mark.parametrize("state", JobState)

@@ -107,7 +107,7 @@ cdef struct Instance:
     const int32_t* file_begin           # into file
     const int32_t* file
     const double* file_size             # bytes
-    const seconds_t* file_there         # by file and site: since when it is there, whatever is planned
+    const seconds_t* file_there         # by file and site: since when it is, whatever is planned
     int32_t links_taken
     const int32_t* link_pair            # of sites, between which a link is taken
     const seconds_t* link_from

@@ -1,7 +1,7 @@
 """Transfers over links that carry one at a time (`broker.model.transfers`).
 
-When a task gets its place, what it lacks is sent: each transfer in the first gap of its link. When it could begin at
-a site is found likewise before, without taking the links.
+When a task gets its place, what it lacks is sent: each transfer in the first gap of its link. When
+it could begin at a site is found likewise before, without taking the links.
 """
 
 from libc.math cimport INFINITY

@@ -4,7 +4,8 @@ import math
 from dataclasses import replace
 
 from benchmarks import data
-from benchmarks.contention import known, paid, searched, slower
+from benchmarks.contention import known, paid, slower
+from benchmarks.data import searched
 from benchmarks.deviation_dispatch import Greedy
 from benchmarks.deviation_loads import NOISES, Load
 from broker.model.network import DataFile, Link, Network

@@ -106,7 +106,8 @@ def test_no_task_begins_before_its_files_can_be_there(
     seed: int, faults: float, late: float, overruns: float, restarts: bool
 ) -> None:
     """By a planner that knows no files, with faults, late words, overruns and restarts; all ends."""
-    made = DataWorld(seed, SETTINGS, faults=faults, late=late, overruns=overruns)
+    contended = replace(SETTINGS, network=replace(NETWORK, contention=CONTENTIONS[seed % 2]))
+    made = DataWorld(seed, contended, faults=faults, late=late, overruns=overruns)
     rng = random.Random(seed)  # noqa: S311  # a test's own chance
     for name in RESOURCES:
         made.tell(Register(1, made.supply(name)))

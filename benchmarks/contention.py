@@ -1,70 +1,58 @@
-"""Measures what it costs that plans know no contention of links, where a link carries one transfer at a time.
+"""Measures what planning with contention of links gains, where a link carries one transfer at a time, and what it costs.
 
     HANSE_WORKFLOWS=folder python -m benchmarks.contention          writes figures-contention.json
-    HANSE_WORKFLOWS=folder python -m benchmarks.contention --dry    one seed, one share; writes nothing
+    HANSE_WORKFLOWS=folder python -m benchmarks.contention --dry    one seed; writes nothing
+    python -m benchmarks.contention --speed    how long schedules take with contention and without, into the same file
 
 The problems are those of `benchmarks.data`: each recorded workflow by itself on three sites of four processors, with links on which all of its files, each
-sent once, would take a share of the time of all its tasks. Here each pair of sites and direction carries one transfer at a time.
+sent once, would take a share of the time of all its tasks. Here each pair of sites and direction carries one transfer at a time. Makespans:
 
-- *planned*: the makespan that our own search (`searched`) promises, as if each transfer had the whole link;
+- *planned*: what our own search (`searched`) promises, as if each transfer had the whole link;
 - *paid*: what its choices, resources and the order on each, come to on links that carry one transfer at a time, each transfer in the first gap
   from when its files exist;
-- *chosen*: the same of the best of four plans, searched with bandwidths of 1, 1/2, 1/4 and 1/8 and all judged by what they would be *paid*: a planner that
-  knew contention could do at least that.
+- *chosen*: the same of the best of four plans, searched with bandwidths of 1, 1/2, 1/4 and 1/8 and all judged by what they would be *paid*;
+- *known*: what our own search promises with `contention = "link"`, and *HEFT known* what HEFT does.
 
-And carried out in virtual time: *broker free* and *broker contended* plan without contention; of a transfer that has to wait for its link the broker
-knows so when it is sent. *greedy contended* begins what can begin where it ends first, and knows when each link is free.
+And carried out in virtual time, for one seed: *broker free* without contention; *broker blind* on links that carry one transfer at a time, of which its planner does not
+know; *broker known* with a planner that does. *greedy known* begins what can begin where it ends first, and knows when each link is free.
 """
 
-# ruff: noqa: SLF001  # they are put in place of private parts
-
 import argparse
-import bisect
 import json
 import os
+import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from statistics import geometric_mean
+from statistics import geometric_mean, median
 from typing import Any, Final
 from unittest.mock import patch
 
-from benchmarks.data import EVALUATIONS, drawn, searched
+import numpy as np
+
+from benchmarks.data import EVALUATIONS, drawn, searched, with_files
 from benchmarks.deviation_dispatch import Greedy, World
 from benchmarks.deviation_loads import NOISES, Load
 from benchmarks.run import machine
-from broker.model.heft import in_order
+from broker.model.heft import heft, in_order
+from broker.model.instances import paper_problem
 from broker.model.network import Link, Network
 from broker.model.plan import Placement, Plan
 from broker.model.problem import Problem
-from broker.model.transfers import Staging
+from broker.model.transfers import LinkTimes, Staging
+from broker.planner._builder import Workspace
+from broker.planner.compilation import compile_problem
 from broker.scheduler.file_arrivals import FileArrivals
-from broker.scheduler.state_tables import LiveTask
 
 FIGURES: Final = Path(__file__).with_name("figures-contention.json")
-SHARES: Final = (1.0, 5.0)
-SEEDS: Final = (1,)
+SHARES: Final = (0.1, 1.0, 5.0)
+SEEDS: Final = (1, 2, 3)
 SLOWER: Final = (1, 2, 4, 8)
-WAYS: Final = ("paid", "chosen", "broker free", "broker contended", "greedy contended")
-SMALLEST: Final = 1e-9
+CARRIED_OUT: Final = 1.0
+"""The share at which plans are carried out as well."""
 
-
-class Links:
-    """When links are busy: each pair of source and target carries one transfer at a time."""
-
-    def __init__(self) -> None:
-        self._busy: dict[tuple[str, str], list[tuple[float, float]]] = {}
-
-    def send(self, source: str, target: str, since: float, seconds: float) -> float:
-        """Takes the first gap from a moment on; returns when the transfer has ended."""
-        busy = self._busy.setdefault((source, target), [])
-        begin = since
-        for taken, until in busy:
-            if begin + seconds <= taken + SMALLEST:
-                break
-            begin = max(begin, until)
-        bisect.insort(busy, (begin, begin + seconds))
-        return begin + seconds
+PLANS: Final = ("paid", "chosen", "known", "HEFT known")
+WORLDS: Final = ("broker free", "broker blind", "broker known", "greedy known")
 
 
 def paid(problem: Problem, plan: Plan) -> float:
@@ -77,7 +65,7 @@ def paid(problem: Problem, plan: Plan) -> float:
     free = dict.fromkeys((each.name for each in problem.resources), 0.0)
     placed: dict[str, Placement] = {}
     there: dict[tuple[str, str], float] = {}
-    links = Links()
+    links = LinkTimes()
     for each in sorted(plan, key=lambda each: (each.start, row[each.task])):
         name = each.resources[0]
         site = network.site(name)
@@ -90,7 +78,8 @@ def paid(problem: Problem, plan: Plan) -> float:
                 since = problem.now if maker is None else maker.end
                 size = sum(file.size for file in files)
                 seconds = network.link(origin, site).seconds(size)
-                arrival = links.send(origin, site, since, seconds)
+                arrival = links.earliest(origin, site, since, seconds) + seconds
+                links.take(origin, site, arrival - seconds, arrival)
                 there |= {(file.name, site): arrival for file in files}
             come = (there.get((file.name, site), 0.0) for file in source.files)
             start = max([start, *come])
@@ -109,85 +98,51 @@ def slower(network: Network, factor: float) -> Network:
     return replace(network, default=divided(network.default), links=links)
 
 
-class ContendedArrivals(FileArrivals):
-    """Files of a broker whose links carry one transfer at a time; plans do not know that."""
+class BlindArrivals(FileArrivals):
+    """Files of a broker whose links carry one transfer at a time; its planner does not know that."""
 
-    def __init__(self, *parts: Any) -> None:
-        super().__init__(*parts)
-        self._free: dict[tuple[str, str], float] = {}
-
-    def send(self, task: LiveTask, now: float) -> None:
-        """Sends files, behind those that are under way on their link."""
-        workflow = task.owner.workflow_id
-        known = len(self.sent.get(workflow, ()))
-        super().send(task, now)
-        for each in self.sent.get(workflow, [])[known:]:
-            link = each.source, each.target
-            arrival = max(now, self._free.get(link, now)) + each.end - each.begin
-            self._free[link] = arrival
-            for file in each.files:
-                self._at[workflow, file, each.target] = arrival
+    def network(self) -> Network | None:
+        """Returns the network as the planner takes it to be."""
+        found = super().network()
+        return None if found is None else replace(found, contention="none")
 
 
-class ContendedGreedy(Greedy):
-    """The greedy dispatcher, by arrival, whose links carry one transfer at a time, which it knows."""
-
-    def __init__(self, load: Load, seed: int) -> None:
-        super().__init__(load, NOISES[0], seed, "greedy fifo")
-        assert self._data is not None, "the load has a network"
-        data, network, busy = self._data, load.network, dict[tuple[str, str], float]()
-        assert network is not None, "as above"
-
-        def moments(
-            number: int, task: Any, where: Any, now: float
-        ) -> tuple[float, dict[Any, float]]:
-            site = network.site(where.primary)
-            latest, sizes = now, dict[tuple[str, str], float]()
-            for file in data._reads[number].get(task.name, ()):
-                if (file.name, site) in data._there[number]:
-                    latest = max(latest, data._there[number][file.name, site])
-                elif data._origin[number][file.name] != site:
-                    key = data._origin[number][file.name], file.maker
-                    sizes[key] = sizes.get(key, 0.0) + file.size
-            ends: dict[Any, float] = {}
-            for (source, _), size in sizes.items():
-                link = source, site
-                begin = max(now, ends.get(link, busy.get(link, now)))
-                ends[link] = begin + network.link(source, site).seconds(size)
-            return max([latest, *ends.values()]), ends
-
-        def ready(number: int, task: Any, where: Any, now: float) -> float:
-            self._looked = now
-            return moments(number, task, where, now)[0]
-
-        noted = data.send
-
-        def send(number: int, task: Any, where: Any, arrival: float) -> None:
-            busy.update(moments(number, task, where, self._looked)[1])
-            noted(number, task, where, arrival)
-
-        data.ready, data.send = ready, send  # type: ignore[method-assign]  # of this one
+def known(problem: Problem) -> Problem:
+    """Returns the problem with links that carry one transfer at a time."""
+    assert problem.network is not None, "the problems have one"
+    return replace(problem, network=replace(problem.network, contention="link"))
 
 
-def measured(path: Path, share: float, seed: int) -> dict[str, float]:
-    """Returns the makespans of a recorded workflow, in seconds."""
+def plans(path: Path, share: float, seed: int) -> dict[str, float]:
+    """Returns the makespans of plans of a recorded workflow, in seconds."""
     problem = drawn(path, share, seed)
     assert problem.network is not None, "they have one"
-    plans = [
+    found = [
         searched(replace(problem, network=slower(problem.network, factor)), seed, EVALUATIONS)
         for factor in SLOWER
     ]
-    (workflow,) = problem.workflows
-    load = Load(problem.resources, ((0.0, workflow),), problem.network)
-    with patch("broker.scheduler.planning_cycle.FileArrivals", ContendedArrivals):
-        contended = World(load, NOISES[0], seed).run()
     return {
-        "planned": plans[0].makespan_end,
-        "paid": paid(problem, plans[0]),
-        "chosen": min(paid(problem, plan) for plan in plans),
-        "broker free": World(load, NOISES[0], seed).run().mean_flow_s,
-        "broker contended": contended.mean_flow_s,
-        "greedy contended": ContendedGreedy(load, seed).run().mean_flow_s,
+        "planned": found[0].makespan_end,
+        "paid": paid(problem, found[0]),
+        "chosen": min(paid(problem, plan) for plan in found),
+        "known": searched(known(problem), seed, EVALUATIONS).makespan_end,
+        "HEFT known": heft(known(problem)).makespan_end,
+    }
+
+
+def worlds(path: Path, share: float, seed: int) -> dict[str, float]:
+    """Returns how long a recorded workflow takes in virtual time, in seconds."""
+    problem = drawn(path, share, seed)
+    (workflow,) = problem.workflows
+    free = Load(problem.resources, ((0.0, workflow),), problem.network)
+    load = replace(free, network=known(problem).network)
+    with patch("broker.scheduler.planning_cycle.FileArrivals", BlindArrivals):
+        blind = World(load, NOISES[0], seed).run()
+    return {
+        "broker free": World(free, NOISES[0], seed).run().mean_flow_s,
+        "broker blind": blind.mean_flow_s,
+        "broker known": World(load, NOISES[0], seed).run().mean_flow_s,
+        "greedy known": Greedy(load, NOISES[0], seed, "greedy fifo").run().mean_flow_s,
     }
 
 
@@ -196,63 +151,107 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     return {
         f"{share:g}": {
             way: round(
-                geometric_mean(row["over_planned"][way] for row in rows if row["share"] == share), 3
+                geometric_mean(
+                    row["over_planned"][way]
+                    for row in rows
+                    if row["share"] == share and way in row["over_planned"]
+                ),
+                3,
             )
-            for way in WAYS
+            for way in (PLANS if share != CARRIED_OUT else (*PLANS, *WORLDS))
+            if any(row["share"] == share and way in row["over_planned"] for row in rows)
         }
         for share in sorted({row["share"] for row in rows})
     }
 
 
-def keep(rows: list[dict[str, Any]]) -> None:
-    """Writes what has been measured so far."""
-    found = {
-        "machine": machine(),
-        "evaluations": EVALUATIONS,
-        "over_planned": summary(rows),
-        "rows": rows,
-    }
+def keep(more: dict[str, Any]) -> None:
+    """Writes what has been measured so far, beside what was before."""
+    found = json.loads(FIGURES.read_text(encoding="utf-8")) if FIGURES.is_file() else {}
+    found |= {"machine": machine(), "evaluations": EVALUATIONS, **more}
     FIGURES.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+def keep_rows(rows: list[dict[str, Any]]) -> None:
+    """Writes those of the workflows and shares that have been measured, and what they come to."""
+    keep({"over_planned": summary(rows), "rows": rows})
+
+
+def speed() -> list[dict[str, float]]:
+    """Returns milliseconds of processor time of a schedule with files, without contention and with it, in turns."""
+    found = []
+    for tasks, sites, schedules in ((200, 3, 300), (200, 20, 300), (7000, 10, 3)):
+        files = with_files(paper_problem("lRsD", tasks, np.random.default_rng(1)), sites)
+        compiled = [compile_problem(each).compiled for each in (files, known(files))]
+        spaces = [Workspace(each, 20_000.0) for each in compiled]
+        rng = np.random.default_rng(2)
+        sequences = [rng.permutation(tasks).astype(np.int32) for _ in range(schedules)]
+        took: list[list[float]] = [[], []]
+        for _ in range(5):
+            for space, mine in zip(spaces, took, strict=True):
+                began = time.process_time()
+                for number, genes in enumerate(sequences):
+                    space.build(genes, number % 3)
+                mine.append((time.process_time() - began) / schedules * 1000)
+        free, contended = (round(median(mine), 3) for mine in took)
+        found.append({"tasks": tasks, "sites": sites, "free_ms": free, "contended_ms": contended})
+        print(json.dumps(found[-1]), flush=True)
+    return found
 
 
 def main() -> None:
     """Measures, and keeps the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dry", action="store_true", help="one seed, one share; write no file")
+    parser.add_argument("--dry", action="store_true", help="one seed; write no file")
+    parser.add_argument("--speed", action="store_true", help="how long schedules take, alone")
     options = parser.parse_args()
+    if options.speed:
+        speeds = speed()
+        if not options.dry:
+            keep({"speed": speeds})
+        return
     folder = os.environ.get("HANSE_WORKFLOWS", "")
     if not folder:
         parser.error("HANSE_WORKFLOWS has to name a folder of recorded workflows")
     paths = sorted(Path(folder).glob("*.json.gz"))
-    shares = SHARES[:1] if options.dry else SHARES
     seeds = SEEDS[:1] if options.dry else SEEDS
-    rows = []
-    with ProcessPoolExecutor(4) as pool:
+    rows: dict[tuple[Path, float], dict[str, Any]] = {}
+    with ProcessPoolExecutor(2) as pool:
         every = {
-            (path, share): [pool.submit(measured, path, share, seed) for seed in seeds]
-            for share in shares
+            (path, share): [pool.submit(plans, path, share, seed) for seed in seeds]
+            for share in SHARES
             for path in paths
+        }
+        carried_out = {
+            path: pool.submit(worlds, path, CARRIED_OUT, SEEDS[0])
+            for path in sorted(paths, key=lambda each: each.stat().st_size)
         }
         for (path, share), made in every.items():
             runs = [done.result() for done in made]
-            rows.append(
-                {
-                    "workflow": path.name.partition(".")[0],
-                    "share": share,
-                    "seeds": len(seeds),
-                    "makespan_s": {
-                        way: round(geometric_mean(run[way] for run in runs), 2) for way in runs[0]
-                    },
-                    "over_planned": {
-                        way: round(geometric_mean(run[way] / run["planned"] for run in runs), 3)
-                        for way in WAYS
-                    },
-                }
-            )
-            print(json.dumps(rows[-1]), flush=True)
+            rows[path, share] = {
+                "workflow": path.name.partition(".")[0],
+                "share": share,
+                "seeds": len(seeds),
+                "makespan_s": {way: round(median(run[way] for run in runs), 2) for way in runs[0]},
+                "over_planned": {
+                    way: round(median(run[way] / run["planned"] for run in runs), 3)
+                    for way in PLANS
+                },
+            }
+            rows[path, share]["promised_s"] = runs[0]["planned"]
+            print(json.dumps(rows[path, share]), flush=True)
             if not options.dry:
-                keep(rows)
-    print(json.dumps(summary(rows)))
+                keep_rows(list(rows.values()))
+        for path, done in carried_out.items():
+            row = rows[path, CARRIED_OUT]
+            row["makespan_s"] |= {way: round(took, 2) for way, took in done.result().items()}
+            row["over_planned"] |= {
+                way: round(took / row["promised_s"], 3) for way, took in done.result().items()
+            }
+            print(json.dumps(row), flush=True)
+            if not options.dry:
+                keep_rows(list(rows.values()))
+    print(json.dumps(summary(list(rows.values()))))
 
 
 if __name__ == "__main__":

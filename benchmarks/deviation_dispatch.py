@@ -128,6 +128,8 @@ class _Data:
         self._there: list[dict[tuple[str, str], float]] = []
         # By number and file where it was made, or given.
         self._origin: list[dict[str, str]] = []
+        # By source and target, where a link carries one transfer at a time, until when it is taken.
+        self._busy: dict[tuple[str, str], float] = {}
         for _, workflow in load.arrivals:
             reads: dict[str, list[DataFile]] = {}
             origin = {}
@@ -142,6 +144,22 @@ class _Data:
 
     def ready(self, number: int, task: Task, where: Alternative, now: float) -> float:
         """Returns when the files of a task are at a resource, if they are sent there now."""
+        return self._looked(number, task, where, now)[0]
+
+    def send(self, number: int, task: Task, where: Alternative, now: float) -> float:
+        """Has the files of a task sent to a resource now; returns when they are there."""
+        arrival, ends = self._looked(number, task, where, now)
+        site = self._network.site(where.primary)
+        for file in self._reads[number].get(task.name, ()):
+            self._there[number].setdefault((file.name, site), arrival)
+        if self._network.contended:
+            self._busy |= ends
+        return arrival
+
+    def _looked(
+        self, number: int, task: Task, where: Alternative, now: float
+    ) -> tuple[float, dict[tuple[str, str], float]]:
+        # The same, and until when links are taken then, where they carry one transfer at a time.
         site = self._network.site(where.primary)
         there, origin = self._there[number], self._origin[number]
         latest, sizes = now, dict[tuple[str, str], float]()
@@ -151,15 +169,14 @@ class _Data:
             elif origin[file.name] != site:
                 key = origin[file.name], file.maker
                 sizes[key] = sizes.get(key, 0.0) + file.size
+        ends: dict[tuple[str, str], float] = {}
         for (source, _), size in sizes.items():
-            latest = max(latest, now + self._network.link(source, site).seconds(size))
-        return latest
-
-    def send(self, number: int, task: Task, where: Alternative, arrival: float) -> None:
-        """Notes that the files of a task are at a resource from a moment on."""
-        site = self._network.site(where.primary)
-        for file in self._reads[number].get(task.name, ()):
-            self._there[number].setdefault((file.name, site), arrival)
+            begin, link = now, (source, site)
+            if self._network.contended:
+                begin = max(now, ends.get(link, self._busy.get(link, now)))
+            ends[link] = begin + self._network.link(source, site).seconds(size)
+            latest = max(latest, ends[link])
+        return latest, ends
 
     def made(self, number: int, task: Task, where: Alternative, workflow: Workflow) -> None:
         """Notes that a task has made its files."""
@@ -174,7 +191,7 @@ class Greedy:
 
     Where the load has a network, files are sent when their task is dispatched, and it holds its resource
     until they have come. With `locality` it takes the free resource on which the task ends first with
-    them; else the fastest.
+    them; else the fastest. It knows until when links are taken that carry one transfer at a time.
     """
 
     def __init__(
@@ -253,9 +270,7 @@ class Greedy:
             share, failed = self._noise.luck(self._seed, name, run)
             length = self._resources[where.primary].duration(task.work) * share
             if self._data is not None:
-                arrival = self._data.ready(number, task, where, now)
-                self._data.send(number, task, where, arrival)
-                length += arrival - now
+                length += self._data.send(number, task, where, now) - now
             for demand in where.demands:
                 self._free[demand.resource] -= demand.units
                 resource = self._resources[demand.resource]

@@ -186,7 +186,7 @@ def by_link(picture: Picture) -> str:
     rows = []
     for pair in shown:
         places = [
-            # A bar of its own for each: transfers do not wait for each other.
+            # A bar of its own for each: without contention they do not wait for each other.
             Placement(each.workflow, each.task, (), each.begin, each.end, each.cost)
             for each in sent[pair]
         ]

@@ -235,7 +235,7 @@ def _transfers(picture: Picture) -> Iterator[Section]:
         yield Section(
             "Transfers",
             [Figure(by_link(picture), label="Chart of transfers")],
-            about=f"{transfers_words(picture.plan)} Each bar is the files that a task is sent from one "
+            about=f"{transfers_words(picture.plan, picture.problem.network)} Each bar is the files that a task is sent from one "
             "place, in a row for each pair of sites.",
         )
 

@@ -39,7 +39,7 @@ def print_plan(console: Console, problem: Problem, plan: Plan, results: Sequence
         console.print(terminal.text(console, more, "dim"))
     if problem.network is not None:
         console.print()
-        console.print(terminal.text(console, transfers_words(plan)))
+        console.print(terminal.text(console, transfers_words(plan, problem.network)))
     chain = critical_path(plan, problem.workflows)
     if chain:
         ends = chain[-1].placement

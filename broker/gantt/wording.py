@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from lrms_sim.util.messages import NOTHING, count, duration
 
 if TYPE_CHECKING:
+    from broker.model.network import Network
     from broker.model.plan import Plan
     from broker.model.problem import Problem
 
@@ -41,16 +42,18 @@ def size(value: float) -> str:
     raise AssertionError("the last unit is for all that is left")
 
 
-def transfers_words(plan: "Plan") -> str:
-    """Returns how much goes from site to site, and how long that takes, in a sentence."""
+def transfers_words(plan: "Plan", network: "Network | None" = None) -> str:
+    """Returns how much goes from site to site, and how long that takes, in a sentence or two."""
     if not plan.transfers:
         return "No transfers: every task has its files at its site."
     sent = size(math.fsum(each.size for each in plan.transfers))
     took = duration(math.fsum(each.end - each.begin for each in plan.transfers))
     paid = math.fsum(each.cost for each in plan.transfers)
     price = f", and cost {money(paid)}" if paid else ""
+    one = " A link carries one at a time." if network is not None and network.contended else ""
     return (
         f"{count_of(len(plan.transfers), 'transfer')} of {sent}; they take {took} together{price}."
+        f"{one}"
     )
 
 

@@ -5,7 +5,15 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, ValidationError, model_validator
 
-from broker.model.network import BYTE_PRICE_MAX, BYTES_MAX, HOME, LATENCY_MAX, Link, Network
+from broker.model.network import (
+    BYTE_PRICE_MAX,
+    BYTES_MAX,
+    HOME,
+    LATENCY_MAX,
+    Contention,
+    Link,
+    Network,
+)
 from broker.util.errors import FileError
 from grms.daemon.config_base import Model, wrong
 from grms.daemon.config_errors import mistakes_of
@@ -72,11 +80,13 @@ class NetworkTable(LinkTable):
     Attributes:
         sites: by name the resources there; a resource that is of none is a site of its own.
         inputs: site where files are that no task makes; with who hands workflows in by default.
+        contention: whether transfers wait for each other; `"link"` where those over one link in one direction do.
     """
 
     sites: Annotated[dict[Name, list[Name]], Field(max_length=SITES_MAX)] = {}  # noqa: RUF012  # pydantic copies it
     links: Annotated[list[PairTable], Field(max_length=LINKS_MAX)] = []  # noqa: RUF012  # same
     inputs: Name = HOME
+    contention: Contention = "none"
 
     @model_validator(mode="after")
     def _check_once(self) -> "NetworkTable":
@@ -107,7 +117,9 @@ class NetworkTable(LinkTable):
         by_resource = {name: site for site, names in self.sites.items() for name in names}
         links = {pair: link.link() for link in self.links for pair in link.pairs()}
         known = (*self.sites, *(sites or {}).values())
-        found = Network(self.link(), {**(sites or {}), **by_resource}, links, self.inputs)
+        found = Network(
+            self.link(), {**(sites or {}), **by_resource}, links, self.inputs, self.contention
+        )
         if resources is not None:
             found.check(resources, known)
         return found

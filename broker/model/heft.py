@@ -5,7 +5,9 @@ Computing" (IEEE Transactions on Parallel and Distributed Systems 13(3), 2002). 
 order of descending upward rank: the mean time of the task on its alternatives plus the largest
 rank among its successors. Each goes where it ends first, also into a gap between tasks that were
 placed before (the insertion policy). Where the problem has a network, the rank counts the mean time of
-communication as well, over all pairs of resources, and a task ends first where its files are in time.
+communication as well, over all pairs of resources, and a task ends first where its files are in time. Where
+links carry one transfer at a time, those of a task are placed on them with it (`broker.model.transfers`); ranks do not
+count that they may have to wait.
 
 Beyond the paper, resources have opening hours, closures and capacities, alternatives may take
 several resources at once, and some tasks are fixed. It shares no code with the planner.
@@ -37,6 +39,7 @@ def heft(problem: Problem) -> Plan:
                 timelines[demand.resource].add(each.start, each.end, demand.units)
     unplanned: list[tuple[str, str]] = []
     staging = Staging(problem)
+    sent = staging.schedule()
     for workflow, task in _by_rank(problem):
         ends = [placements.get((workflow.name, name)) for name in task.predecessors]
         best = None
@@ -44,7 +47,7 @@ def heft(problem: Problem) -> Plan:
             ready = max([problem.now, workflow.earliest_start, *(e.end for e in ends if e)])
             key = workflow.name, task.name
             when = {
-                each.primary: max(ready, staging.ready(key, each.primary, placements))
+                each.primary: max(ready, sent.ready(key, each.primary, placements))
                 for each in (task.alternatives if staging.sources(key) else ())
             }
             best = _earliest_finish(problem, task, ready, timelines, when)
@@ -60,7 +63,8 @@ def heft(problem: Problem) -> Plan:
         placements[workflow.name, task.name] = Placement(
             workflow.name, task.name, alternative.demands, start, end, cost
         )
-    return staging.completed(Plan(tuple(placements.values()), tuple(sorted(unplanned))))
+        sent.place((workflow.name, task.name), alternative.primary, placements)
+    return sent.completed(Plan(tuple(placements.values()), tuple(sorted(unplanned))))
 
 
 def upward_ranks(problem: Problem, workflow: Workflow) -> dict[str, float]:

@@ -1,18 +1,23 @@
 """Networks between sites: how long files take from one to another, and what that costs.
 
-A transfer from one site to another takes the latency and its bytes over the bandwidth, whatever else is
-under way; inside a site everything is at hand. That is the model of HEFT (`broker.model.heft`).
+A transfer from one site to another takes the latency and its bytes over the bandwidth; inside a site
+everything is at hand. Either it takes that whatever else is under way, which is the model of HEFT
+(`broker.model.heft`), or a link, of one site to another, carries one transfer at a time (Sinnen, Sousa:
+"Communication Contention in Task Scheduling", IEEE Transactions on Parallel and Distributed Systems 16(6), 2005).
 """
 
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 from broker.model.names import check_name
 
 HOME: Final = "home"
 """The site where the inputs of workflows lie if nothing else is said: with who hands them in."""
+
+Contention = Literal["none", "link"]
+"""Whether transfers wait for each other: never, or where they go over the same link in the same direction."""
 
 BYTES_MAX: Final = 1e18
 """Of one file; more is a mistake."""
@@ -64,12 +69,19 @@ class Network:
         sites: by the name of a resource its site; a resource that is not named is a site of its own.
         links: by source and target.
         inputs: site where files lie that no task makes, if they say nothing else.
+        contention: whether transfers over one link wait for each other.
     """
 
     default: Link
     sites: Mapping[str, str] = field(default_factory=dict)
     links: Mapping[tuple[str, str], Link] = field(default_factory=dict)
     inputs: str = HOME
+    contention: Contention = "none"
+
+    @property
+    def contended(self) -> bool:
+        """Whether a link carries one transfer at a time."""
+        return self.contention == "link"
 
     def site(self, resource: str) -> str:
         """Returns the site of a resource."""

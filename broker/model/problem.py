@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from broker.model.network import Copy, Network
-from broker.model.plan import Placement
+from broker.model.plan import Placement, Transfer
 from broker.model.reach import Reach
 from broker.model.resources import Resource
 from broker.model.workflow import MOMENT_MAX, Alternative, Task, Workflow
@@ -27,6 +27,8 @@ class Problem:
             precedence. Predecessors of a fixed task are fixed.
         network: what files take between sites; `None` if they are everywhere at once.
         copies: of files that are at sites where nothing that is fixed shows it.
+        under_way: transfers that stay, of files that have copies or are for fixed tasks. Where links carry one transfer at a
+            time, nothing else is sent over theirs from their begin to their end.
         reach: which alternatives tasks can use at all.
 
     Raises:
@@ -40,6 +42,7 @@ class Problem:
     fixed: tuple[Placement, ...] = ()
     network: Network | None = None
     copies: tuple[Copy, ...] = ()
+    under_way: tuple[Transfer, ...] = ()
     resource: Mapping[str, Resource] = field(init=False, repr=False, compare=False)
     reach: Reach = field(init=False, repr=False, compare=False)
 

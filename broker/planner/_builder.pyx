@@ -20,6 +20,7 @@ from broker.planner._instance cimport (
     duration_on,
     placement_cost_fast,
 )
+from broker.planner._links cimport links_close
 from broker.planner._places cimport Slot, find_place
 from broker.planner._scratch cimport BUCKETS_MAX, RAS_4, STRATEGIES
 from broker.planner._staging cimport begin_staging, look_near, settle
@@ -167,6 +168,24 @@ cdef int build_fast(Scratch* scratch, const task_t* genes, Strategy strategy) ex
     return 0
 
 
+cdef void lay_out_links(Scratch* scratch, Arena* arena) noexcept:
+    # Memory for links that carry one transfer at a time; a task sends none of its files twice.
+    cdef const Instance* instance = scratch.instance
+    cdef Py_ssize_t sites = instance.sites if instance.contended else 0
+    cdef Py_ssize_t sent = 0
+    cdef int32_t most = 0
+    cdef int32_t i
+    for i in range(instance.tasks if instance.contended else 0):
+        most = max(most, instance.parcel_begin[i + 1] - instance.parcel_begin[i])
+    if instance.contended:
+        sent = instance.file_begin[instance.parcel_begin[instance.tasks]]
+    scratch.links.row = <int32_t*> cut(arena, sites * sites, sizeof(int32_t))
+    scratch.arrived = <seconds_t*> cut(arena, instance.files * sites, sizeof(seconds_t))
+    scratch.parcels = <int32_t*> cut(arena, most, sizeof(int32_t))
+    scratch.link_free = <seconds_t*> cut(arena, sites, sizeof(seconds_t))
+    scratch.sent_there = <Py_ssize_t*> cut(arena, sent, sizeof(Py_ssize_t))
+
+
 cdef void lay_out(Scratch* scratch, Arena* arena) noexcept:
     cdef Py_ssize_t tasks = scratch.instance.tasks
     cdef Py_ssize_t workflows = scratch.instance.workflows
@@ -191,6 +210,7 @@ cdef void lay_out(Scratch* scratch, Arena* arena) noexcept:
     scratch.sent = <uint8_t*> cut(
         arena, <Py_ssize_t> scratch.instance.bundles * scratch.instance.sites, sizeof(uint8_t)
     )
+    lay_out_links(scratch, arena)
     for order in range(ORDERS):
         cut_sets(&scratch.sets[order], scratch, arena)
         cut_sets(&scratch.sets_before[order], scratch, arena)
@@ -222,6 +242,12 @@ cdef class Workspace:
         arena_open(&arena, memory)
         lay_out(scratch, &arena)
         self.memory = memory
+        if instance.contended:
+            memcpy(
+                scratch.arrived,
+                instance.file_there,
+                <Py_ssize_t> instance.files * instance.sites * sizeof(seconds_t),
+            )
         self.columns = {
             "choice": self.column(scratch.choice, np.dtype(np.int32)),
             "start": self.column(scratch.start, np.dtype(np.float64)),
@@ -246,6 +272,7 @@ cdef class Workspace:
                 timetable_close(&self.scratch.tables[i])
             if self.scratch.taken != NULL:
                 timetable_close(&self.scratch.taken[i])
+        links_close(&self.scratch.links)
         free(self.scratch.tables)
         free(self.scratch.taken)
 

@@ -97,6 +97,21 @@ cdef struct Instance:
     const task_t* bundle_source         # the task that makes it; -1: none that is planned
     const int32_t* bundle_origin        # site of one that none makes
     const uint8_t* there                # by bundle and site: whether it is there from the beginning
+    # Where links carry one transfer at a time: none of the above from data_row on, but for prices.
+    bint contended
+    int32_t files
+    const int32_t* parcel_begin         # by task, into the next four: what it has from one source
+    const task_t* parcel_source         # the task that makes it; -1: none that is planned
+    const int32_t* parcel_origin        # site of what no planned task makes, and from when on
+    const seconds_t* parcel_since       # it can be sent
+    const int32_t* file_begin           # into file
+    const int32_t* file
+    const double* file_size             # bytes
+    const seconds_t* file_there         # by file and site: since when it is, whatever is planned
+    int32_t links_taken
+    const int32_t* link_pair            # of sites, between which a link is taken
+    const seconds_t* link_from
+    const seconds_t* link_until
 
 cdef class CompiledProblem:
     cdef Instance instance

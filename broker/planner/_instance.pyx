@@ -53,6 +53,9 @@ cdef class CompiledProblem:
         instance.sites = sizes["sites"]
         instance.bundles = sizes["bundles"]
         instance.transfers_priced = sizes["transfers_priced"]
+        instance.contended = sizes["contended"]
+        instance.files = sizes["files"]
+        instance.links_taken = sizes["links_taken"]
         self.bind_staging()
 
     cdef bind_tasks(self):
@@ -139,6 +142,17 @@ cdef class CompiledProblem:
         instance.bundle_source = integers(arrays, "bundle_source")
         instance.bundle_origin = integers(arrays, "bundle_origin")
         instance.there = flags(arrays, "there")
+        instance.parcel_begin = integers(arrays, "parcel_begin")
+        instance.parcel_source = integers(arrays, "parcel_source")
+        instance.parcel_origin = integers(arrays, "parcel_origin")
+        instance.parcel_since = doubles(arrays, "parcel_since")
+        instance.file_begin = integers(arrays, "file_begin")
+        instance.file = integers(arrays, "file")
+        instance.file_size = doubles(arrays, "file_size")
+        instance.file_there = doubles(arrays, "file_there")
+        instance.link_pair = integers(arrays, "link_pair")
+        instance.link_from = doubles(arrays, "link_from")
+        instance.link_until = doubles(arrays, "link_until")
 
     @property
     def tasks(self) -> int:

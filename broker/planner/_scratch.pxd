@@ -25,6 +25,15 @@ cdef struct Sets:
     word_t* untouched            # the same: choices that are at no moment fully taken
     word_t* live                 # by bucket: the words of maybe_free that are not empty
 
+cdef struct Links:
+    # When links are taken, each a pair of sites. A pair has a timetable from its first transfer on.
+    int32_t* row                 # by pair; 0: none yet, else one more than that of its table
+    Timetable* tables
+    int32_t count                # tables
+    int32_t room                 # for tables
+    int32_t* used                # tables that the schedule has changed
+    int32_t used_count
+
 cdef struct Scratch:
     # Memory for one schedule at a time: one block plus the timetables, which stop growing after a
     # while.
@@ -65,3 +74,10 @@ cdef struct Scratch:
     seconds_t* near_room
     money_t* cost_room
     uint8_t* sent                # by bundle and site
+    # Where links carry one transfer at a time.
+    Links links
+    seconds_t* arrived           # by file and site since when it is there; infinity: not sent
+    int32_t* parcels             # of the task that is being placed, in the order of when they exist
+    seconds_t* link_free         # by source: when the task's transfers before have ended
+    Py_ssize_t* sent_there       # places in `arrived` that the schedule has changed
+    Py_ssize_t sent_count

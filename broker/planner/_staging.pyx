@@ -2,7 +2,7 @@
 
 Moments do not depend on what else is planned at a site: transfers begin as soon as files are
 there, and do not slow each other down (`broker.model.transfers`). Costs do, as a file is sent to a
-site once.
+site once. Where links carry one transfer at a time, `_links` does all of this.
 """
 
 from libc.math cimport INFINITY
@@ -10,16 +10,20 @@ from libc.stdint cimport int32_t, uint8_t
 from libc.string cimport memcpy
 
 from broker.planner._instance cimport Instance
+from broker.planner._links cimport begin_links, look_contended, send_files
 from broker.planner._types cimport money_t, seconds_t
 
 
-cdef void begin_staging(Scratch* scratch) noexcept nogil:
+cdef int begin_staging(Scratch* scratch) except -1 nogil:
     # Before a schedule is built.
     cdef const Instance* instance = scratch.instance
     scratch.near = NULL
     scratch.near_cost = NULL
-    if instance.transfers_priced:
+    if instance.contended:
+        begin_links(scratch)
+    elif instance.transfers_priced:
         memcpy(scratch.sent, instance.there, instance.bundles * instance.sites * sizeof(uint8_t))
+    return 0
 
 
 cdef void look_near(Scratch* scratch, task_t task) noexcept nogil:
@@ -37,6 +41,9 @@ cdef void look_near(Scratch* scratch, task_t task) noexcept nogil:
     cdef const seconds_t* known
     cdef double size
     cdef seconds_t since, moment, least
+    if instance.contended:
+        look_contended(scratch, task)
+        return
     scratch.near = NULL
     scratch.near_cost = NULL
     if row < 0 and instance.edge_begin[task] == instance.edge_begin[task + 1]:
@@ -89,11 +96,13 @@ cdef void look_costs(Scratch* scratch, task_t task) noexcept nogil:
     scratch.near_cost = scratch.cost_room
 
 
-cdef void settle(Scratch* scratch, task_t task, choice_t choice) noexcept nogil:
+cdef int settle(Scratch* scratch, task_t task, choice_t choice) except -1 nogil:
     # The task goes there, and its files are sent.
     cdef const Instance* instance = scratch.instance
     cdef int32_t site = instance.site[choice]
     cdef int32_t k
+    if instance.contended:
+        return send_files(scratch, task, choice)
     scratch.ready[task] = scratch.near[site]
     if scratch.near_cost != NULL:
         scratch.cost[task] += scratch.near_cost[site]
@@ -101,3 +110,4 @@ cdef void settle(Scratch* scratch, task_t task, choice_t choice) noexcept nogil:
             scratch.sent[<Py_ssize_t> instance.bundle[k] * instance.sites + site] = True
     scratch.near = NULL
     scratch.near_cost = NULL
+    return 0

@@ -24,7 +24,7 @@ cdef struct Span:
     seconds_t fresh_begin      # from where on that is new, about
     seconds_t fresh_end
 
-cdef int timetable_open(Timetable* table, units_t capacity) except -1
+cdef int timetable_open(Timetable* table, units_t capacity) except -1 nogil
 cdef void timetable_close(Timetable* table) noexcept nogil
 cdef int timetable_copy(Timetable* table, const Timetable* source) except -1 nogil
 cdef seconds_t timetable_fit_fast(

@@ -19,7 +19,7 @@ cdef enum:
     GAPS_MAX = 4    # so many on either side of a new span are looked at
 
 
-cdef int timetable_open(Timetable* table, units_t capacity) except -1:
+cdef int timetable_open(Timetable* table, units_t capacity) except -1 nogil:
     table.capacity = capacity
     table.count = 0
     table.room = 0

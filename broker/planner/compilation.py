@@ -83,10 +83,16 @@ class Compilation:
         """Sets until when (seconds, by task) tasks may end at their old places; call before building."""
         self.compiled.column("kept_end")[: len(self.tasks)] = until
 
-    def plan(self, choice: Sequence[int] | Int, start: Sequence[float] | Float) -> Plan:
+    def plan(
+        self,
+        choice: Sequence[int] | Int,
+        start: Sequence[float] | Float,
+        order: Sequence[int] | Int = (),
+    ) -> Plan:
         """Returns the plan in which every task runs on a choice from a start in seconds.
 
-        A negative choice leaves the task without a place.
+        A negative choice leaves the task without a place. `order` has the tasks (rows) in the order in which they
+        were planned, by which transfers are placed on links that carry one at a time.
         """
         placements = list(self.problem.fixed)
         unplanned = []
@@ -103,7 +109,15 @@ class Compilation:
             end = begin + duration
             placements.append(Placement(workflow.name, task.name, demands, begin, end, cost))
         found = Plan(tuple(placements), tuple(unplanned))
-        return self.staging.completed(found) if self.compiled.waits else found
+        if not self.compiled.waits:
+            return found
+        sent = self.staging.schedule()
+        placed = {each.key: each for each in placements}
+        for row in map(int, order) if self.staging.contended else ():
+            workflow, task = self.tasks[row]
+            place = placed[workflow.name, task.name]
+            sent.place(place.key, place.resources[0], placed)
+        return sent.completed(found)
 
 
 def compile_problem(problem: Problem, old: Plan | None = None) -> Compilation:

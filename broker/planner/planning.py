@@ -170,7 +170,8 @@ class Planner:
         worker.evaluate(genes, strategy, choices)
         columns = worker.workspace.columns
         count = len(self.compilation.tasks)
-        plan = self.compilation.plan(columns["choice"][:count], columns["start"][:count])
+        order = columns["order"][: worker.workspace.planned]
+        plan = self.compilation.plan(columns["choice"][:count], columns["start"][:count], order)
         return plan, judge(self._compiled_goals, worker.workspace)
 
     def judge(self, plan: Plan) -> Worth | None:

@@ -1,7 +1,8 @@
 """The arrays of what kernels read of files and the network; `_instance.pxd` says what each holds.
 
 Files from one task or one site with the same readers are one *bundle*: where one of them has been sent, all
-have.
+have. Where links carry one transfer at a time, each file counts by itself instead, so that sums of sizes are those
+of `broker.model.transfers` to the last digit.
 """
 
 import math
@@ -31,20 +32,26 @@ def staging_arrays(
     fixed = (network.site(placement.resources[0]) for placement in problem.fixed)
     number = {name: place for place, name in enumerate(dict.fromkeys([*names, *origins, *fixed]))}
     links = [[network.link(source, target) for target in number] for source in number]
+    priced = any(link.price > 0 for mine in links for link in mine)
+    between: Arrays = {
+        "site": integers(number[network.site(each.primary)] for each in choices),
+        "latency": floats(link.latency for mine in links for link in mine),
+        "bandwidth": floats(link.bandwidth for mine in links for link in mine),
+        "byte_price": floats(link.price for mine in links for link in mine),
+    }
+    if staging.contended:
+        sizes, arrays = _contended(problem, staging, tasks, number)
+        return {**sizes, "transfers_priced": int(priced)}, {**arrays, **between}
     known = _Known(problem, staging, tuple(number))
     edges = [[s for s in staging.sources(key) if (key[0], s.maker) in row] for key in row]
     edge_begin, edge_source = concatenated(
         [[row[key[0], s.maker] for s in mine] for key, mine in zip(row, edges, strict=True)]
     )
     data_row = [known.row(key, row) for key in row]
-    priced = any(link.price > 0 for mine in links for link in mine)
     # Where transfers cost nothing, nobody asks what has been sent.
     bundles = _Bundles(problem, staging, tasks if priced else (), tuple(number))
-    arrays: Arrays = {
-        "site": integers(number[network.site(each.primary)] for each in choices),
-        "latency": floats(link.latency for mine in links for link in mine),
-        "bandwidth": floats(link.bandwidth for mine in links for link in mine),
-        "byte_price": floats(link.price for mine in links for link in mine),
+    more: Arrays = {
+        **between,
         "data_row": integers(data_row),
         "static_ready": known.rows(),
         "edge_begin": edge_begin,
@@ -54,12 +61,9 @@ def staging_arrays(
         ),
         **bundles.arrays(),
     }
-    sizes = {
-        "sites": len(number),
-        "bundles": len(bundles.of),
-        "transfers_priced": int(priced),
-    }
-    return sizes, arrays
+    sizes, arrays = _nothing(len(tasks))
+    sizes |= {"sites": len(number), "bundles": len(bundles.of), "transfers_priced": int(priced)}
+    return sizes, arrays | more
 
 
 def _nothing(tasks: int) -> tuple[dict[str, int], Arrays]:
@@ -73,7 +77,69 @@ def _nothing(tasks: int) -> tuple[dict[str, int], Arrays]:
     )
     arrays |= dict.fromkeys(("edge_begin", "bundle_begin"), integers([0] * (tasks + 1)))
     arrays["there"] = np.zeros(1, np.uint8)
-    return {"sites": 0, "bundles": 0, "transfers_priced": 0}, arrays
+    arrays |= dict.fromkeys(
+        ("parcel_since", "file_size", "file_there", "link_from", "link_until"), none
+    )
+    arrays |= dict.fromkeys(
+        ("parcel_begin", "parcel_source", "parcel_origin", "file_begin", "file", "link_pair"),
+        integers(()),
+    )
+    sizes = dict.fromkeys(
+        ("sites", "bundles", "transfers_priced", "contended", "files", "links_taken"), 0
+    )
+    return sizes, arrays
+
+
+def _contended(
+    problem: Problem, staging: Staging, tasks: Rows, site: dict[str, int]
+) -> tuple[dict[str, int], Arrays]:
+    # What kernels read where a link carries one transfer at a time.
+    placed = {placement.key: placement for placement in problem.fixed}
+    row = {(workflow.name, task.name): number for number, (workflow, task) in enumerate(tasks)}
+    file_row: dict[tuple[str, str], int] = {}
+    size: list[float] = []
+    there: list[Float] = []
+    nowhere = np.full(len(site), math.inf)
+    known = {(workflow, file) for workflow, file, _ in staging.known}
+    parcels: list[list[tuple[int, int, float]]] = []
+    files: list[list[int]] = []
+    for key in row:
+        mine = staging.sources(key)
+        for source in mine:
+            for file in source.files:
+                at = key[0], file.name
+                if file_row.setdefault(at, len(size)) == len(size):
+                    size.append(file.size)
+                    where = np.array([staging.there(*at, name) for name in site])
+                    there.append(where if at in known else nowhere)
+            files.append([file_row[key[0], file.name] for file in source.files])
+        parcels.append([])
+        for source in mine:
+            if (key[0], source.maker) in row:
+                parcels[-1].append((row[key[0], source.maker], -1, 0.0))
+            else:
+                origin, since = staging.origin(key[0], source, placed)
+                parcels[-1].append((-1, site[origin], since))
+    parcel_begin, _ = concatenated(parcels)
+    file_begin, file_of = concatenated(files)
+    flat = [parcel for mine in parcels for parcel in mine]
+    taken = [each for each in problem.under_way if {each.source, each.target} <= site.keys()]
+    sizes, arrays = _nothing(len(tasks))
+    sizes |= {"sites": len(site), "contended": 1, "files": len(size), "links_taken": len(taken)}
+    return sizes, arrays | {
+        "data_row": integers([-1] * len(tasks)),
+        "parcel_begin": parcel_begin,
+        "parcel_source": integers(source for source, _, _ in flat),
+        "parcel_origin": integers(origin for _, origin, _ in flat),
+        "parcel_since": floats(since for _, _, since in flat),
+        "file_begin": file_begin,
+        "file": file_of,
+        "file_size": floats(size),
+        "file_there": np.concatenate([nowhere[:0], *there]),
+        "link_pair": integers(site[e.source] * len(site) + site[e.target] for e in taken),
+        "link_from": floats(each.begin for each in taken),
+        "link_until": floats(each.end for each in taken),
+    }
 
 
 class _Known:

@@ -1,18 +1,19 @@
 """When the files of tasks are at which site, where a network is known and runs are simulated.
 
 Files go to the site of a task as soon as it has a place and they exist: those from one source together, each
-of them once to a site. What is on its way is not in the journal: after a restart it is sent anew, and files that
+of them once to a site. Where links carry one transfer at a time (`Network.contended`), a transfer begins behind those that were
+sent over its link before. What is on its way is not in the journal: after a restart it is sent anew, and files that
 a task has had are where it ran. Programs are given their files by their sites when they are launched, so nothing
 waits for them here.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
 from broker.model.network import HOME, Copy, DataFile, Network
-from broker.model.plan import Transfer
+from broker.model.plan import Plan, Transfer
 from broker.model.program import Input, Output
 from broker.model.workflow import Workflow
 from broker.scheduler.lifecycle import AT_SITE, DONE, HELD, TaskState
@@ -43,6 +44,11 @@ class FileArrivals:
         self.planned_bytes = 0.0
         self.planned_transfers: tuple[Transfer, ...] = ()
         self.sent: dict[str, list[Transfer]] = {}
+        # Where links carry one transfer at a time: until when each is taken by what has been sent, that, and what fixed
+        # tasks still have to be sent by the plan before.
+        self._free: dict[tuple[str, str], float] = {}
+        self._under_way: list[Transfer] = []
+        self._kept: tuple[Transfer, ...] = ()
 
     def site(self, resource: str) -> str:
         """Returns the site of a resource: what the network says, else the one that has it, else itself."""
@@ -58,7 +64,7 @@ class FileArrivals:
             return None
         sites = {name: self.site(name) for name in self._memory.supplies}
         named = {**self._network.sites, **sites}
-        return Network(self._network.default, named, self._network.links, self._network.inputs)
+        return replace(self._network, sites=named)
 
     def planned(self, live: LiveWorkflow) -> Workflow:
         """Returns a workflow for a planner: one that names no files has those of its programs, as far as known.
@@ -96,6 +102,26 @@ class FileArrivals:
             for (workflow, file, site), since in self._at.items()
         )
 
+    def under_way(self, now: float, fixed: Collection[tuple[str, str]]) -> tuple[Transfer, ...]:
+        """Returns what a new plan leaves as it is: what has been sent, and what fixed tasks have to be sent.
+
+        There is none where transfers do not wait for each other. `fixed` has workflow and task of each of them.
+        """
+        if self._network is None or not self._network.contended:
+            return ()
+        self._under_way = [each for each in self._under_way if each.end > now]
+        self._kept = tuple(
+            each
+            for each, begun in self.transfers(now)
+            if not begun and (each.workflow, each.task) in fixed
+        )
+        return (*self._under_way, *self._kept)
+
+    def adopt(self, plan: Plan) -> None:
+        """Takes note of what a plan sends."""
+        self.planned_transfers = (*self._kept, *plan.transfers)
+        self.planned_bytes = math.fsum(each.size for each in plan.transfers)
+
     def files(self, task: LiveTask) -> tuple[DataFile, ...]:
         """Returns the files that a task waits for."""
         if self._network is None or task.program is not None or not task.owner.workflow.files:
@@ -132,9 +158,21 @@ class FileArrivals:
             origin, since = self._origin(task, file, now, ends or {})
             if origin != site:
                 coming[origin, since] = coming.get((origin, since), 0.0) + file.size
-        for (origin, since), size in coming.items():
-            latest = max(latest, since + self._network.link(origin, site).seconds(size))
+        free = self._free.copy() if self._network.contended else {}
+        for (origin, since), size in sorted(coming.items(), key=lambda each: each[0][1]):
+            end = self._begin(origin, site, since, free) + self._network.link(origin, site).seconds(
+                size
+            )
+            free[origin, site] = end
+            latest = max(latest, end)
         return latest
+
+    def _begin(
+        self, source: str, target: str, since: float, free: Mapping[tuple[str, str], float]
+    ) -> float:
+        # When a transfer begins; `free` says when each link is.
+        assert self._network is not None, "without a network nothing is sent"
+        return max(since, free.get((source, target), since)) if self._network.contended else since
 
     def _origin(
         self, task: LiveTask, file: DataFile, now: float, ends: Mapping[str, float]
@@ -170,12 +208,16 @@ class FileArrivals:
         for (_, origin), mine in coming.items():
             size = math.fsum(file.size for file in mine)
             link = self._network.link(origin, site)
-            arrival = now + link.seconds(size)
+            begin = self._begin(origin, site, now, self._free)
+            arrival = begin + link.seconds(size)
             self.sent_bytes += size
             names = tuple(file.name for file in mine)
             key = task.owner.workflow.name, task.task.name
-            sent = Transfer(*key, names, origin, site, now, arrival, size, size * link.price)
+            sent = Transfer(*key, names, origin, site, begin, arrival, size, size * link.price)
             self.sent.setdefault(task.owner.workflow_id, []).append(sent)
+            if self._network.contended:
+                self._free[origin, site] = arrival
+                self._under_way.append(sent)
             for file in mine:
                 self._at[task.owner.workflow_id, file.name, site] = arrival
 

@@ -189,6 +189,7 @@ class PlanningCycle:
             margin=self._settings.margin,
             network=self.files.network(),
             copies=self.files.copies(),
+            under_way=self.files.under_way(now, {each.key for each in fixed}),
         )
 
     def _stays(self, task: LiveTask, now: float) -> Placement | None:
@@ -210,8 +211,7 @@ class PlanningCycle:
         if event.number != self.running:
             return
         self._end(transaction)
-        self.files.planned_transfers = event.plan.transfers
-        self.files.planned_bytes = math.fsum(each.size for each in event.plan.transfers)
+        self.files.adopt(event.plan)
         kept = []
         for task in self._memory.tasks():
             if not self._wants_place(task):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from broker.model.network import Copy, Network
-from broker.model.plan import Placement, Plan
+from broker.model.plan import Placement, Plan, Transfer
 from broker.model.problem import Problem
 from broker.model.reach import Reach
 from broker.model.resources import Resource
@@ -40,6 +40,7 @@ class PlanningInput:
         margin: seconds by which a reservation is longer than its run.
         network: what files take between sites; `None` if they do not count.
         copies: of files that are, or will be, at sites.
+        under_way: transfers that stay, where links carry one at a time.
     """
 
     now: float
@@ -52,6 +53,7 @@ class PlanningInput:
     margin: float = 0.0
     network: Network | None = None
     copies: tuple[Copy, ...] = ()
+    under_way: tuple[Transfer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +89,15 @@ def pose(planning_input: PlanningInput) -> Posed:
     if not any((w.name, t.name) not in fixed for w in workflows for t in w.tasks):
         return Posed(None, tuple(unplanned))
     everything = (*resources, *_stand_ins(kept, by_name, planning_input.now))
-    network, copies = planning_input.network, planning_input.copies
-    problem = Problem(tuple(workflows), everything, planning_input.now, kept, network, copies)
+    problem = Problem(
+        tuple(workflows),
+        everything,
+        planning_input.now,
+        kept,
+        planning_input.network,
+        planning_input.copies,
+        planning_input.under_way,
+    )
     return Posed(problem, tuple(unplanned))
 
 

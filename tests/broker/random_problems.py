@@ -13,7 +13,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from broker.model.network import Copy, DataFile, Link, Network
-from broker.model.plan import Placement
+from broker.model.plan import Placement, Transfer
 from broker.model.problem import Problem
 from broker.model.resources import Calendar, PriceRule, Resource, WeeklyWindow
 from broker.model.workflow import Alternative, Demand, Task, Workflow
@@ -212,6 +212,29 @@ def with_data(problem: Problem, seed: int) -> Problem:
                     copies.append(Copy(workflow.name, f"i{number}", one_of(rng, names), since))
         flows.append(replace(workflow, files=tuple(files)))
     return replace(problem, workflows=tuple(flows), network=network, copies=tuple(copies))
+
+
+def contended(problem: Problem, seed: int) -> Problem:
+    """Returns the problem with links that carry one transfer at a time, some of which are taken at first."""
+    rng = np.random.default_rng(seed)
+    network = problem.network
+    assert network is not None, "problems with data have one"
+    names = [*dict.fromkeys(network.site(each.name) for each in problem.resources), "home"]
+    under_way = []
+    for number in range(rng.integers(0, 4)):
+        source, target = (one_of(rng, names) for _ in range(2))
+        begin = NOW + int(rng.integers(-4, 20)) * HOUR / 2
+        end = begin + int(rng.integers(0, 6)) * HOUR / 2
+        if source != target:
+            files = (f"f{number}",)
+            under_way.append(Transfer("other", "t", files, source, target, begin, end, 1.0, 0.0))
+    network = replace(network, contention="link")
+    return replace(problem, network=network, under_way=tuple(under_way))
+
+
+def contended_problems() -> st.SearchStrategy[Problem]:
+    """Returns problems with files and links that carry one transfer at a time."""
+    return st.integers(0, 2**32).map(lambda seed: contended(data_problem(seed), seed))
 
 
 def data_problem(seed: int) -> Problem:

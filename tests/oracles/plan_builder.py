@@ -6,7 +6,7 @@ buckets nor sets. It shares with the kernel only the order in which ties are bro
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from broker.model.network import DataFile
@@ -18,8 +18,16 @@ from tests.oracles.plan_checker import is_open, plain_duration, price_between
 
 Key = tuple[str, str]
 Taken = dict[str, list[tuple[float, float, int]]]
-Sent = set[tuple[str, str, str]]
-"""Workflow, file and site of what has been sent."""
+FileAt = tuple[str, str, str]
+"""Workflow, file and site."""
+
+
+@dataclass
+class Sent:
+    """What has been sent, and since when it is there; by source and target when links are taken."""
+
+    at: dict[FileAt, float]
+    busy: dict[tuple[str, str], list[tuple[float, float]]]
 
 
 def plain_site(problem: Problem, resource: str) -> str:
@@ -28,7 +36,7 @@ def plain_site(problem: Problem, resource: str) -> str:
     return problem.network.sites.get(resource, resource)
 
 
-def plain_needs(problem: Problem, going: tuple[Workflow, Task], resource: str) -> Sent:
+def plain_needs(problem: Problem, going: tuple[Workflow, Task], resource: str) -> set[FileAt]:
     """Returns what has to be where for a task that goes to a resource."""
     workflow, task = going
     if problem.network is None:
@@ -62,6 +70,9 @@ def plain_data(
     network = problem.network
     if network is None:
         return -math.inf, 0.0
+    if network.contention == "link":
+        ready, cost, _ = plain_contended(problem, going, placed, resource, sent)
+        return ready, cost
     target = plain_site(problem, resource)
     ready, cost = -math.inf, 0.0
     coming: dict[str, float] = {}
@@ -82,12 +93,88 @@ def plain_data(
             continue
         coming[source] = coming.get(source, 0.0) + file.size
         since[source] = origin, begin
-        if (workflow.name, file.name, target) not in sent:
+        if (workflow.name, file.name, target) not in sent.at:
             cost += file.size * network.link(origin, target).price
     for source, (origin, begin) in since.items():
         link = network.link(origin, target)
         ready = max(ready, begin + (link.latency + coming[source] / link.bandwidth))
     return ready, cost
+
+
+def plain_contended(
+    problem: Problem,
+    going: tuple[Workflow, Task],
+    placed: dict[Key, Placement],
+    resource: str,
+    sent: Sent,
+) -> tuple[float, float, Sent]:
+    """Returns the same where a link carries one transfer at a time, and what is sent if the task goes there."""
+    workflow, task = going
+    network = problem.network
+    assert network is not None
+    target = plain_site(problem, resource)
+    ready = -math.inf
+    # By source: from when on there is something to send, the place in the file, from where, and what.
+    coming: dict[str, tuple[float, int, str, list[DataFile]]] = {}
+    for file in (file for file in workflow.files if task.name in file.readers):
+        there = plain_there(problem, workflow, file, target)
+        there = sent.at.get((workflow.name, file.name, target), there)
+        if file.maker:
+            before = placed[workflow.name, file.maker]
+            origin = plain_site(problem, before.demands[0].resource)
+            source, begin = file.maker, max(before.end, problem.now)
+        else:
+            origin = file.site or network.inputs
+            source, begin = f"{origin}, of the workflow", problem.now
+        mine = coming.setdefault(source, (begin, len(coming), origin, []))
+        if there < math.inf:
+            ready = max(ready, there)
+        elif origin != target:
+            mine[3].append(file)
+    cost = 0.0
+    found = Sent({}, {})
+    for begin, _, origin, files in sorted(coming.values(), key=lambda each: each[:2]):
+        if not files:
+            continue
+        link = network.link(origin, target)
+        size = 0.0
+        for file in files:
+            size += file.size
+        seconds = link.latency + size / link.bandwidth
+        cost += size * link.price
+        start = begin
+        if seconds > 0:
+            own = found.busy.setdefault((origin, target), [])
+            # Behind the task's own, then at the first moment at which nothing is in the way.
+            since = max([begin, *(end for _, end in own)])
+            taken = sent.busy.get((origin, target), [])
+            moments = sorted({since, *(end for _, end in taken if end > since)})
+            start = next(
+                moment
+                for moment in moments
+                if all(moment + seconds <= a or b <= moment for a, b in taken)
+            )
+            own.append((start, start + seconds))
+        ready = max(ready, start + seconds)
+        found.at |= {(workflow.name, file.name, target): start + seconds for file in files}
+    return ready, cost, found
+
+
+def plain_send(
+    problem: Problem,
+    going: tuple[Workflow, Task],
+    placed: dict[Key, Placement],
+    resource: str,
+    sent: Sent,
+) -> None:
+    """Has the files of a task sent where it goes."""
+    if problem.network is not None and problem.network.contention == "link":
+        _, _, found = plain_contended(problem, going, placed, resource, sent)
+        sent.at |= found.at
+        for link, spans in found.busy.items():
+            sent.busy.setdefault(link, []).extend(spans)
+    else:
+        sent.at |= dict.fromkeys(plain_needs(problem, going, resource), 0.0)
 
 
 def plain_build(
@@ -112,7 +199,10 @@ def plain_build(
     tasks = {(w.name, t.name): (w, t) for w in problem.workflows for t in w.tasks}
     order: list[Key] = []
     waiting: list[Key] = []
-    sent: Sent = set()
+    sent = Sent({}, {})
+    for each in problem.under_way:
+        if each.begin < each.end:
+            sent.busy.setdefault((each.source, each.target), []).append((each.begin, each.end))
     for key in sequence:
         waiting.append(key)
         while True:
@@ -125,7 +215,7 @@ def plain_build(
                 placed[going] = found
                 hold(taken, found)
                 order.append(going)
-                sent |= plain_needs(problem, tasks[going], found.demands[0].resource)
+                plain_send(problem, tasks[going], placed, found.demands[0].resource, sent)
     return placed, order
 
 

@@ -1,7 +1,7 @@
 """What makes the transfers of a plan valid, checked anew from the problem and the placements alone.
 
 For each file a list of where it is from when on is kept: made by its task, given, copied, or brought by a
-transfer. Nothing of the planner is used.
+transfer. Where links carry one transfer at a time, each is compared with each other. Nothing of the planner is used.
 """
 
 import math
@@ -37,7 +37,29 @@ def data_violations(problem: Problem, plan: Plan) -> list[str]:
             if key in brought or key in there:
                 found.append(f"{name}: {file} is there already, or sent twice")
             brought[key] = each.end
+    if problem.network.contention == "link":
+        found += link_violations(problem, plan)
     return found + list(waiting_violations(problem, problem.network, plan, there | brought))
+
+
+def link_violations(problem: Problem, plan: Plan) -> Iterator[str]:
+    """Yields which transfers are on a link, of one site to another, at the same time."""
+    seen: list[tuple[Transfer, bool]] = []
+    for mine, planned in [
+        *((t, False) for t in problem.under_way),
+        *((t, True) for t in plan.transfers),
+    ]:
+        for other, planned_too in seen:
+            together = min(mine.end, other.end) - max(mine.begin, other.begin)
+            # What was under way before may be so twice; the planner must not add to it.
+            if (
+                (mine.source, mine.target) == (other.source, other.target)
+                and (planned or planned_too)
+                and together > max(1e-6, 1e-9 * abs(mine.begin))
+            ):
+                names = " and ".join(f"{t.workflow}/{t.task}" for t in (other, mine))
+                yield f"{mine.source} to {mine.target}: {names} are sent for at {mine.begin}"
+        seen.append((mine, planned))
 
 
 def site_of(network: Network, placement: Placement) -> str:

@@ -7,7 +7,7 @@ from broker.model.plan import Plan
 from broker.model.problem import Problem
 from broker.planner.evaluation import Bounds
 from broker.planner.goals import CRITERIA, Goals
-from tests.oracles.plan_builder import Taken, hold, plain_end, predecessors_placed
+from tests.oracles.plan_builder import Sent, Taken, hold, plain_end, predecessors_placed
 
 
 def plain_fitness(
@@ -102,7 +102,7 @@ def plain_earliest_ends(problem: Problem) -> dict[str, float]:
         for task in in_order(workflow):
             going = (workflow, task)
             if (workflow.name, task.name) not in placed and predecessors_placed(placed, *going):
-                place = plain_end(problem, going, placed, taken, math.inf, sent=set())
+                place = plain_end(problem, going, placed, taken, math.inf, sent=Sent({}, {}))
                 if place is not None:
                     placed[place.key] = place
         whole = len(placed) == len(workflow.tasks)

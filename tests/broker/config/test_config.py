@@ -162,6 +162,8 @@ def test_a_network_is_planned_with(tmp_path: Path) -> None:
     text = EXAMPLE.read_text(encoding="utf-8")
     path.write_text(f"{text}\n[network]\nbandwidth = 8\nsites = {{ x = ['alpha'] }}\n")
     assert load_config(path).settings().network == Network(Link(8.0), {"alpha": "x"})
+    path.write_text(f'{text}\n[network]\nbandwidth = 8\ncontention = "link"\n')
+    assert load_config(path).settings().network == Network(Link(8.0), contention="link")
     path.write_text(f"{text}\n[network]\nbandwidth = -8\n")
     with pytest.raises(FileError, match=r"network\.bandwidth: is -8; it must be more than 0"):
         load_config(path)

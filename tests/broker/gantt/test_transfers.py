@@ -57,6 +57,22 @@ def test_a_plan_says_what_is_sent() -> None:
     assert (made["files"], made["begin"], made["end"]) == (("made",), given["end"] + 10, 17.00004)
 
 
+def test_a_plan_says_that_links_carry_one_at_a_time() -> None:
+    problem = chain()
+    network = replace(problem.network or Network(Link()), contention="link")
+    problem = replace(problem, network=network)
+    plan = heft(problem)
+    assert plan_violations(problem, plan) == []
+    words = (
+        "2 transfers of 3 MB; they take 7 s together, and cost 3.00. A link carries one at a time."
+    )
+    console = Console(file=io.StringIO(), width=120)
+    print_plan(console, problem, plan, [])
+    assert isinstance(console.file, io.StringIO)
+    assert words in console.file.getvalue()
+    assert words in render_page(problem, plan, title="T")
+
+
 def test_without_a_network_nothing_is_said() -> None:
     problem = replace(chain(), network=None)
     plan = heft(problem)

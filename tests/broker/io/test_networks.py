@@ -91,6 +91,20 @@ def test_a_network_is_read(tmp_path: Path) -> None:
     assert problem.network.link("c", "c").seconds(1e12) == 0.0
 
 
+def test_links_carry_one_transfer_at_a_time_if_the_file_says_so(tmp_path: Path) -> None:
+    """Without contention by default, or by its word."""
+
+    def contended(said: str) -> bool:
+        network = planned(
+            tmp_path, network=NETWORK.replace("price_per_gb", f"{said}\nprice_per_gb")
+        ).network
+        assert network is not None
+        return network.contended
+
+    assert [contended(f'contention = "{how}"') for how in ("link", "none")] == [True, False]
+    assert not contended("")
+
+
 def test_files_of_workflows_are_read_and_written(tmp_path: Path) -> None:
     """Who reads what a task makes waits for it."""
     problem = planned(tmp_path)
@@ -155,6 +169,7 @@ def test_what_only_its_maker_reads_is_no_data() -> None:
         ("bandwidth = 1e6", "bandwidth = 0", "network.bandwidth: is 0; .* more than 0"),
         ("bandwidth = 1e6\n", "", "network.bandwidth: is missing"),
         ("latency_s = 0.5", "latency_s = -1", "network.latency_s: is -1"),
+        ("latency_s = 0.5", 'contention = "port"', "network.contention: is 'port'"),
         ("price_per_gb = 2", "price_per_gb = inf", "network.price_per_gb"),
         (
             '["here", "c"]',

@@ -11,7 +11,8 @@ from benchmarks.deviation_dispatch import Greedy
 from benchmarks.deviation_dispatch import World as SearchingWorld
 from benchmarks.deviation_loads import NOISES, Load
 from broker.gantt.views import plan_document
-from broker.model.network import Copy, DataFile, Link, Network
+from broker.model.network import Contention, Copy, DataFile, Link, Network
+from broker.model.plan import Plan, Transfer
 from broker.model.program import Input, Output, Program
 from broker.model.resources import Resource
 from broker.model.workflow import Alternative, Task, Workflow
@@ -28,6 +29,7 @@ from tests.examples import FEW
 NETWORK = Network(Link(2.0, 3.0), {"alpha": "x", "beta": "x"}, {("x", "gamma"): Link(8.0)}, "x")
 SETTINGS = BrokerSettings(cycle=50, slot=20, pause=2, margin=4, network=NETWORK)
 RESOURCES = ("alpha", "beta", "gamma", "delta")
+CONTENTIONS: tuple[Contention, ...] = ("none", "link")
 
 
 @dataclass
@@ -104,7 +106,8 @@ def test_no_task_begins_before_its_files_can_be_there(
     seed: int, faults: float, late: float, overruns: float, restarts: bool
 ) -> None:
     """By a planner that knows no files, with faults, late words, overruns and restarts; all ends."""
-    made = DataWorld(seed, SETTINGS, faults=faults, late=late, overruns=overruns)
+    contended = replace(SETTINGS, network=replace(NETWORK, contention=CONTENTIONS[seed % 2]))
+    made = DataWorld(seed, contended, faults=faults, late=late, overruns=overruns)
     rng = random.Random(seed)  # noqa: S311  # a test's own chance
     for name in RESOURCES:
         made.tell(Register(1, made.supply(name)))
@@ -173,6 +176,59 @@ def test_transfers_are_shown_as_they_are_planned_and_sent() -> None:
     assert first_end is not None
     assert seen["running"] == (first_end, first_end + 5.0) == seen["completed"]
     assert plan_document(world.state, world.now)["transfers"] == []
+
+
+def test_one_transfer_waits_for_the_other_on_a_link() -> None:
+    """Two files of ten seconds, over one link: the plan says so, and the broker does so."""
+    tasks = (
+        Task("first", 20.0, (Alternative.of("alpha"),)),
+        *(Task(name, 60.0, (Alternative.of("gamma"),), ("first",)) for name in ("one", "two")),
+    )
+    files = tuple(DataFile(f"for {name}", 80.0, (name,), "first") for name in ("one", "two"))
+    resources = (Resource("alpha"), Resource("gamma", capacity=2))
+    workflow = Workflow("w", tasks, files=files)
+    ends = {}
+    for contention in CONTENTIONS:
+        network = replace(NETWORK, contention=contention)
+        world = SearchingWorld(Load(resources, ((0.0, workflow),), network), NOISES[0], 1)
+        world.run()
+        (live,) = world.state.memory.workflows.values()
+        begun = live.tasks["first"].end_time
+        assert begun is not None
+        first, second = (each for some in world.state.cycle.files.sent.values() for each in some)
+        later = 10.0 if contention == "link" else 0.0
+        assert (first.begin, first.end) == (begun, begun + 10.0)
+        assert (second.begin, second.end) == (begun + later, begun + later + 10.0)
+        starts = sorted(live.tasks[name].start_time or 0.0 for name in ("one", "two"))
+        assert begun + 10.0 <= starts[0]
+        assert begun + 10.0 + later <= starts[1]
+        ends[contention] = live.end_time
+    assert ends["link"] is not None
+    assert ends["none"] is not None
+    assert ends["none"] + 9.0 <= ends["link"] <= ends["none"] + 20.0
+
+
+def test_a_planner_leaves_links_to_what_is_under_way() -> None:
+    """To what has been sent, and to what booked tasks have to be sent by the plan before; the rest is planned anew."""
+    made = DataWorld(1, replace(SETTINGS, network=replace(NETWORK, contention="link")))
+    for name in RESOURCES:
+        made.tell(Register(1, made.supply(name)))
+    made.tell(Submit(1, "k", chain(80.0)))
+    files, begins = made.state.cycle.files, made.now
+    planned = tuple(
+        Transfer("w", task, ("made",), "x", "gamma", begins + 20.0, begins + 30.0, 80.0, 0.0)
+        for task in ("first", "second")
+    )
+    files.adopt(Plan((), transfers=planned))
+    assert files.under_way(begins, set()) == ()
+    assert files.under_way(begins, {("w", "second")}) == planned[1:]
+    files.adopt(Plan((), transfers=planned[:1]))
+    assert files.planned_transfers == (planned[1], planned[0])
+    assert files.planned_bytes == 80.0
+    assert files.under_way(begins + 31.0, {("w", "second")}) == ()
+    plain = FileArrivals(made.state.memory, NETWORK)
+    plain.adopt(Plan((), transfers=planned))
+    assert plain.under_way(begins, {("w", "second")}) == ()
 
 
 def test_a_planner_is_told_the_network_and_what_has_been_sent() -> None:

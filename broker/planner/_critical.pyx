@@ -26,7 +26,7 @@ TASKS_MAX = 3000
 """Larger problems are not searched: the tabu list has an entry per pair of tasks."""
 
 cdef seconds_t compute(Graph* graph) noexcept nogil:
-    # Computes heads, tails and a topological order; returns the makespan, or −1 if the orders on
+    # Computes a topological order, heads and tails; returns the makespan, or −1 if the orders on
     # the resources contradict each other.
     cdef const Instance* instance = graph.instance
     cdef int32_t n = graph.tasks
@@ -34,27 +34,17 @@ cdef seconds_t compute(Graph* graph) noexcept nogil:
     cdef int32_t done = 0
     cdef int32_t i
     cdef task_t task, other
-    cdef seconds_t end, longest
-    cdef seconds_t makespan = 0.0
     for task in range(n):
-        graph.own_head[task] = instance.release[task] - instance.now
         graph.missing[task] = instance.predecessors[task] + (graph.before[task] >= 0)
         if graph.missing[task] == 0:
             graph.order[ready] = task
             ready += 1
     while done < ready:
         task = graph.order[done]
+        graph.position[task] = done
         done += 1
-        end = graph.own_head[task]
-        other = graph.before[task]
-        if other >= 0:
-            end = max(end, graph.head[other] + graph.duration[other])
-        graph.head[task] = end
-        end += graph.duration[task]
-        makespan = max(makespan, end)
         for i in range(instance.successor_begin[task], instance.successor_begin[task + 1]):
             other = instance.successor[i]
-            graph.own_head[other] = max(graph.own_head[other], end)
             graph.missing[other] -= 1
             if graph.missing[other] == 0:
                 graph.order[ready] = other
@@ -67,19 +57,145 @@ cdef seconds_t compute(Graph* graph) noexcept nogil:
                 ready += 1
     if done < n:
         return -1.0
-    while done > 0:
-        done -= 1
-        task = graph.order[done]
-        longest = 0.0
+    set_heads(graph, 0)
+    set_tails(graph, n - 1)
+    return makespan_of(graph)
+
+
+cdef void set_heads(Graph* graph, int32_t first) noexcept nogil:
+    # Of the tasks from a place in the topological order on.
+    cdef const Instance* instance = graph.instance
+    cdef int32_t i, place
+    cdef task_t task, other
+    cdef seconds_t head
+    for place in range(first, graph.tasks):
+        task = graph.order[place]
+        head = instance.release[task] - instance.now
+        for i in range(instance.predecessor_begin[task], instance.predecessor_begin[task + 1]):
+            other = instance.predecessor[i]
+            head = max(head, graph.head[other] + graph.duration[other])
+        graph.own_head[task] = head
+        other = graph.before[task]
+        if other >= 0:
+            head = max(head, graph.head[other] + graph.duration[other])
+        graph.head[task] = head
+
+
+cdef void set_tails(Graph* graph, int32_t last) noexcept nogil:
+    # Of the tasks up to a place in the topological order.
+    cdef const Instance* instance = graph.instance
+    cdef int32_t i, place
+    cdef task_t task, other
+    cdef seconds_t tail
+    for place in range(last, -1, -1):
+        task = graph.order[place]
+        tail = 0.0
         for i in range(instance.successor_begin[task], instance.successor_begin[task + 1]):
             other = instance.successor[i]
-            longest = max(longest, graph.duration[other] + graph.tail[other])
-        graph.own_tail[task] = longest
+            tail = max(tail, graph.duration[other] + graph.tail[other])
+        graph.own_tail[task] = tail
         other = graph.after[task]
         if other >= 0:
-            longest = max(longest, graph.duration[other] + graph.tail[other])
-        graph.tail[task] = longest
+            tail = max(tail, graph.duration[other] + graph.tail[other])
+        graph.tail[task] = tail
+
+
+cdef seconds_t makespan_of(const Graph* graph) noexcept nogil:
+    cdef seconds_t makespan = 0.0
+    cdef int32_t i
+    cdef task_t task
+    for i in range(graph.sinks):
+        task = graph.sink[i]
+        makespan = max(makespan, graph.head[task] + graph.duration[task])
     return makespan
+
+
+cdef bint hold_later(Graph* graph, int32_t first, int32_t last) noexcept nogil:
+    # The task at `first` now comes behind the one at `last`. It and those between them that it
+    # precedes are held back and follow; the others stay in their order. False if the one at
+    # `last` is among those that it precedes.
+    cdef const Instance* instance = graph.instance
+    cdef task_t task = graph.order[first]
+    cdef task_t pivot = graph.order[last]
+    cdef int32_t held = 1
+    cdef int32_t to = first
+    cdef int32_t i, place
+    cdef bint late
+    graph.held[0] = task
+    graph.missing[task] = 1
+    for place in range(first + 1, last + 1):
+        task = graph.order[place]
+        late = graph.before[task] >= 0 and graph.missing[graph.before[task]]
+        for i in range(instance.predecessor_begin[task], instance.predecessor_begin[task + 1]):
+            late |= graph.missing[instance.predecessor[i]]
+        if late:
+            graph.missing[task] = 1
+            graph.held[held] = task
+            held += 1
+        else:
+            graph.order[to] = task
+            graph.position[task] = to
+            to += 1
+    late = graph.missing[pivot]
+    for i in range(held):
+        task = graph.held[i]
+        graph.missing[task] = 0
+        graph.order[to + i] = task
+        graph.position[task] = to + i
+    return not late
+
+
+cdef bint hold_earlier(Graph* graph, int32_t first, int32_t last) noexcept nogil:
+    # Likewise if the task at `last` now comes before the one at `first`.
+    cdef const Instance* instance = graph.instance
+    cdef task_t task = graph.order[last]
+    cdef task_t pivot = graph.order[first]
+    cdef int32_t held = 1
+    cdef int32_t to = last
+    cdef int32_t i, place
+    cdef bint early
+    graph.held[0] = task
+    graph.missing[task] = 1
+    for place in range(last - 1, first - 1, -1):
+        task = graph.order[place]
+        early = graph.after[task] >= 0 and graph.missing[graph.after[task]]
+        for i in range(instance.successor_begin[task], instance.successor_begin[task + 1]):
+            early |= graph.missing[instance.successor[i]]
+        if early:
+            graph.missing[task] = 1
+            graph.held[held] = task
+            held += 1
+        else:
+            graph.order[to] = task
+            graph.position[task] = to
+            to -= 1
+    early = graph.missing[pivot]
+    for i in range(held):
+        task = graph.held[i]
+        graph.missing[task] = 0
+        graph.order[to - i] = task
+        graph.position[task] = to - i
+    return not early
+
+
+cdef seconds_t update(Graph* graph, const Move* move) noexcept nogil:
+    # As `compute`, after a move on one resource: only what may have changed. Heads change behind
+    # the first place in the topological order that does, tails before the last one.
+    cdef int32_t first, last
+    cdef bint sound
+    if move.forward:
+        first = graph.position[move.moved]
+        last = graph.position[move.pivot]
+        sound = hold_later(graph, first, last)
+    else:
+        first = graph.position[move.pivot]
+        last = graph.position[move.moved]
+        sound = hold_earlier(graph, first, last)
+    if not sound:
+        return -1.0
+    set_heads(graph, first)
+    set_tails(graph, last)
+    return makespan_of(graph)
 
 
 cdef int32_t critical_path(Graph* graph, seconds_t makespan, Random* random) noexcept nogil:
@@ -91,11 +207,9 @@ cdef int32_t critical_path(Graph* graph, seconds_t makespan, Random* random) noe
     cdef int32_t i
     cdef task_t task
     cdef task_t found = -1
-    for task in range(graph.tasks):
-        if (
-            graph.head[task] + graph.duration[task] + graph.tail[task] >= least
-            and graph.tail[task] == 0.0
-        ):
+    for i in range(graph.sinks):
+        task = graph.sink[i]
+        if graph.head[task] + graph.duration[task] >= least:
             candidates += 1
             if random_below(random, candidates) == 0:
                 found = task
@@ -229,7 +343,7 @@ cdef int64_t tabu_search_fast(
             )
         elif shift.task < 0:
             break    # no block of two tasks, and no other resource: nothing is shorter
-        makespan = compute(graph)
+        makespan = update(graph, &move) if move.moved >= 0 else compute(graph)
         if makespan < 0.0:
             break    # cannot happen: moves that could close a cycle are not considered
         if makespan < best:
@@ -258,7 +372,10 @@ cdef void lay_out(Graph* graph, Arena* arena, Py_ssize_t choices) noexcept:
     graph.own_tail = <seconds_t*> cut(arena, n, sizeof(seconds_t))
     graph.new_head = <seconds_t*> cut(arena, n, sizeof(seconds_t))
     graph.order = <task_t*> cut(arena, n, sizeof(task_t))
+    graph.position = <int32_t*> cut(arena, n, sizeof(int32_t))
     graph.missing = <int32_t*> cut(arena, n, sizeof(int32_t))
+    graph.held = <task_t*> cut(arena, n, sizeof(task_t))
+    graph.sink = <task_t*> cut(arena, n, sizeof(task_t))
     graph.path = <task_t*> cut(arena, n, sizeof(task_t))
     graph.best_before = <task_t*> cut(arena, n, sizeof(task_t))
     graph.best_after = <task_t*> cut(arena, n, sizeof(task_t))
@@ -298,6 +415,11 @@ cdef class CriticalGraph:
         self.memory = np.zeros(arena.used, np.uint8)
         arena_open(&arena, self.memory)
         lay_out(graph, &arena, sum(map(len, rows)))
+        graph.sinks = 0
+        for task in range(graph.tasks):
+            if graph.instance.successor_begin[task] == graph.instance.successor_begin[task + 1]:
+                graph.sink[graph.sinks] = task
+                graph.sinks += 1
         for task, mine in enumerate(rows):
             graph.choices_begin[task + 1] = graph.choices_begin[task]
             for choice in mine:

@@ -26,7 +26,11 @@ cdef struct Graph:
     seconds_t* own_tail
     seconds_t* new_head         # while a move is judged
     task_t* order               # topological
-    int32_t* missing
+    int32_t* position           # by task, in that order
+    int32_t* missing            # predecessors not in the order yet; 1 for tasks held back
+    task_t* held                # while an order is repaired
+    task_t* sink                # tasks without successors by precedence
+    int32_t sinks
     task_t* path                # a critical path
     task_t* best_before         # of the shortest schedule so far
     task_t* best_after

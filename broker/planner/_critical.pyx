@@ -8,7 +8,7 @@ alternatives (flexible job shops), one on the path may also go to another resour
 Mastrolilli and Gambardella 2000). After each all heads and tails are recomputed.
 """
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memcpy, memset
 
 import numpy as np
@@ -17,7 +17,7 @@ from broker.planner._arena cimport Arena, arena_open, cut
 from broker.planner._graph cimport Graph
 from broker.planner._instance cimport CompiledProblem, Instance, duration_on
 from broker.planner._moves cimport Move, find_move, make_move
-from broker.planner._random cimport Random, random_below, random_between
+from broker.planner._random cimport Random, random_begin, random_below, random_between
 from broker.planner._scratch cimport Scratch
 from broker.planner._shifts cimport Shift, find_shift, make_shift
 from broker.planner._types cimport choice_t, resource_t, seconds_t, task_t
@@ -320,7 +320,7 @@ cdef int64_t tabu_search_fast(
             take_choice(graph, task, scratch.choice[task])
         memset(graph.barred, 0, <Py_ssize_t> n * graph.instance.resources * sizeof(int64_t))
     read_orders(graph, scratch)
-    memset(graph.forbidden, 0, <Py_ssize_t> n * n * sizeof(int64_t))
+    memset(graph.forbidden, 0, <Py_ssize_t> n * graph.width * sizeof(int64_t))
     best = makespan = compute(graph)
     keep_best(graph)
     while iteration < iterations:
@@ -380,7 +380,8 @@ cdef void lay_out(Graph* graph, Arena* arena, Py_ssize_t choices) noexcept:
     graph.best_before = <task_t*> cut(arena, n, sizeof(task_t))
     graph.best_after = <task_t*> cut(arena, n, sizeof(task_t))
     graph.last = <task_t*> cut(arena, graph.instance.resources, sizeof(task_t))
-    graph.forbidden = <int64_t*> cut(arena, n * n, sizeof(int64_t))
+    graph.rank = <int32_t*> cut(arena, n, sizeof(int32_t))
+    graph.forbidden = <int64_t*> cut(arena, n * graph.width, sizeof(int64_t))
     if graph.flexible:
         graph.choice = <choice_t*> cut(arena, n, sizeof(choice_t))
         graph.best_choice = <choice_t*> cut(arena, n, sizeof(choice_t))
@@ -402,6 +403,7 @@ cdef class CriticalGraph:
         cdef Arena arena = Arena(NULL, 0)
         cdef task_t task
         cdef choice_t choice
+        self.problem = problem
         graph.instance = &problem.instance
         graph.tasks = problem.instance.tasks
         graph.usable = is_job_shop(problem)
@@ -411,6 +413,7 @@ cdef class CriticalGraph:
         if not graph.usable:
             return
         rows = choices_by_task(problem) if graph.flexible else []
+        graph.width = graph.tasks if graph.flexible else most_on_one(problem)
         lay_out(graph, &arena, sum(map(len, rows)))
         self.memory = np.zeros(arena.used, np.uint8)
         arena_open(&arena, self.memory)
@@ -426,7 +429,10 @@ cdef class CriticalGraph:
                 graph.choices[graph.choices_begin[task + 1]] = choice
                 graph.choices_begin[task + 1] += 1
         if graph.flexible:
+            for task in range(graph.tasks):
+                graph.rank[task] = task
             return
+        ranks = [0] * graph.instance.resources
         for task in range(graph.tasks):
             choice = graph.instance.few[task]
             graph.resource[task] = graph.instance.demand_resource[
@@ -434,10 +440,60 @@ cdef class CriticalGraph:
             ]
             graph.duration[task] = duration_on(graph.instance, task, choice)
             graph.instants |= graph.duration[task] == 0
+            graph.rank[task] = ranks[graph.resource[task]]
+            ranks[graph.resource[task]] += 1
 
     @property
     def usable(self) -> bool:
         return self.graph.usable
+
+    def walk(self, orders, int32_t steps, uint64_t seed):
+        """Returns the moves of a tabu search from some orders of the tasks on the resources, for
+        tests.
+
+        A move is the critical path, the task that goes behind or before another one, that one,
+        whether behind, the estimate, and then makespan, heads, tails and a topological order.
+        ValueError if the orders contradict precedence, or tasks have alternatives.
+        """
+        cdef Graph* graph = &self.graph
+        cdef int32_t iteration, length
+        cdef seconds_t makespan
+        cdef Move move
+        cdef Random random
+        if not graph.usable or graph.flexible:
+            raise ValueError("not a job shop")
+        for order in orders:
+            for before, task, after in zip([-1, *order], order, [*order[1:], -1]):
+                graph.before[task] = before
+                graph.after[task] = after
+        memset(graph.forbidden, 0, <Py_ssize_t> graph.tasks * graph.width * sizeof(int64_t))
+        random_begin(&random, seed, 0, 0)
+        makespan = compute(graph)
+        if makespan < 0.0:
+            raise ValueError("the orders contradict precedence")
+        done = []
+        for iteration in range(1, steps + 1):
+            length = critical_path(graph, makespan, &random)
+            path = [graph.path[i] for i in range(length)]
+            find_move(graph, length, iteration, makespan, &move, &random)
+            if move.moved < 0:
+                break
+            make_move(graph, &move, iteration, random_between(&random, 1, 5))
+            makespan = update(graph, &move)
+            done.append(
+                (
+                    path,
+                    move.moved,
+                    move.pivot,
+                    bool(move.forward),
+                    move.estimate,
+                    makespan,
+                    [graph.head[i] for i in range(graph.tasks)],
+                    [graph.tail[i] for i in range(graph.tasks)],
+                    [graph.order[i] for i in range(graph.tasks)],
+                )
+            )
+        return done
 
 
 def is_job_shop(CompiledProblem problem) -> bool:
@@ -463,6 +519,12 @@ def choices_by_task(CompiledProblem problem) -> list[list[int]]:
     words = problem.column("usable_fastest")[: n * problem.instance.words]
     bits = np.unpackbits(words.view(np.uint8).reshape(n, -1), axis=1, bitorder="little")
     return [np.flatnonzero(row).tolist() for row in bits]
+
+
+cdef int32_t most_on_one(CompiledProblem problem):
+    # How many tasks one resource has, where each task has one choice.
+    begin = problem.column("demand_begin")[problem.column("few")[: problem.instance.tasks]]
+    return int(np.bincount(problem.column("demand_resource")[begin]).max())
 
 
 cdef bint are_machines(CompiledProblem problem):

@@ -35,4 +35,6 @@ cdef struct Graph:
     task_t* best_before         # of the shortest schedule so far
     task_t* best_after
     task_t* last                # by resource, while orders are read
-    int64_t* forbidden          # by pair: until which iteration the first may not go before
+    int32_t* rank               # by task, among all that may be on one resource with it
+    int32_t width               # ranks
+    int64_t* forbidden          # by task and rank: until which iteration it may not go before

@@ -73,12 +73,13 @@ cdef void set_heads(Graph* graph, int32_t first) noexcept nogil:
         head = instance.release[task] - instance.now
         for i in range(instance.predecessor_begin[task], instance.predecessor_begin[task + 1]):
             other = instance.predecessor[i]
-            head = max(head, graph.head[other] + graph.duration[other])
+            head = max(head, graph.end[other])
         graph.own_head[task] = head
         other = graph.before[task]
         if other >= 0:
-            head = max(head, graph.head[other] + graph.duration[other])
+            head = max(head, graph.end[other])
         graph.head[task] = head
+        graph.end[task] = head + graph.duration[task]
 
 
 cdef void set_tails(Graph* graph, int32_t last) noexcept nogil:
@@ -92,21 +93,20 @@ cdef void set_tails(Graph* graph, int32_t last) noexcept nogil:
         tail = 0.0
         for i in range(instance.successor_begin[task], instance.successor_begin[task + 1]):
             other = instance.successor[i]
-            tail = max(tail, graph.duration[other] + graph.tail[other])
+            tail = max(tail, graph.rest[other])
         graph.own_tail[task] = tail
         other = graph.after[task]
         if other >= 0:
-            tail = max(tail, graph.duration[other] + graph.tail[other])
+            tail = max(tail, graph.rest[other])
         graph.tail[task] = tail
+        graph.rest[task] = graph.duration[task] + tail
 
 
 cdef seconds_t makespan_of(const Graph* graph) noexcept nogil:
     cdef seconds_t makespan = 0.0
     cdef int32_t i
-    cdef task_t task
     for i in range(graph.sinks):
-        task = graph.sink[i]
-        makespan = max(makespan, graph.head[task] + graph.duration[task])
+        makespan = max(makespan, graph.end[graph.sink[i]])
     return makespan
 
 
@@ -209,7 +209,7 @@ cdef int32_t critical_path(Graph* graph, seconds_t makespan, Random* random) noe
     cdef task_t found = -1
     for i in range(graph.sinks):
         task = graph.sink[i]
-        if graph.head[task] + graph.duration[task] >= least:
+        if graph.end[task] >= least:
             candidates += 1
             if random_below(random, candidates) == 0:
                 found = task
@@ -218,15 +218,12 @@ cdef int32_t critical_path(Graph* graph, seconds_t makespan, Random* random) noe
         length += 1
         candidates = 0
         task = graph.before[found]
-        if task >= 0 and graph.head[task] + graph.duration[task] == graph.head[found]:
+        if task >= 0 and graph.end[task] == graph.head[found]:
             candidates = 1
         else:
             task = -1
         for i in range(instance.predecessor_begin[found], instance.predecessor_begin[found + 1]):
-            if (
-                graph.head[instance.predecessor[i]] + graph.duration[instance.predecessor[i]]
-                == graph.head[found]
-            ):
+            if graph.end[instance.predecessor[i]] == graph.head[found]:
                 candidates += 1
                 if random_below(random, candidates) == 0:
                     task = instance.predecessor[i]
@@ -368,6 +365,8 @@ cdef void lay_out(Graph* graph, Arena* arena, Py_ssize_t choices) noexcept:
     graph.after = <task_t*> cut(arena, n, sizeof(task_t))
     graph.head = <seconds_t*> cut(arena, n, sizeof(seconds_t))
     graph.tail = <seconds_t*> cut(arena, n, sizeof(seconds_t))
+    graph.end = <seconds_t*> cut(arena, n, sizeof(seconds_t))
+    graph.rest = <seconds_t*> cut(arena, n, sizeof(seconds_t))
     graph.own_head = <seconds_t*> cut(arena, n, sizeof(seconds_t))
     graph.own_tail = <seconds_t*> cut(arena, n, sizeof(seconds_t))
     graph.new_head = <seconds_t*> cut(arena, n, sizeof(seconds_t))

@@ -22,6 +22,8 @@ cdef struct Graph:
     task_t* after
     seconds_t* head             # longest way to its start
     seconds_t* tail             # longest way from its end
+    seconds_t* end              # head and duration
+    seconds_t* rest             # duration and tail
     seconds_t* own_head         # by precedence and release alone
     seconds_t* own_tail
     seconds_t* new_head         # while a move is judged

@@ -17,12 +17,12 @@ cdef seconds_t estimate_forward(const Graph* graph, task_t moved, task_t pivot) 
     # The longest path through the affected tasks if `moved` goes right behind `pivot`.
     cdef task_t task = graph.after[moved]
     cdef task_t before = graph.before[moved]
-    cdef seconds_t end = graph.head[before] + graph.duration[before] if before >= 0 else 0.0
+    cdef seconds_t end = graph.end[before] if before >= 0 else 0.0
     cdef seconds_t longest, rest, start
     cdef task_t behind = graph.after[pivot]
     cdef seconds_t moved_tail = graph.own_tail[moved]
     if behind >= 0:
-        moved_tail = max(moved_tail, graph.duration[behind] + graph.tail[behind])
+        moved_tail = max(moved_tail, graph.rest[behind])
     # Heads go forward; the moved task comes last.
     while True:
         end = max(graph.own_head[task], end) + graph.duration[task]
@@ -50,14 +50,14 @@ cdef seconds_t estimate_backward(const Graph* graph, task_t moved, task_t pivot)
     cdef seconds_t start = graph.own_head[moved]
     cdef seconds_t end, rest, longest
     if before >= 0:
-        start = max(start, graph.head[before] + graph.duration[before])
+        start = max(start, graph.end[before])
     end = start + graph.duration[moved]
     task = pivot
     while task != moved:
         graph.new_head[task] = max(graph.own_head[task], end)
         end = graph.new_head[task] + graph.duration[task]
         task = graph.after[task]
-    rest = graph.duration[behind] + graph.tail[behind] if behind >= 0 else 0.0
+    rest = graph.rest[behind] if behind >= 0 else 0.0
     longest = 0.0
     task = graph.before[moved]
     while True:
@@ -119,14 +119,14 @@ cdef void consider_move(
     # A path from one to the other is longer than what is behind its end; if tasks take no time, or
     # precedence joins the two, it may be as long.
     if forward:
-        rest = graph.tail[pivot] + graph.duration[pivot]
+        rest = graph.rest[pivot]
         if graph.own_tail[moved] > rest or (
             graph.own_tail[moved] == rest
             and (graph.instants or precedes(graph.instance, moved, pivot))
         ):
             return
     else:
-        rest = graph.head[pivot] + graph.duration[pivot]
+        rest = graph.end[pivot]
         if graph.own_head[moved] > rest or (
             graph.own_head[moved] == rest
             and (graph.instants or precedes(graph.instance, pivot, moved))

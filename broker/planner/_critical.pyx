@@ -5,7 +5,8 @@ resources. It can only shrink if, in some block of consecutive tasks of a resour
 a task moves before the first or after the last one, so these are the moves (`_moves`), plus inward
 ones of the first and last task (Balas and Vazacopoulos 1998; Zhang et al. 2007). Where tasks have
 alternatives (flexible job shops), one on the path may also go to another resource (`_shifts`;
-Mastrolilli and Gambardella 2000). After each all heads and tails are recomputed.
+Mastrolilli and Gambardella 2000). After a move a topological order, heads and tails are mended
+where it may have changed them; after a shift all are computed anew.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t

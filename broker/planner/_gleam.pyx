@@ -42,6 +42,7 @@ cdef extern from *:
 cdef double FITNESS_MAX = 100_000.0
 cdef double DISTANCE_MIN = 0.001          # parents that are nearer do not cross
 cdef double RELINKING_DISTANCE = 0.04     # and those that are nearer than this are not relinked
+cdef int32_t RELINKING_TASKS = 400        # with fewer a population would become alike too soon
 
 
 cdef class GleamCore:
@@ -352,6 +353,7 @@ cdef class GleamCore:
         mating.children = 0
         if (
             self.groups[RELINKING].probability[quality] > 0.0
+            and (self.assigned or self.tasks >= RELINKING_TASKS)
             and distance >= RELINKING_DISTANCE
             and random_chance(&mating.random, self.groups[RELINKING].probability[quality])
         ):

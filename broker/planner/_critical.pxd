@@ -9,6 +9,7 @@ from broker.planner._types cimport choice_t, task_t
 cdef class CriticalGraph:
     cdef Graph graph
     cdef object memory
+    cdef object problem     # keeps the instance's arrays
 
 cdef int64_t tabu_search_fast(
     Graph* graph,

@@ -5,10 +5,11 @@ resources. It can only shrink if, in some block of consecutive tasks of a resour
 a task moves before the first or after the last one, so these are the moves (`_moves`), plus inward
 ones of the first and last task (Balas and Vazacopoulos 1998; Zhang et al. 2007). Where tasks have
 alternatives (flexible job shops), one on the path may also go to another resource (`_shifts`;
-Mastrolilli and Gambardella 2000). After each all heads and tails are recomputed.
+Mastrolilli and Gambardella 2000). After a move a topological order, heads and tails are mended
+where it may have changed them; after a shift all are computed anew.
 """
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memcpy, memset
 
 import numpy as np
@@ -17,7 +18,7 @@ from broker.planner._arena cimport Arena, arena_open, cut
 from broker.planner._graph cimport Graph
 from broker.planner._instance cimport CompiledProblem, Instance, duration_on
 from broker.planner._moves cimport Move, find_move, make_move
-from broker.planner._random cimport Random, random_below, random_between
+from broker.planner._random cimport Random, random_begin, random_below, random_between
 from broker.planner._scratch cimport Scratch
 from broker.planner._shifts cimport Shift, find_shift, make_shift
 from broker.planner._types cimport choice_t, resource_t, seconds_t, task_t
@@ -26,7 +27,7 @@ TASKS_MAX = 3000
 """Larger problems are not searched: the tabu list has an entry per pair of tasks."""
 
 cdef seconds_t compute(Graph* graph) noexcept nogil:
-    # Computes heads, tails and a topological order; returns the makespan, or −1 if the orders on
+    # Computes a topological order, heads and tails; returns the makespan, or −1 if the orders on
     # the resources contradict each other.
     cdef const Instance* instance = graph.instance
     cdef int32_t n = graph.tasks
@@ -34,27 +35,17 @@ cdef seconds_t compute(Graph* graph) noexcept nogil:
     cdef int32_t done = 0
     cdef int32_t i
     cdef task_t task, other
-    cdef seconds_t end, longest
-    cdef seconds_t makespan = 0.0
     for task in range(n):
-        graph.own_head[task] = instance.release[task] - instance.now
         graph.missing[task] = instance.predecessors[task] + (graph.before[task] >= 0)
         if graph.missing[task] == 0:
             graph.order[ready] = task
             ready += 1
     while done < ready:
         task = graph.order[done]
+        graph.position[task] = done
         done += 1
-        end = graph.own_head[task]
-        other = graph.before[task]
-        if other >= 0:
-            end = max(end, graph.head[other] + graph.duration[other])
-        graph.head[task] = end
-        end += graph.duration[task]
-        makespan = max(makespan, end)
         for i in range(instance.successor_begin[task], instance.successor_begin[task + 1]):
             other = instance.successor[i]
-            graph.own_head[other] = max(graph.own_head[other], end)
             graph.missing[other] -= 1
             if graph.missing[other] == 0:
                 graph.order[ready] = other
@@ -67,19 +58,145 @@ cdef seconds_t compute(Graph* graph) noexcept nogil:
                 ready += 1
     if done < n:
         return -1.0
-    while done > 0:
-        done -= 1
-        task = graph.order[done]
-        longest = 0.0
+    set_heads(graph, 0)
+    set_tails(graph, n - 1)
+    return makespan_of(graph)
+
+
+cdef void set_heads(Graph* graph, int32_t first) noexcept nogil:
+    # Of the tasks from a place in the topological order on.
+    cdef const Instance* instance = graph.instance
+    cdef int32_t i, place
+    cdef task_t task, other
+    cdef seconds_t head
+    for place in range(first, graph.tasks):
+        task = graph.order[place]
+        head = instance.release[task] - instance.now
+        for i in range(instance.predecessor_begin[task], instance.predecessor_begin[task + 1]):
+            other = instance.predecessor[i]
+            head = max(head, graph.end[other])
+        graph.own_head[task] = head
+        other = graph.before[task]
+        if other >= 0:
+            head = max(head, graph.end[other])
+        graph.head[task] = head
+        graph.end[task] = head + graph.duration[task]
+
+
+cdef void set_tails(Graph* graph, int32_t last) noexcept nogil:
+    # Of the tasks up to a place in the topological order.
+    cdef const Instance* instance = graph.instance
+    cdef int32_t i, place
+    cdef task_t task, other
+    cdef seconds_t tail
+    for place in range(last, -1, -1):
+        task = graph.order[place]
+        tail = 0.0
         for i in range(instance.successor_begin[task], instance.successor_begin[task + 1]):
             other = instance.successor[i]
-            longest = max(longest, graph.duration[other] + graph.tail[other])
-        graph.own_tail[task] = longest
+            tail = max(tail, graph.rest[other])
+        graph.own_tail[task] = tail
         other = graph.after[task]
         if other >= 0:
-            longest = max(longest, graph.duration[other] + graph.tail[other])
-        graph.tail[task] = longest
+            tail = max(tail, graph.rest[other])
+        graph.tail[task] = tail
+        graph.rest[task] = graph.duration[task] + tail
+
+
+cdef seconds_t makespan_of(const Graph* graph) noexcept nogil:
+    cdef seconds_t makespan = 0.0
+    cdef int32_t i
+    for i in range(graph.sinks):
+        makespan = max(makespan, graph.end[graph.sink[i]])
     return makespan
+
+
+cdef bint hold_later(Graph* graph, int32_t first, int32_t last) noexcept nogil:
+    # The task at `first` now comes behind the one at `last`. It and those between them that it
+    # precedes are held back and follow; the others stay in their order. False if the one at
+    # `last` is among those that it precedes.
+    cdef const Instance* instance = graph.instance
+    cdef task_t task = graph.order[first]
+    cdef task_t pivot = graph.order[last]
+    cdef int32_t held = 1
+    cdef int32_t to = first
+    cdef int32_t i, place
+    cdef bint late
+    graph.held[0] = task
+    graph.missing[task] = 1
+    for place in range(first + 1, last + 1):
+        task = graph.order[place]
+        late = graph.before[task] >= 0 and graph.missing[graph.before[task]]
+        for i in range(instance.predecessor_begin[task], instance.predecessor_begin[task + 1]):
+            late |= graph.missing[instance.predecessor[i]]
+        if late:
+            graph.missing[task] = 1
+            graph.held[held] = task
+            held += 1
+        else:
+            graph.order[to] = task
+            graph.position[task] = to
+            to += 1
+    late = graph.missing[pivot]
+    for i in range(held):
+        task = graph.held[i]
+        graph.missing[task] = 0
+        graph.order[to + i] = task
+        graph.position[task] = to + i
+    return not late
+
+
+cdef bint hold_earlier(Graph* graph, int32_t first, int32_t last) noexcept nogil:
+    # Likewise if the task at `last` now comes before the one at `first`.
+    cdef const Instance* instance = graph.instance
+    cdef task_t task = graph.order[last]
+    cdef task_t pivot = graph.order[first]
+    cdef int32_t held = 1
+    cdef int32_t to = last
+    cdef int32_t i, place
+    cdef bint early
+    graph.held[0] = task
+    graph.missing[task] = 1
+    for place in range(last - 1, first - 1, -1):
+        task = graph.order[place]
+        early = graph.after[task] >= 0 and graph.missing[graph.after[task]]
+        for i in range(instance.successor_begin[task], instance.successor_begin[task + 1]):
+            early |= graph.missing[instance.successor[i]]
+        if early:
+            graph.missing[task] = 1
+            graph.held[held] = task
+            held += 1
+        else:
+            graph.order[to] = task
+            graph.position[task] = to
+            to -= 1
+    early = graph.missing[pivot]
+    for i in range(held):
+        task = graph.held[i]
+        graph.missing[task] = 0
+        graph.order[to - i] = task
+        graph.position[task] = to - i
+    return not early
+
+
+cdef seconds_t update(Graph* graph, const Move* move) noexcept nogil:
+    # As `compute`, after a move on one resource: only what may have changed. Heads change behind
+    # the first place in the topological order that does, tails before the last one.
+    cdef int32_t first, last
+    cdef bint sound
+    if move.forward:
+        first = graph.position[move.moved]
+        last = graph.position[move.pivot]
+        sound = hold_later(graph, first, last)
+    else:
+        first = graph.position[move.pivot]
+        last = graph.position[move.moved]
+        sound = hold_earlier(graph, first, last)
+    if not sound:
+        return -1.0
+    set_heads(graph, first)
+    set_tails(graph, last)
+    return makespan_of(graph)
 
 
 cdef int32_t critical_path(Graph* graph, seconds_t makespan, Random* random) noexcept nogil:
@@ -91,11 +208,9 @@ cdef int32_t critical_path(Graph* graph, seconds_t makespan, Random* random) noe
     cdef int32_t i
     cdef task_t task
     cdef task_t found = -1
-    for task in range(graph.tasks):
-        if (
-            graph.head[task] + graph.duration[task] + graph.tail[task] >= least
-            and graph.tail[task] == 0.0
-        ):
+    for i in range(graph.sinks):
+        task = graph.sink[i]
+        if graph.end[task] >= least:
             candidates += 1
             if random_below(random, candidates) == 0:
                 found = task
@@ -104,15 +219,12 @@ cdef int32_t critical_path(Graph* graph, seconds_t makespan, Random* random) noe
         length += 1
         candidates = 0
         task = graph.before[found]
-        if task >= 0 and graph.head[task] + graph.duration[task] == graph.head[found]:
+        if task >= 0 and graph.end[task] == graph.head[found]:
             candidates = 1
         else:
             task = -1
         for i in range(instance.predecessor_begin[found], instance.predecessor_begin[found + 1]):
-            if (
-                graph.head[instance.predecessor[i]] + graph.duration[instance.predecessor[i]]
-                == graph.head[found]
-            ):
+            if graph.end[instance.predecessor[i]] == graph.head[found]:
                 candidates += 1
                 if random_below(random, candidates) == 0:
                     task = instance.predecessor[i]
@@ -206,7 +318,7 @@ cdef int64_t tabu_search_fast(
             take_choice(graph, task, scratch.choice[task])
         memset(graph.barred, 0, <Py_ssize_t> n * graph.instance.resources * sizeof(int64_t))
     read_orders(graph, scratch)
-    memset(graph.forbidden, 0, <Py_ssize_t> n * n * sizeof(int64_t))
+    memset(graph.forbidden, 0, <Py_ssize_t> n * graph.width * sizeof(int64_t))
     best = makespan = compute(graph)
     keep_best(graph)
     while iteration < iterations:
@@ -229,7 +341,7 @@ cdef int64_t tabu_search_fast(
             )
         elif shift.task < 0:
             break    # no block of two tasks, and no other resource: nothing is shorter
-        makespan = compute(graph)
+        makespan = update(graph, &move) if move.moved >= 0 else compute(graph)
         if makespan < 0.0:
             break    # cannot happen: moves that could close a cycle are not considered
         if makespan < best:
@@ -254,16 +366,22 @@ cdef void lay_out(Graph* graph, Arena* arena, Py_ssize_t choices) noexcept:
     graph.after = <task_t*> cut(arena, n, sizeof(task_t))
     graph.head = <seconds_t*> cut(arena, n, sizeof(seconds_t))
     graph.tail = <seconds_t*> cut(arena, n, sizeof(seconds_t))
+    graph.end = <seconds_t*> cut(arena, n, sizeof(seconds_t))
+    graph.rest = <seconds_t*> cut(arena, n, sizeof(seconds_t))
     graph.own_head = <seconds_t*> cut(arena, n, sizeof(seconds_t))
     graph.own_tail = <seconds_t*> cut(arena, n, sizeof(seconds_t))
     graph.new_head = <seconds_t*> cut(arena, n, sizeof(seconds_t))
     graph.order = <task_t*> cut(arena, n, sizeof(task_t))
+    graph.position = <int32_t*> cut(arena, n, sizeof(int32_t))
     graph.missing = <int32_t*> cut(arena, n, sizeof(int32_t))
+    graph.held = <task_t*> cut(arena, n, sizeof(task_t))
+    graph.sink = <task_t*> cut(arena, n, sizeof(task_t))
     graph.path = <task_t*> cut(arena, n, sizeof(task_t))
     graph.best_before = <task_t*> cut(arena, n, sizeof(task_t))
     graph.best_after = <task_t*> cut(arena, n, sizeof(task_t))
     graph.last = <task_t*> cut(arena, graph.instance.resources, sizeof(task_t))
-    graph.forbidden = <int64_t*> cut(arena, n * n, sizeof(int64_t))
+    graph.rank = <int32_t*> cut(arena, n, sizeof(int32_t))
+    graph.forbidden = <int64_t*> cut(arena, n * graph.width, sizeof(int64_t))
     if graph.flexible:
         graph.choice = <choice_t*> cut(arena, n, sizeof(choice_t))
         graph.best_choice = <choice_t*> cut(arena, n, sizeof(choice_t))
@@ -285,6 +403,7 @@ cdef class CriticalGraph:
         cdef Arena arena = Arena(NULL, 0)
         cdef task_t task
         cdef choice_t choice
+        self.problem = problem
         graph.instance = &problem.instance
         graph.tasks = problem.instance.tasks
         graph.usable = is_job_shop(problem)
@@ -294,17 +413,26 @@ cdef class CriticalGraph:
         if not graph.usable:
             return
         rows = choices_by_task(problem) if graph.flexible else []
+        graph.width = graph.tasks if graph.flexible else most_on_one(problem)
         lay_out(graph, &arena, sum(map(len, rows)))
         self.memory = np.zeros(arena.used, np.uint8)
         arena_open(&arena, self.memory)
         lay_out(graph, &arena, sum(map(len, rows)))
+        graph.sinks = 0
+        for task in range(graph.tasks):
+            if graph.instance.successor_begin[task] == graph.instance.successor_begin[task + 1]:
+                graph.sink[graph.sinks] = task
+                graph.sinks += 1
         for task, mine in enumerate(rows):
             graph.choices_begin[task + 1] = graph.choices_begin[task]
             for choice in mine:
                 graph.choices[graph.choices_begin[task + 1]] = choice
                 graph.choices_begin[task + 1] += 1
         if graph.flexible:
+            for task in range(graph.tasks):
+                graph.rank[task] = task
             return
+        ranks = [0] * graph.instance.resources
         for task in range(graph.tasks):
             choice = graph.instance.few[task]
             graph.resource[task] = graph.instance.demand_resource[
@@ -312,10 +440,60 @@ cdef class CriticalGraph:
             ]
             graph.duration[task] = duration_on(graph.instance, task, choice)
             graph.instants |= graph.duration[task] == 0
+            graph.rank[task] = ranks[graph.resource[task]]
+            ranks[graph.resource[task]] += 1
 
     @property
     def usable(self) -> bool:
         return self.graph.usable
+
+    def walk(self, orders, int32_t steps, uint64_t seed):
+        """Returns the moves of a tabu search from some orders of the tasks on the resources, for
+        tests.
+
+        A move is the critical path, the task that goes behind or before another one, that one,
+        whether behind, the estimate, and then makespan, heads, tails and a topological order.
+        ValueError if the orders contradict precedence, or tasks have alternatives.
+        """
+        cdef Graph* graph = &self.graph
+        cdef int32_t iteration, length
+        cdef seconds_t makespan
+        cdef Move move
+        cdef Random random
+        if not graph.usable or graph.flexible:
+            raise ValueError("not a job shop")
+        for order in orders:
+            for before, task, after in zip([-1, *order], order, [*order[1:], -1]):
+                graph.before[task] = before
+                graph.after[task] = after
+        memset(graph.forbidden, 0, <Py_ssize_t> graph.tasks * graph.width * sizeof(int64_t))
+        random_begin(&random, seed, 0, 0)
+        makespan = compute(graph)
+        if makespan < 0.0:
+            raise ValueError("the orders contradict precedence")
+        done = []
+        for iteration in range(1, steps + 1):
+            length = critical_path(graph, makespan, &random)
+            path = [graph.path[i] for i in range(length)]
+            find_move(graph, length, iteration, makespan, &move, &random)
+            if move.moved < 0:
+                break
+            make_move(graph, &move, iteration, random_between(&random, 1, 5))
+            makespan = update(graph, &move)
+            done.append(
+                (
+                    path,
+                    move.moved,
+                    move.pivot,
+                    bool(move.forward),
+                    move.estimate,
+                    makespan,
+                    [graph.head[i] for i in range(graph.tasks)],
+                    [graph.tail[i] for i in range(graph.tasks)],
+                    [graph.order[i] for i in range(graph.tasks)],
+                )
+            )
+        return done
 
 
 def is_job_shop(CompiledProblem problem) -> bool:
@@ -341,6 +519,12 @@ def choices_by_task(CompiledProblem problem) -> list[list[int]]:
     words = problem.column("usable_fastest")[: n * problem.instance.words]
     bits = np.unpackbits(words.view(np.uint8).reshape(n, -1), axis=1, bitorder="little")
     return [np.flatnonzero(row).tolist() for row in bits]
+
+
+cdef int32_t most_on_one(CompiledProblem problem):
+    # How many tasks one resource has, where each task has one choice.
+    begin = problem.column("demand_begin")[problem.column("few")[: problem.instance.tasks]]
+    return int(np.bincount(problem.column("demand_resource")[begin]).max())
 
 
 cdef bint are_machines(CompiledProblem problem):

@@ -13,6 +13,7 @@ cdef enum:
     ORDER_N
     SMALL_DISPLACEMENT
     BIG_DISPLACEMENT
+    RELINKING           # a crossover too
     GROUPS
 
 cdef void inherit_choices(

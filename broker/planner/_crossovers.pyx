@@ -3,7 +3,7 @@
 Paper 004, section 3.3; `_chromosome` has the operators that change one chromosome.
 """
 
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy, memset
 
 import numpy as np
@@ -32,9 +32,12 @@ from broker.planner._random cimport (
     random_below,
     random_between,
     random_chance,
+    random_share,
 )
 from broker.planner._scratch cimport STRATEGIES
 from broker.planner._types cimport choice_t, task_t
+
+cdef double RELINKED_LEAST = 0.3      # of the way between its parents that a child is from either
 
 
 cdef inline void append_segments(
@@ -214,6 +217,70 @@ cdef void order_cross(
             source += 1
 
 
+cdef int64_t inversions(const Chromosome* one, const int32_t* rank, int32_t count) noexcept nogil:
+    # How many pairs of genes are not in the order of their ranks.
+    cdef int64_t found = 0
+    cdef int32_t i, k, mine
+    for i in range(1, count):
+        mine = rank[one.genes[i]]
+        for k in range(i):
+            found += rank[one.genes[k]] > mine
+    return found
+
+
+cdef inline int32_t note_descent(
+    const Chromosome* one, int32_t place, int32_t count, Room* room, int32_t descents
+) noexcept nogil:
+    # Takes a place into the list of descents (room.genes; room.length has where), or out of it.
+    cdef int32_t at
+    cdef bint falls
+    if place < 0 or place + 1 >= count:
+        return descents
+    falls = room.place[one.genes[place]] > room.place[one.genes[place + 1]]
+    at = room.length[place]
+    if falls and at < 0:
+        room.genes[descents] = place
+        room.length[place] = descents
+        return descents + 1
+    if not falls and at >= 0:
+        descents -= 1
+        room.genes[at] = room.genes[descents]
+        room.length[room.genes[at]] = at
+        room.length[place] = -1
+    return descents
+
+
+cdef void relink(
+    Chromosome* child,
+    const Chromosome* first,
+    const Chromosome* second,
+    double share,
+    int32_t count,
+    Room* room,
+    Random* random,
+) noexcept nogil:
+    # A share of the way from the first parent to the second: neighbours that the second has the
+    # other way round are exchanged, one random pair after another. What both parents have in the
+    # same order, as all precedence if they keep it, is so in the child.
+    cdef int32_t descents = 0
+    cdef int32_t i, place
+    cdef int64_t left
+    chromosome_copy(child, first, count)
+    for i in range(count):
+        room.place[second.genes[i]] = i
+    left = <int64_t> (share * inversions(first, room.place, count))
+    for i in range(count):
+        room.length[i] = -1
+    for i in range(count - 1):
+        descents = note_descent(child, i, count, room, descents)
+    while left > 0:
+        left -= 1
+        place = room.genes[random_below(random, descents)]
+        child.genes[place], child.genes[place + 1] = child.genes[place + 1], child.genes[place]
+        for i in range(place - 1, place + 2):
+            descents = note_descent(child, i, count, room, descents)
+
+
 cdef void displace_little(
     Chromosome* child, int32_t count, int32_t strategies, Room* room, Random* random
 ) noexcept nogil:
@@ -275,6 +342,7 @@ cdef void make_child(
 ) noexcept nogil:
     # The child of a parent and, for a crossover, its partner, by a group of operators.
     cdef int32_t segments = parent.segments
+    cdef double share
     if group == SMALL_DISPLACEMENT:
         chromosome_copy(child, parent, count)
         displace_little(child, count, strategies, room, random)
@@ -290,6 +358,9 @@ cdef void make_child(
         cross_points(child, parent, other, segments, count, room, random)
     elif group == ORDER_3:
         order_cross(child, parent, other, 3, count, room, random)
+    elif group == RELINKING:
+        share = RELINKED_LEAST + (1.0 - 2.0 * RELINKED_LEAST) * random_share(random)
+        relink(child, parent, other, share, count, room, random)
     else:
         segments = random_between(random, 3, max(3, segments))
         order_cross(child, parent, other, segments, count, room, random)
@@ -310,6 +381,7 @@ OPERATORS = (
     "exchange",
     "order 3",
     "order n",
+    "relink",
 )
 
 
@@ -317,7 +389,8 @@ def apply_operator(str name, first, second, unsigned long long seed, int points=
     """Returns what an operator makes of a chromosome, or of two; for tests of single operators.
 
     `name` is one of `OPERATORS`; parents are genes, lengths of segments and strategy, the second
-    being used by crossovers only; `points` are those of "n point", or runs of "order n".
+    being used by crossovers only; `points` are those of "n point", runs of "order n", or tenths of
+    the way of "relink".
     ValueError if one is invalid.
     """
     if name not in OPERATORS:
@@ -341,8 +414,10 @@ def apply_operator(str name, first, second, unsigned long long seed, int points=
     write(&one, parents[0])
     write(&two, parents[1])
     random_begin(&random, seed, 0, 0)
-    if name in ("one point", "n point", "exchange", "order 3", "order n"):
-        if name == "exchange":
+    if name in ("one point", "n point", "exchange", "order 3", "order n", "relink"):
+        if name == "relink":
+            relink(&child, &one, &two, min(1.0, points / 10.0), count, &room, &random)
+        elif name == "exchange":
             exchange_segment(&child, &one, &two, count, &room, &random)
         elif name.endswith("point"):
             points = 1 if name == "one point" else points

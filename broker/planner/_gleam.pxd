@@ -49,9 +49,12 @@ cdef class GleamCore:
     cdef Mating* matings
     cdef int32_t mating_count
     cdef int32_t next_mating           # taken by workers, atomically
-    cdef Group groups[7]
+    cdef Group groups[8]
     cdef Improvement improvement
     cdef int generate(self, Mating* mating, Bench* bench) noexcept nogil
+    cdef void add_child(
+        self, Mating* mating, int32_t group, int32_t partner, Bench* bench
+    ) noexcept nogil
     cdef int judge(self, Mating* mating, Bench* bench) except -1 nogil
     cdef int improve(self, Mating* mating, Bench* bench) except -1 nogil
     cdef void commit_mating(self, Mating* mating) noexcept nogil

@@ -18,6 +18,7 @@ from broker.planner._improvement cimport SEARCH_JUSTIFY, improve_fast
 from broker.planner._crossovers cimport (
     BIG_DISPLACEMENT,
     GROUPS,
+    RELINKING,
     SMALL_DISPLACEMENT,
     inherit_choices,
     make_child,
@@ -40,6 +41,8 @@ cdef extern from *:
 
 cdef double FITNESS_MAX = 100_000.0
 cdef double DISTANCE_MIN = 0.001          # parents that are nearer do not cross
+cdef double RELINKING_DISTANCE = 0.04     # and those that are nearer than this are not relinked
+cdef int32_t RELINKING_TASKS = 400        # with fewer a population would become alike too soon
 
 
 cdef class GleamCore:
@@ -339,42 +342,55 @@ cdef class GleamCore:
         return evaluations, (genes, strategy, self.child_fitness[best], choices)
 
     cdef int generate(self, Mating* mating, Bench* bench) noexcept nogil:
-        # One child for each group of operators drawn, at least one.
-        cdef int32_t first_row = (mating - self.matings) * CHILDREN_MAX
+        # One child for each group of operators drawn, at least one. If parents are relinked, that
+        # is the only child: without local search others are seldom better.
         cdef int32_t quality, partner, group
-        cdef Chromosome* child
         cdef const Chromosome* parent = &self.individuals[mating.parent]
         cdef const Chromosome* other
-        cdef bint parent_is_better
         partner = partner_of(&self.ring, mating.parent, &mating.random, &quality)
         other = &self.individuals[partner]
-        parent_is_better = self.fitness[mating.parent] >= self.fitness[partner]
-        cdef bint differ = (
-            distance_fast(parent, other, self.tasks, &bench.room) >= DISTANCE_MIN
-        )
+        cdef double distance = distance_fast(parent, other, self.tasks, &bench.room)
         mating.children = 0
-        for group in range(GROUPS):
+        if (
+            self.groups[RELINKING].probability[quality] > 0.0
+            and (self.assigned or self.tasks >= RELINKING_TASKS)
+            and distance >= RELINKING_DISTANCE
+            and random_chance(&mating.random, self.groups[RELINKING].probability[quality])
+        ):
+            self.add_child(mating, RELINKING, partner, bench)
+            return 0
+        for group in range(RELINKING):
             if not random_chance(&mating.random, self.groups[group].probability[quality]) and (
                 group < BIG_DISPLACEMENT or mating.children > 0
             ):
                 continue
-            if group < SMALL_DISPLACEMENT and not differ:
+            if group < SMALL_DISPLACEMENT and distance < DISTANCE_MIN:
                 continue
-            child = &self.children[first_row + mating.children]
-            mating.children += 1
-            make_child(
-                group, child, parent, other, self.tasks, self.strategies, &bench.room,
-                &mating.random,
-            )
-            if group < SMALL_DISPLACEMENT:
-                # The RAS gene is that of the better parent.
-                child.strategy = parent.strategy if parent_is_better else other.strategy
-            if self.assigned:
-                inherit_choices(
-                    child, parent, other, self.tasks, 0.5 if group < SMALL_DISPLACEMENT else 0.0,
-                    &mating.random,
-                )
+            self.add_child(mating, group, partner, bench)
         return 0
+
+    cdef void add_child(
+        self, Mating* mating, int32_t group, int32_t partner, Bench* bench
+    ) noexcept nogil:
+        cdef const Chromosome* parent = &self.individuals[mating.parent]
+        cdef const Chromosome* other = &self.individuals[partner]
+        cdef bint crosses = group < SMALL_DISPLACEMENT or group == RELINKING
+        cdef Chromosome* child = &self.children[
+            (mating - self.matings) * CHILDREN_MAX + mating.children
+        ]
+        mating.children += 1
+        make_child(
+            group, child, parent, other, self.tasks, self.strategies, &bench.room, &mating.random
+        )
+        if crosses and self.fitness[partner] > self.fitness[mating.parent]:
+            # The RAS gene is that of the better parent.
+            child.strategy = other.strategy
+        elif crosses:
+            child.strategy = parent.strategy
+        if self.assigned:
+            inherit_choices(
+                child, parent, other, self.tasks, 0.5 if crosses else 0.0, &mating.random
+            )
 
     cdef int judge(self, Mating* mating, Bench* bench) except -1 nogil:
         cdef int32_t first_row = (mating - self.matings) * CHILDREN_MAX

@@ -22,13 +22,21 @@ cdef struct Graph:
     task_t* after
     seconds_t* head             # longest way to its start
     seconds_t* tail             # longest way from its end
+    seconds_t* end              # head and duration
+    seconds_t* rest             # duration and tail
     seconds_t* own_head         # by precedence and release alone
     seconds_t* own_tail
     seconds_t* new_head         # while a move is judged
     task_t* order               # topological
-    int32_t* missing
+    int32_t* position           # by task, in that order
+    int32_t* missing            # predecessors not in the order yet; 1 for tasks held back
+    task_t* held                # while an order is repaired
+    task_t* sink                # tasks without successors by precedence
+    int32_t sinks
     task_t* path                # a critical path
     task_t* best_before         # of the shortest schedule so far
     task_t* best_after
     task_t* last                # by resource, while orders are read
-    int64_t* forbidden          # by pair: until which iteration the first may not go before
+    int32_t* rank               # by task, among all that may be on one resource with it
+    int32_t width               # ranks
+    int64_t* forbidden          # by task and rank: until which iteration it may not go before

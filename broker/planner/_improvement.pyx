@@ -16,6 +16,10 @@ from broker.planner._types cimport choice_t, money_t, seconds_t, task_t, word_t,
 from broker.planner._worker cimport evaluate_fast
 
 
+cdef enum:
+    FLEXIBLE_PART = 5     # of the iterations, a child of a flexible job shop gets one in so many
+
+
 cdef bint strategy_may_help(const Bench* bench, int32_t present, int32_t other) noexcept nogil:
     # Reasonable alternatives (section 3.4). A workflow that is too expensive with cheap resources,
     # or late with fast ones, can only gain by preferences; otherwise both others may help.
@@ -350,9 +354,12 @@ cdef double improve_blocks(
     Bench* bench, Chromosome* one, double fitness, int32_t iterations, Random* random
 ) except? -1.0 nogil:
     # Tabu search from the schedule in the scratch; its result is evaluated like any schedule. Each
-    # iteration computes a schedule, and counts as one.
+    # iteration computes a schedule, and counts as one. In flexible job shops shorter searches from
+    # more children are better.
     cdef int32_t count = bench.scratch.instance.tasks
     cdef double found
+    if bench.graph.flexible:
+        iterations = max(1, iterations // FLEXIBLE_PART)
     chromosome_copy(&bench.trial, one, count)
     bench.evaluations += tabu_search_fast(
         bench.graph, bench.scratch, iterations, random, bench.trial.genes, bench.trial.choices

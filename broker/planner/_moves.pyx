@@ -8,6 +8,7 @@ is tabu for a while.
 from libc.stdint cimport int32_t, int64_t
 
 from broker.planner._graph cimport Graph
+from broker.planner._instance cimport Instance
 from broker.planner._random cimport Random, random_below
 from broker.planner._types cimport seconds_t, task_t
 
@@ -16,12 +17,12 @@ cdef seconds_t estimate_forward(const Graph* graph, task_t moved, task_t pivot) 
     # The longest path through the affected tasks if `moved` goes right behind `pivot`.
     cdef task_t task = graph.after[moved]
     cdef task_t before = graph.before[moved]
-    cdef seconds_t end = graph.head[before] + graph.duration[before] if before >= 0 else 0.0
+    cdef seconds_t end = graph.end[before] if before >= 0 else 0.0
     cdef seconds_t longest, rest, start
     cdef task_t behind = graph.after[pivot]
     cdef seconds_t moved_tail = graph.own_tail[moved]
     if behind >= 0:
-        moved_tail = max(moved_tail, graph.duration[behind] + graph.tail[behind])
+        moved_tail = max(moved_tail, graph.rest[behind])
     # Heads go forward; the moved task comes last.
     while True:
         end = max(graph.own_head[task], end) + graph.duration[task]
@@ -49,14 +50,14 @@ cdef seconds_t estimate_backward(const Graph* graph, task_t moved, task_t pivot)
     cdef seconds_t start = graph.own_head[moved]
     cdef seconds_t end, rest, longest
     if before >= 0:
-        start = max(start, graph.head[before] + graph.duration[before])
+        start = max(start, graph.end[before])
     end = start + graph.duration[moved]
     task = pivot
     while task != moved:
         graph.new_head[task] = max(graph.own_head[task], end)
         end = graph.new_head[task] + graph.duration[task]
         task = graph.after[task]
-    rest = graph.duration[behind] + graph.tail[behind] if behind >= 0 else 0.0
+    rest = graph.rest[behind] if behind >= 0 else 0.0
     longest = 0.0
     task = graph.before[moved]
     while True:
@@ -70,19 +71,32 @@ cdef seconds_t estimate_backward(const Graph* graph, task_t moved, task_t pivot)
     return max(longest, start + graph.duration[moved] + rest)
 
 
+cdef inline Py_ssize_t pair(const Graph* graph, task_t first, task_t second) noexcept nogil:
+    # Where two tasks of a resource are in `graph.forbidden`.
+    return <Py_ssize_t> first * graph.width + graph.rank[second]
+
+
 cdef bint is_forbidden(const Graph* graph, const Move* move, int64_t iteration) noexcept nogil:
     # Whether the move makes one task precede another in a tabu order.
     cdef task_t task = move.pivot
-    cdef Py_ssize_t n = graph.tasks
     while task != move.moved:
         if move.forward:
-            if graph.forbidden[task * n + move.moved] > iteration:
+            if graph.forbidden[pair(graph, task, move.moved)] > iteration:
                 return True
             task = graph.before[task]
         else:
-            if graph.forbidden[move.moved * n + task] > iteration:
+            if graph.forbidden[pair(graph, move.moved, task)] > iteration:
                 return True
             task = graph.after[task]
+    return False
+
+
+cdef bint precedes(const Instance* instance, task_t first, task_t second) noexcept nogil:
+    # Whether precedence says so itself.
+    cdef int32_t i
+    for i in range(instance.successor_begin[first], instance.successor_begin[first + 1]):
+        if instance.successor[i] == second:
+            return True
     return False
 
 
@@ -102,14 +116,21 @@ cdef void consider_move(
     cdef Move move
     cdef seconds_t rest
     cdef bint better
-    # If tasks take no time, a path between two of them may have length 0.
+    # A path from one to the other is longer than what is behind its end; if tasks take no time, or
+    # precedence joins the two, it may be as long.
     if forward:
-        rest = graph.tail[pivot] + graph.duration[pivot]
-        if graph.own_tail[moved] > rest or (graph.instants and graph.own_tail[moved] == rest):
+        rest = graph.rest[pivot]
+        if graph.own_tail[moved] > rest or (
+            graph.own_tail[moved] == rest
+            and (graph.instants or precedes(graph.instance, moved, pivot))
+        ):
             return
     else:
-        rest = graph.head[pivot] + graph.duration[pivot]
-        if graph.own_head[moved] > rest or (graph.instants and graph.own_head[moved] == rest):
+        rest = graph.end[pivot]
+        if graph.own_head[moved] > rest or (
+            graph.own_head[moved] == rest
+            and (graph.instants or precedes(graph.instance, pivot, moved))
+        ):
             return
     move.moved = moved
     move.pivot = pivot
@@ -180,17 +201,16 @@ cdef void find_move(
 cdef void make_move(
     Graph* graph, const Move* move, int64_t iteration, int64_t tenure
 ) noexcept nogil:
-    cdef Py_ssize_t n = graph.tasks
     cdef task_t moved = move.moved
     cdef task_t pivot = move.pivot
     cdef task_t task = pivot
     cdef task_t left, right
     while task != moved:
         if move.forward:
-            graph.forbidden[moved * n + task] = iteration + tenure
+            graph.forbidden[pair(graph, moved, task)] = iteration + tenure
             task = graph.before[task]
         else:
-            graph.forbidden[task * n + moved] = iteration + tenure
+            graph.forbidden[pair(graph, task, moved)] = iteration + tenure
             task = graph.after[task]
     left = graph.before[moved]
     right = graph.after[moved]

@@ -33,6 +33,7 @@ GROUPS = {
     "order crossover, n runs": (0.6, 0.5, 0.4),
     "small displacement": (0.6, 0.8, 1.0),
     "big displacement": (0.8, 0.6, 0.4),
+    "path relinking": (0.0, 0.0, 0.0),
 }
 """Groups of operators, with their probabilities for a poor, a medium and a good parent."""
 
@@ -45,7 +46,7 @@ NEIGHBOURS_DEFAULT = 8
 NOISE = 0.15
 """How much noise is added to priorities, which go from 0 to 1."""
 
-STATE_VERSION = 1
+STATE_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,17 @@ def project_population(schedules: float) -> int:
     least, most = PROJECT_POPULATION
     wanted: float = 0.65 * schedules**0.4
     return max(least, round(min(most, wanted)))
+
+
+BLOCKS_GROUPS = tuple(
+    (0.6,) * 3 if name == "path relinking" else chances for name, chances in GROUPS.items()
+)
+BLOCKS = GleamSettings(
+    population=20,
+    groups=BLOCKS_GROUPS,
+    memetic=Memetic(Searcher.BLOCKS, best_only=True, iterations=8000),
+)
+"""The search for job shops: tabu search from schedules between those of two parents."""
 
 
 GUIDED = GleamSettings(

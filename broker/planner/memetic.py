@@ -61,7 +61,7 @@ class Memetic:
         searchers: applied one after another.
         best_only: best-improvement; else adaptive all-improvement.
         trials: most schedules that `Searcher.SHIFT` tries for one child.
-        iterations: of `Searcher.BLOCKS` for one child.
+        iterations: of `Searcher.BLOCKS` for one child; a fifth in flexible job shops.
     """
 
     searchers: Searcher = Searcher.STRATEGY

@@ -9,10 +9,10 @@ from broker.model.heft import heft
 from broker.model.plan import Plan
 from broker.model.problem import Problem
 from broker.planner.evaluation import Worth
-from broker.planner.gleam import GUIDED, PROJECT, GleamSettings, project_population
+from broker.planner.gleam import BLOCKS, GUIDED, PROJECT, GleamSettings, project_population
 from broker.planner.goals import Goals
 from broker.planner.islands import ISLAND_ROUNDS, search_islands
-from broker.planner.memetic import Memetic, Searcher
+from broker.planner.memetic import Memetic
 from broker.planner.planning import Planner
 from broker.planner.search import Budget, Progress, Search
 from lrms_sim.util.executors import Executor
@@ -22,7 +22,7 @@ SEARCHES: Final[Mapping[str, GleamSettings]] = {
     "asma-best": GleamSettings(memetic=Memetic(best_only=True)),
     "asma": GleamSettings(memetic=Memetic()),
     "asma-shift": GUIDED,
-    "blocks": GleamSettings(population=20, memetic=Memetic(Searcher.BLOCKS, best_only=True)),
+    "blocks": BLOCKS,
     "project": PROJECT,
 }
 """Searches by the names that users give: the paper's three, our own, those for job shops and projects."""

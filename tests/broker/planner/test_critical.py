@@ -18,6 +18,7 @@ from broker.planner.memetic import Memetic, Searcher
 from broker.planner.search import Budget, Found, Search
 from tests.broker.random_problems import problems
 from tests.examples import FEW, runs
+from tests.oracles.critical import Orders, Shop, changed
 from tests.oracles.plan_checker import plan_violations
 
 
@@ -176,3 +177,81 @@ def test_whatever_is_of_the_kind_stays_valid(problem: Problem) -> None:
     """Small random problems, some of them of the kind: the plan found is valid."""
     found = shortest(problem, 1, 200)
     assert plan_violations(problem, found.plan) == []
+
+
+def shop_of(problem: Problem) -> tuple[Shop, Orders]:
+    """Returns a problem for the oracle, and an order of the tasks of each resource: by workflow."""
+    names = [(w.name, t.name) for w in problem.workflows for t in w.tasks]
+    tasks = [(w, t) for w in problem.workflows for t in w.tasks]
+    orders = [
+        [n for n, (_, t) in enumerate(tasks) if t.alternatives[0].primary == each.name]
+        for each in problem.resources
+    ]
+    return (
+        Shop(
+            [t.work for _, t in tasks],
+            [w.earliest_start for w, _ in tasks],
+            [[names.index((w.name, each)) for each in t.predecessors] for w, t in tasks],
+        ),
+        orders,
+    )
+
+
+@pytest.mark.parametrize("seed", range(runs(8, 100)))
+def test_moves_are_what_the_longest_paths_say(seed: int) -> None:
+    """Moves close no cycle, and the first is one of the least estimate.
+
+    The estimate of an exchange of two neighbours is the longest path through them, and so a lower
+    bound of the makespan. What is recomputed after a move is all that has changed.
+    """
+    rng = np.random.default_rng(seed)
+    problem = graph_problem(seed)
+    if seed % 2:
+        spans = rng.integers(1, 20, (8, 5))
+        problem = job_shop(
+            [
+                [(int(machine), float(spans[job, machine])) for machine in rng.permutation(5)]
+                for job in range(8)
+            ]
+        )
+    shop, orders = shop_of(problem)
+    walked = CriticalGraph(compile_problem(problem).compiled).walk(orders, 40, seed)
+    assert len(walked) > 20
+    for number, (path, moved, pivot, behind, estimate, makespan, heads, tails, order) in enumerate(
+        walked
+    ):
+        now, _ = shop.times(orders)
+        assert now[path[-1]] + shop.durations[path[-1]] == shop.makespan(orders)
+        estimates = {}
+        for change in shop.changes(orders, path):
+            new, passed = changed(orders, change)
+            longest = shop.makespan(new)
+            estimates[change] = shop.estimate(orders, change)
+            if len(passed) == 2:
+                assert estimates[change] == shop.through(new, passed) <= longest
+        assert estimates[moved, pivot, behind] == estimate
+        assert number or estimate == min(estimates.values())
+        orders, _ = changed(orders, (moved, pivot, behind))
+        assert (heads, tails) == shop.times(orders)
+        assert makespan == shop.makespan(orders)
+        place = {task: each for each, task in enumerate(order)}
+        assert sorted(order) == list(range(len(place)))
+        for task, before in enumerate(shop.predecessors):
+            assert all(place[each] < place[task] for each in before)
+        for each in orders:
+            assert each == sorted(each, key=place.__getitem__)
+
+
+def test_walks_need_a_job_shop_and_orders_that_agree() -> None:
+    """Orders against precedence, and other problems, are refused."""
+    graph = CriticalGraph(
+        compile_problem(job_shop([[(0, 1.0), (1, 2.0)], [(1, 3.0), (0, 1.0)]])).compiled
+    )
+    assert graph.walk([[0, 3], [2, 1]], 5, 1)
+    with pytest.raises(ValueError, match="contradict"):
+        graph.walk([[3, 0], [1, 2]], 5, 1)
+    other = CriticalGraph(
+        compile_problem(paper_problem("lRsD", 30, np.random.default_rng(1))).compiled
+    )
+    with pytest.raises(ValueError, match="job shop"):
+        other.walk([], 1, 1)

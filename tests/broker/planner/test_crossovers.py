@@ -1,3 +1,5 @@
+from itertools import combinations
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -6,7 +8,7 @@ from broker.planner._chromosome import checked
 from broker.planner._crossovers import OPERATORS, apply_operator
 
 Parts = tuple[list[int], list[int], int]
-CROSSOVERS = ("one point", "n point", "exchange", "order 3", "order n")
+CROSSOVERS = ("one point", "n point", "exchange", "order 3", "order n", "relink")
 
 
 @st.composite
@@ -61,6 +63,24 @@ def test_order_crossover_takes_everything_from_somewhere(
     refilled = [gene for gene, old in zip(genes, first[0], strict=True) if gene != old]
     order = [second[0].index(gene) for gene in refilled]
     assert order == sorted(order)
+
+
+@given(couples(), st.integers(0, 10), st.integers(0, 2**32))
+def test_relinking_goes_a_part_of_the_way(
+    couple: tuple[Parts, Parts], tenths: int, seed: int
+) -> None:
+    """What both parents have in the same order stays in it; so many of the other pairs change it."""
+    first, second = couple
+    genes, lengths, _ = apply_operator("relink", first, second, seed, tenths)
+    assert lengths == first[1]
+    old, new, aim = (
+        {gene: place for place, gene in enumerate(each)} for each in (first[0], genes, second[0])
+    )
+    pairs = list(combinations(range(len(genes)), 2))
+    differ = [(a, b) for a, b in pairs if (old[a] < old[b]) != (aim[a] < aim[b])]
+    turned = [(a, b) for a, b in pairs if (old[a] < old[b]) != (new[a] < new[b])]
+    assert set(turned) <= set(differ)
+    assert len(turned) == int(tenths / 10 * len(differ))
 
 
 def parents() -> tuple[Parts, Parts]:

@@ -185,7 +185,7 @@ def test_demes_fit_the_population(population: int, radius: int) -> None:
         ({"neighbours": 0}, "0 neighbours"),
         ({"population": 8, "neighbours": 8}, "8 neighbours in a population of 8"),
         ({"groups": ((1.0, 1.0, 1.0),)}, f"1 groups of operators; there are {len(GROUPS)}"),
-        ({"groups": ((1.0, 1.0, 1.1),) * 7}, "segment exchange"),
+        ({"groups": ((1.0, 1.0, 1.1),) * 8}, "segment exchange"),
         ({"strategies": 2}, "2 strategies; from 3 to 6"),
         ({"strategies": 7}, "7 strategies"),
     ],

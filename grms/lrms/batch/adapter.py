@@ -392,7 +392,7 @@ class BatchLrms:
         # or begins meanwhile.
         async with self._orders.none_of(key):
             row = await self._living(key, only_waiting=True)
-            if row is None or await self._has_begun(key):
+            if row is None or await self._stays_begun(key, row):
                 return False
             try:
                 await self._system.hold(row)
@@ -419,6 +419,20 @@ class BatchLrms:
                 return False
         self._gone(key)
         self._poller.want()
+        return True
+
+    async def _stays_begun(self, key: str, row: JobRow) -> bool:
+        # Whether a job has begun, and is not let go. If it is held as it came, and nobody asks for it any more, what is
+        # held is a copy that came late, or the job in the memory of a batch system that has forgotten its run: nobody
+        # else would ever release or end it. What somebody else holds is his.
+        if not await self._has_begun(key):
+            return False
+        job = self._tracker.job(key)
+        if job is not None and job.is_unwanted:
+            released = job.released_at is not None
+            if await self._system.held_since_submission(row, released=released):
+                job.want = Want.OVER  # polls repeat it, should the batch system forget that
+                await self._system.cancel(row)  # of what is held it ends nothing that has started
         return True
 
     async def _was_faster(self, key: str) -> bool:

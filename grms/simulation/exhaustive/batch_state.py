@@ -55,7 +55,7 @@ class Knowledge(NamedTuple):
     queue: Value
     calls: tuple[Call, ...] = ()
     paused: tuple[tuple[Call, bool], ...] = ()
-    tracker: Value = ((), (), (), None)
+    tracker: Value = ((), (), None)
     away: bool = False
     compared: bool = False
 
@@ -118,19 +118,17 @@ def of_tracker(tracker: JobTracker, now: float) -> Value:
     return (
         tuple(_job(job, now) for _, job in sorted(tracker._jobs.items())),  # noqa: SLF001  # same
         tuple(_job(job, now) for _, job in sorted(tracker._over.items())),  # noqa: SLF001  # same
-        tuple(sorted(tracker._lost)),  # noqa: SLF001  # same
         None if looked_at is None else age_class(now - looked_at),
     )
 
 
 def to_tracker(tracker: JobTracker, value: Value, passed: float) -> None:
     """Gives a new tracker what another knew; `passed` seconds more have passed since then."""
-    jobs, over, lost, looked_at = value
+    jobs, over, looked_at = value
     tracker._jobs = {job.key: job for job in (_tracked(one, passed) for one in jobs)}  # noqa: SLF001  # as pickle would
     tracker._over = OrderedDict(  # noqa: SLF001  # same
         (job.key, job) for job in (_tracked(one, passed) for one in over)
     )
-    tracker._lost = OrderedDict((key, None) for key in lost)  # noqa: SLF001  # same
     tracker._looked_at = None if looked_at is None else moment(looked_at) - passed  # noqa: SLF001  # same
     tracker.anomalies = Anomalies()
 

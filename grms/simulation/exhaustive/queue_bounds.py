@@ -40,6 +40,13 @@ LARGE_QUEUES: Final = (
         late=1,
         cancel=1,
     ),
+    queue_bound("batch system: a submission comes late, ended by hand", late=1, end_by_hand=1),
+    queue_bound(
+        "batch system: the daemon dies, a submission comes late, ended by hand",
+        crash=1,
+        late=1,
+        end_by_hand=1,
+    ),
     queue_bound("batch system: the controller forgets, cancelled", undo=1, cancel=1),
     queue_bound("batch system: the controller forgets; a table without a job", undo=1, partial=1),
     queue_bound("batch system: the controller forgets, a node ends what it ran", undo=1, orphan=1),

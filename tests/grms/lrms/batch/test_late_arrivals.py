@@ -751,3 +751,88 @@ async def test_what_an_earlier_process_has_submitted_is_released_when_the_site_a
         await scene.lrms.submit(OWN)
     await scene.looks(2)
     assert scene.system.told == ["submit", "release"]
+
+
+RAN = replace(HELD, phase=LrmsPhase.RUNNING, start_time=90.0)
+
+
+class Copied(Scene):
+    """A job that has begun, of which nobody knows any more how it ended, and then a copy, held as it came.
+
+    `holder` holds the copy; `number` is its number.
+    """
+
+    async def comes(self, *, restarted: bool, number: str, holder: str = "submission") -> None:
+        """Brings it there; `restarted`: the daemon has died meanwhile, and this is its next life."""
+        self.system.answer, self.system.known = None, False
+        await self.lrms.open()
+        await self.lrms.submit(replace(OWN, requested_time=60.0))
+        await self.looks(2)
+        (self.spool.place(KEY) / "begun").write_text("0 90\n")
+        self.system.rows = (RAN,)
+        await self.looks(1)
+        self.system.rows = ()
+        await self.looks(80, each_s=30.0)
+        assert [type(event) for event in self.told(Ended, Vanished)] == [Vanished]
+        self.system.told.clear()
+        if restarted:
+            self.new_life()
+        self.copy = replace(HELD, number=number)
+        self.system.rows = (self.copy,)
+
+        async def held(row: JobRow, *, released: bool) -> bool:
+            del row, released
+            return holder == "submission"
+
+        self.system.held_since_submission = held  # type: ignore[method-assign]  # of a test
+        await self.looks(80, each_s=30.0)
+        assert len(self.told(Appeared)) == 1, "the site is told, and says that it has no such job"
+        assert self.system.told == []
+
+
+@pytest.mark.parametrize("number", ["7", "8"])
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_a_held_copy_of_what_has_begun_and_is_over_for_the_site_is_ended(
+    tmp_path: Path, restarted: bool, number: str
+) -> None:
+    """An operator ended the run, and the batch system forgot it; the copy's number may be that of the run."""
+    scene = Copied(tmp_path, site="A")
+    await scene.comes(restarted=restarted, number=number)
+    assert not await scene.lrms.cancel(KEY, only_waiting=True), "its run has begun, and stays so"
+    assert scene.system.told == ["cancel"]
+    scene.system.rows = (scene.copy,)  # the batch system forgets that
+    await scene.looks(2)
+    assert scene.system.told == ["cancel", "cancel"]
+    assert scene.told(Started)[1:] == []
+
+
+async def test_a_copy_that_an_operator_holds_is_his(tmp_path: Path) -> None:
+    """He may know why."""
+    scene = Copied(tmp_path, site="A")
+    await scene.comes(restarted=False, number="8", holder="operator")
+    assert not await scene.lrms.cancel(KEY, only_waiting=True)
+    await scene.looks(2)
+    assert scene.system.told == []
+
+
+@pytest.mark.parametrize("asked", ["looked up", "handed in"])
+async def test_a_copy_that_is_found_after_the_job_was_lost_runs(tmp_path: Path, asked: str) -> None:
+    """An operator ended the job while it was held, and it was forgotten: so the site hands it in again."""
+    scene = Scene(tmp_path)
+    scene.system.answer, scene.system.known = None, False
+    await scene.lrms.open()
+    await scene.lrms.submit(OWN)
+    scene.system.rows = (replace(HELD, number="8"),)
+    await scene.looks(2)
+    assert [type(event) for event in scene.told(Lost)] == [Lost]
+    await scene.looks(3, each_s=HOUR_S)
+    assert scene.system.told == ["submit"], "it may be elsewhere by now"
+    if asked == "looked up":
+        record = await scene.lrms.look_up(KEY)
+        assert record is not None
+        assert record.phase is LrmsPhase.HELD
+    else:
+        await scene.lrms.submit(OWN)
+    await scene.looks(2)
+    assert scene.system.told == ["submit", "release"]
+    assert scene.told(Ended, Vanished) == []

@@ -160,6 +160,12 @@ class Program(NamedTuple):
     by_hand: bool = False
 
 
+Written = tuple[tuple[Job, ...], int]
+"""What a controller knows after a crash: jobs and next number."""
+
+NOTHING_WRITTEN: Final[Written] = ((), 1)
+
+
 class Cluster(NamedTuple):
     """A batch system with its nodes and the jobs' folders.
 
@@ -175,7 +181,7 @@ class Cluster(NamedTuple):
     programs: tuple[Program, ...]
     jobs: tuple[Job, ...] = ()
     next: int = 1
-    written: tuple[tuple[Job, ...], int] = ((), 1)
+    written: Written = NOTHING_WRITTEN
     arriving: tuple[str, ...] = ()
     processes: tuple[Process, ...] = ()
     folders: tuple[Folder, ...] = ()

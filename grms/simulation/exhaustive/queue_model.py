@@ -26,6 +26,7 @@ from grms.simulation.exhaustive.batch_state import Knowledge, of_queue
 from grms.simulation.exhaustive.choices import Action, Choices, ViolationError
 from grms.simulation.exhaustive.cluster import (
     AGES,
+    NOTHING_WRITTEN,
     RUNS,
     Cluster,
     Program,
@@ -361,7 +362,7 @@ class QueueModel:
 
     def _passes(self, state: QueueState, age: float, choices: Choices) -> QueueState:
         world = World(state.cluster)
-        world.passes(age, writes="undo" in self.faults)
+        world.passes(age, writes=self._may_forget(state.cluster))
         after = state._replace(cluster=world.value)
         if state.known is None:
             return after
@@ -389,15 +390,23 @@ class QueueModel:
                 )
 
     def _of_cluster(self, state: QueueState) -> Iterable[Action[QueueState]]:
-        for label, happens, kind in cluster_steps(state.cluster, forgets="undo" in self.faults):
+        forgets = self._may_forget(state.cluster)
+        for label, happens, kind in cluster_steps(state.cluster, forgets=forgets):
             yield Action((label,), partial(self._changed, state, happens), kind)
+
+    def _may_forget(self, cluster: Cluster) -> bool:
+        return cluster.forgot < self.faults.get("undo", 0)
 
     def _changed(
         self, state: QueueState, happens: Callable[[World], None], _: Choices
     ) -> QueueState:
         world = World(state.cluster, self.scripts_once)
         happens(world)
-        return state._replace(cluster=world.value)
+        cluster = world.value
+        if not self._may_forget(cluster):
+            # What the controller has written down decides nothing any more.
+            cluster = cluster._replace(written=NOTHING_WRITTEN)
+        return state._replace(cluster=cluster)
 
     # --- what must be --------------------------------------------------------------------------
 

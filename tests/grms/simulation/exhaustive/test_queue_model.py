@@ -171,13 +171,14 @@ ANY_ROW = queue_bound("any row", late=1, partial=1)
 FORGETS = queue_bound("forgets", undo=1)
 LATE = queue_bound("late", late=1)
 HIDDEN = queue_bound("hidden", partial=3)
+SILENT = queue_bound("silent", partial=4)
 
 CARELESS = [
     ("no settling", Parts(settle_s=0.0), FORGETS, "ended as unknown", 11),
     ("no fence", Parts(skips=False), FORGETS, "has begun 2 times", 11),
     ("LiftsAnyHold", Parts(lrms=with_(LiftsAnyHold)), queue_bound("held", hold=1), "holds job", 8),
     ("PreparesLast", Parts(lrms=PreparesLast), LATE, "ended as failed", 9),
-    ("TakesSilenceForNo", Parts(lrms=with_(TakesSilenceForNo)), HIDDEN, "lead to no end", 6),
+    ("TakesSilenceForNo", Parts(lrms=with_(TakesSilenceForNo)), SILENT, "ended as unknown", 10),
     ("NeedsNoEvidence", Parts(lrms=with_(NeedsNoEvidence)), HIDDEN, "its script runs", 10),
     ("WaitsForNoLimit", Parts(lrms=with_(WaitsForNoLimit)), FORGETS, "its script runs", 13),
     ("SecondRun", Parts(lrms=with_(BelievesTheSecondRun)), FORGETS, "its script runs", 13),

@@ -39,7 +39,7 @@ from grms.lrms.batch.system import BatchSystem, PlaceKeepingSystem, PreemptingSy
 from grms.lrms.batch.tracked_job import TrackedJob, Want
 from grms.lrms.exit_status import as_evicted, is_fenced, is_unstarted, true_end, with_kept
 from grms.lrms.home_run import HomeRun
-from grms.lrms.job_notes import KeptPlace
+from grms.lrms.job_notes import KeptPlace, Marks
 from grms.lrms.native_jobs import VARIABLE, Fate, Watched
 from grms.lrms.preemption import CANNOT, Preemption
 from grms.util.outcomes import Outcome
@@ -195,7 +195,8 @@ class BatchLrms:
         known = self._tracker.job(key)
         if known is not None and not known.number and known.end is None:
             await self._poller.new()  # it was submitted, and the answer has not come
-        if await self._came(key, want) or await self._had_before(key):
+        marks = await self._disk.do(self._spool.marks, key)
+        if await self._came(key, want) or await self._had_before(key, marks):
             self._tracker.looked_up(key)
             return
         try:
@@ -223,7 +224,9 @@ class BatchLrms:
                 return
             if job.partner or (isinstance(error, LrmsRefusedError) and not error.passing):
                 self._tracker.refused(key)
-                await self._disk.do(self._spool.drop, key)
+                if marks is None:
+                    # Else an earlier attempt may still come, and be looked up; to run it needs its folder.
+                    await self._disk.do(self._spool.drop, key)
             raise
         self._tracker.acknowledged(key, number, self._clock())
         self._poller.want()
@@ -513,9 +516,8 @@ class BatchLrms:
         self._poller.want()
         return True
 
-    async def _had_before(self, key: str) -> bool:
-        # Whether an earlier process has submitted a job that must not be repeated.
-        marks = await self._disk.do(self._spool.marks, key)
+    async def _had_before(self, key: str, marks: Marks | None) -> bool:
+        # Whether an earlier process has submitted a job that must not be repeated; `marks` are its notes.
         if marks is None:
             return False
         table = (await self._poller.new()).table

@@ -152,12 +152,14 @@ class Program(NamedTuple):
         begun: how often its script has begun.
         finished: it has run to its end.
         by_hand: somebody has ended or requeued it, at the batch system.
+        denied: the batch system has refused it for good.
     """
 
     launched: int = 0
     begun: int = 0
     finished: bool = False
     by_hand: bool = False
+    denied: bool = False
 
 
 Written = tuple[tuple[Job, ...], int]
@@ -239,6 +241,10 @@ class World:
         jobs = (*self.value.jobs, Job(number, key))
         self.value = self.value._replace(jobs=jobs, next=number + 1)
         return number
+
+    def deny(self, key: str) -> None:
+        """Refuses a job for good."""
+        self._program(key, lambda one: one._replace(denied=True))
 
     def arrive(self, key: str) -> None:
         """Takes a job whose submission comes late."""

@@ -82,6 +82,7 @@ QUEUE_FAULTS: Final[Mapping[str, str]] = {
     "undo": "the controller dies, and forgets what it had not written down",
     "meanwhile": "a poll comes while a call is under way",
     "refuse": "a submission is refused for now",
+    "deny": "a submission is refused for good",
     "cancel": "a user cancels a job",
     "end by hand": "an operator ends a job at the batch system",
     "requeue": "an operator has a job started anew",
@@ -458,7 +459,9 @@ class QueueModel:
             return ""
         if running:
             return f"{said}, and its script runs"
-        if outcome is Outcome.UNKNOWN and cluster.forgot and program.launched:
+        unknown = outcome is Outcome.UNKNOWN and cluster.forgot and program.launched
+        denied = outcome is Outcome.FAILED and program.denied and not program.launched
+        if unknown or denied:
             return ""
         return f"{said}, and nobody has wanted that"
 

@@ -157,7 +157,6 @@ async def test_a_partners_job_that_has_gone_home_is_never_released_here(
     await scene.looks()
     assert scene.system.told == []
     assert [type(event) for event in scene.events] == [Appeared], "who has given it up is asked"
-    assert not (tmp_path / "A+1+1").exists()
     assert await scene.lrms.cancel(KEY, only_waiting=True)
     assert scene.system.told == ["cancel"]
 
@@ -237,19 +236,44 @@ async def test_what_has_come_while_it_was_submitted_again_is_not_refused(
     assert [type(event) for event in scene.events] == [Accepted]
 
 
-async def test_a_job_whose_marks_cannot_be_deleted_does_not_go_home(tmp_path: Path) -> None:
-    """By them it would be released should it come late: it is asked again."""
+@pytest.mark.parametrize("job", [PARTNERS, OWN], ids=["a partner's", "own"])
+@pytest.mark.parametrize("earlier", [False, True])
+async def test_what_is_refused_keeps_its_folder_only_if_an_earlier_attempt_may_come(
+    tmp_path: Path, earlier: bool, job: LrmsJob
+) -> None:
+    """The site looks it up once more, and takes for its own what has come: that has to be able to run."""
     scene = Scene(tmp_path)
     await scene.lrms.open()
-    with pytest.raises(LrmsUnavailableError, match="timed out"):
-        await scene.lrms.submit(PARTNERS)
+    if earlier:
+        with pytest.raises(LrmsUnavailableError, match="timed out"):
+            await scene.lrms.submit(job)
+    scene.system.answer = LrmsRefusedError("not allowed")
+    with pytest.raises(LrmsRefusedError, match="not allowed"):
+        await scene.lrms.submit(job)
+    assert (tmp_path / "A+1+1" / "launch").exists() == earlier
+    if not earlier:
+        return
+    scene.system.rows = (HELD,)
+    await scene.looks(3)
+    assert scene.system.told == [], "it is held until the site has asked for it"
+    record = await scene.lrms.look_up(KEY)
+    assert record is not None
+    assert record.phase is LrmsPhase.HELD
+    await scene.looks(2)
+    assert scene.system.told == ["release"]
+
+
+async def test_a_refused_job_whose_marks_cannot_be_deleted_is_asked_again(tmp_path: Path) -> None:
+    """By them a later look-up would take it for one that an earlier process has submitted."""
+    scene = Scene(tmp_path)
+    await scene.lrms.open()
+    scene.system.answer = LrmsRefusedError("not allowed")
 
     def drop(key: str) -> None:
         del key
         raise OSError(5, "Input/output error")
 
     scene.spool.drop = drop  # type: ignore[method-assign]  # of a test
-    shut(scene)
     with pytest.raises(LrmsDiskError) as caught:
         await scene.lrms.submit(PARTNERS)
     assert not caught.value.unbegun

@@ -72,7 +72,8 @@ class PreparesLast(BatchLrms):
     async def submit(self, job: LrmsJob, *, held: bool = False) -> None:
         """See `BatchLrms.submit`."""
         del held
-        if await self._had_before(job.key):
+        marks = await self._disk.do(self._spool.marks, job.key)
+        if await self._had_before(job.key, marks):
             return
         self._tracker.intended(job.key, Want.RUN)
         number = await self._system.submit(job.key, job, None)  # type: ignore[arg-type]  # no folder yet

@@ -116,8 +116,10 @@ def test_a_batch_system_that_hides_a_start_is_found(monkeypatch: pytest.MonkeyPa
     def hides(self: Batch, key: str, now: float) -> list[LrmsNews]:
         return [news for news in look(self, key, now) if not isinstance(news, Requeued)]
 
-    faults = {"busy": 1, "round": 1, "requeue": 1, "end_by_hand": 1, "crash_0": 1}
-    within = bound("ended by hand", settings=ROUNDS["settings"], **faults)
+    reoffers = ROUNDS["settings"]
+    within = bound(
+        "ended by hand", settings=reoffers, busy=1, round=1, requeue=1, end_by_hand=1, crash_0=1
+    )
     monkeypatch.setattr(Batch, "look", hides)
     found = explore(within)
     assert "has run 2 times, at two sites" in found.violation

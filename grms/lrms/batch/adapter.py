@@ -39,7 +39,7 @@ from grms.lrms.batch.system import BatchSystem, PlaceKeepingSystem, PreemptingSy
 from grms.lrms.batch.tracked_job import TrackedJob, Want
 from grms.lrms.exit_status import as_evicted, is_fenced, is_unstarted, true_end, with_kept
 from grms.lrms.home_run import HomeRun
-from grms.lrms.job_notes import KeptPlace
+from grms.lrms.job_notes import KeptPlace, Marks
 from grms.lrms.native_jobs import VARIABLE, Fate, Watched
 from grms.lrms.preemption import CANNOT, Preemption
 from grms.util.outcomes import Outcome
@@ -195,7 +195,8 @@ class BatchLrms:
         known = self._tracker.job(key)
         if known is not None and not known.number and known.end is None:
             await self._poller.new()  # it was submitted, and the answer has not come
-        if await self._came(key, want) or await self._had_before(key):
+        marks = await self._disk.do(self._spool.marks, key)
+        if await self._came(key, want) or await self._had_before(key, marks):
             self._tracker.looked_up(key)
             return
         try:
@@ -223,7 +224,9 @@ class BatchLrms:
                 return
             if job.partner or (isinstance(error, LrmsRefusedError) and not error.passing):
                 self._tracker.refused(key)
-                await self._disk.do(self._spool.drop, key)
+                if marks is None:
+                    # Else an earlier attempt may still come, and be looked up; to run it needs its folder.
+                    await self._disk.do(self._spool.drop, key)
             raise
         self._tracker.acknowledged(key, number, self._clock())
         self._poller.want()
@@ -392,7 +395,7 @@ class BatchLrms:
         # or begins meanwhile.
         async with self._orders.none_of(key):
             row = await self._living(key, only_waiting=True)
-            if row is None or await self._has_begun(key):
+            if row is None or await self._stays_begun(key, row):
                 return False
             try:
                 await self._system.hold(row)
@@ -419,6 +422,20 @@ class BatchLrms:
                 return False
         self._gone(key)
         self._poller.want()
+        return True
+
+    async def _stays_begun(self, key: str, row: JobRow) -> bool:
+        # Whether a job has begun, and is not let go. If it is held as it came, and nobody asks for it any more, what is
+        # held is a copy that came late, or the job in the memory of a batch system that has forgotten its run: nobody
+        # else would ever release or end it. What somebody else holds is his.
+        if not await self._has_begun(key):
+            return False
+        job = self._tracker.job(key)
+        if job is not None and job.is_unwanted:
+            released = job.released_at is not None
+            if await self._system.held_since_submission(row, released=released):
+                job.want = Want.OVER  # polls repeat it, should the batch system forget that
+                await self._system.cancel(row)  # of what is held it ends nothing that has started
         return True
 
     async def _was_faster(self, key: str) -> bool:
@@ -499,9 +516,8 @@ class BatchLrms:
         self._poller.want()
         return True
 
-    async def _had_before(self, key: str) -> bool:
-        # Whether an earlier process has submitted a job that must not be repeated.
-        marks = await self._disk.do(self._spool.marks, key)
+    async def _had_before(self, key: str, marks: Marks | None) -> bool:
+        # Whether an earlier process has submitted a job that must not be repeated; `marks` are its notes.
         if marks is None:
             return False
         table = (await self._poller.new()).table

@@ -168,7 +168,6 @@ class JobTracker:
         self._own = f"{site}/"
         self._jobs: dict[str, TrackedJob] = {}
         self._over: OrderedDict[str, TrackedJob] = OrderedDict()
-        self._lost: OrderedDict[str, None] = OrderedDict()
         self._copies: set[tuple[str, str]] = set()
         self._looked_at: float | None = None
         self._polls = 0
@@ -212,7 +211,6 @@ class JobTracker:
     def intended(self, key: str, want: Want) -> TrackedJob:
         """Notes that a job is about to be submitted, and returns it."""
         job = self._jobs[key] = TrackedJob(key, want)
-        self._lost.pop(key, None)
         return job
 
     def acknowledged(self, key: str, number: str, at: float) -> None:
@@ -223,8 +221,7 @@ class JobTracker:
 
     def refused(self, key: str) -> None:
         """Notes that a job is not to run here; should the batch system have it all the same, it stays held."""
-        if self._jobs.pop(key, None) is not None:
-            self._give_up(key)
+        self._jobs.pop(key, None)
 
     def releasing(self, key: str) -> None:
         """Notes that a job's hold is about to be lifted: from now on it may have run, whatever is answered."""
@@ -406,7 +403,6 @@ class JobTracker:
             return self._concluded_fenced(job, evidence, at)
         if ending.end.exit_code == NOT_HERE and evidence.begun is False:
             del self._jobs[job.key]
-            self._give_up(job.key)
             return [Lost(job.key, "it was started while it was to leave, and has not begun")]
         return self._concluded_end(job, ending, evidence)
 
@@ -475,7 +471,6 @@ class JobTracker:
         let_go = evidence.released or job.maybe_released or job.released_at is not None
         if not (ran or let_go or job.left_hold):
             del self._jobs[job.key]
-            self._give_up(job.key)
             self._anomaly("submission_forgotten", job.key)
             return [Lost(job.key, f"the batch system has forgotten job {job.number}")]
         if self._is_over(job, evidence, at):
@@ -628,9 +623,9 @@ class JobTracker:
             if _is_to_end(old.want, row.phase):
                 findings.orders.append(Order(Act.CANCEL, key, row))
             return None
-        # A job whose end was emitted does not run again. If its end is unknown, or it may be elsewhere by now, it
-        # stays held.
-        want = Want.HELD if key in self._lost else Want.NOTHING
+        # A job whose end was emitted does not run again. If its end is unknown it stays held. So does any other, which
+        # may be elsewhere by now, or over: until the site asks for it, as for one that it has handed in again.
+        want = Want.NOTHING
         if old is not None:
             want = Want.OVER if old.end is not None else Want.HELD
             self._anomaly("end_undone", key)
@@ -737,11 +732,6 @@ class JobTracker:
         self._jobs.pop(job.key, None)
         self._remember(job)
         return events
-
-    def _give_up(self, key: str) -> None:
-        self._lost[key] = None
-        if len(self._lost) > REMEMBERED:
-            self._lost.popitem(last=False)
 
     def _remember(self, job: TrackedJob) -> None:
         self._over[job.key] = job

@@ -91,3 +91,10 @@ class TrackedJob:
     came_back: bool = False
     hindered: str = ""
     evicted: bool = False
+
+    @property
+    def is_unwanted(self) -> bool:
+        """Whether it is held, and the site has not asked for it: for the site it is over, or elsewhere."""
+        if self.row is None or self.row.phase is not LrmsPhase.HELD:
+            return False
+        return self.want is Want.HELD or (self.want is Want.NOTHING and not self.looked_up)

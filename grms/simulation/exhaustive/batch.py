@@ -48,6 +48,11 @@ class BatchJob(NamedTuple):
     requeued: int = 0
     preemptible: bool = False
 
+    @property
+    def waits_again(self) -> bool:
+        """Whether it waits after a start, or did so when it was cancelled."""
+        return self.phase in {WAITS, CANCELLED} and 0 < self.runs == self.requeued
+
 
 KEPT: Final = 0.5
 """How long a job that is ended for another one had run when it last wrote its state, of the second that it runs."""
@@ -105,16 +110,17 @@ class Batch:
             return [base.Lost(key, "it was restored")]
         if job.heard in {NEW, WATCHED}:
             news.append(base.Accepted(key))
-        if job.runs and job.heard != RUNS:
+        waited = job.waits_again
+        if job.runs and job.heard != RUNS and not (waited and job.phase == CANCELLED):
             news.append(base.Started(key, now))
-        if job.phase == WAITS and job.runs:
+        if waited:
             news.append(base.Requeued(key, "a node went down"))
         if job.phase == COMPLETED:
             news.append(base.Ended(key, base.LrmsEnd(Outcome.COMPLETED, now, 1.0)))
         elif job.phase == PREEMPTED:
             news.append(base.Ended(key, base.LrmsEnd(Outcome.PREEMPTED, now, 1.0, kept=KEPT)))
         elif job.phase == CANCELLED:
-            ran = 1.0 if job.runs else 0.0
+            ran = 1.0 if job.runs and not waited else 0.0
             news.append(base.Ended(key, base.LrmsEnd(Outcome.CANCELLED, now, ran)))
         return news
 

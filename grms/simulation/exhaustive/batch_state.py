@@ -15,7 +15,7 @@ from grms.lrms.base import LrmsEnd
 from grms.lrms.batch.job_tracker import MISSING_LOOKS, JobTracker
 from grms.lrms.batch.queue_snapshot import JobRow
 from grms.lrms.batch.tracked_job import TrackedJob
-from grms.simulation.exhaustive.cluster import NOW, age_class, moment
+from grms.simulation.exhaustive.cluster import NOW, SETTLE_S, age_class, moment
 from grms.site.runtime.executor_queue import Call, LrmsQueue
 
 _MOMENTS: Final = frozenset(
@@ -55,7 +55,7 @@ class Knowledge(NamedTuple):
     queue: Value
     calls: tuple[Call, ...] = ()
     paused: tuple[tuple[Call, bool], ...] = ()
-    tracker: Value = ((), (), (), None)
+    tracker: Value = ((), (), None)
     away: bool = False
     compared: bool = False
 
@@ -117,26 +117,39 @@ def of_tracker(tracker: JobTracker, now: float) -> Value:
     looked_at = tracker._looked_at  # noqa: SLF001  # as pickle would
     return (
         tuple(_job(job, now) for _, job in sorted(tracker._jobs.items())),  # noqa: SLF001  # same
-        tuple(_job(job, now) for _, job in sorted(tracker._over.items())),  # noqa: SLF001  # same
-        tuple(sorted(tracker._lost)),  # noqa: SLF001  # same
+        tuple(_job(_ended_job(job), now) for _, job in sorted(tracker._over.items())),  # noqa: SLF001  # same
         None if looked_at is None else age_class(now - looked_at),
     )
 
 
 def to_tracker(tracker: JobTracker, value: Value, passed: float) -> None:
     """Gives a new tracker what another knew; `passed` seconds more have passed since then."""
-    jobs, over, lost, looked_at = value
+    jobs, over, looked_at = value
     tracker._jobs = {job.key: job for job in (_tracked(one, passed) for one in jobs)}  # noqa: SLF001  # as pickle would
     tracker._over = OrderedDict(  # noqa: SLF001  # same
         (job.key, job) for job in (_tracked(one, passed) for one in over)
     )
-    tracker._lost = OrderedDict((key, None) for key in lost)  # noqa: SLF001  # same
     tracker._looked_at = None if looked_at is None else moment(looked_at) - passed  # noqa: SLF001  # same
     tracker.anomalies = Anomalies()
 
 
+def _ended_job(job: TrackedJob) -> TrackedJob:
+    # Of a job whose end was told nothing else decides any more what is done; when it had begun neither.
+    if job.end is None:
+        return job
+    began = None if job.start_time is None else NOW
+    return TrackedJob(
+        *(job.key, job.want, job.number), start_time=began, end=job.end, evicted=job.evicted
+    )
+
+
 def _job(job: TrackedJob, now: float) -> Value:
-    return tuple(_of(name, getattr(job, name), now) for name in _FIELDS)
+    found = {name: _of(name, getattr(job, name), now) for name in _FIELDS}
+    if found["acknowledged_at"] >= SETTLE_S:
+        found["shown_s"] = 0.0  # it is as safe as it can be, however long it was shown
+    if found["released_at"] is not None:
+        found["released_at"] = 0.0  # before the next poll, and that is all that is asked
+    return tuple(found.values())
 
 
 def _of(name: str, value: Any, now: float) -> Any:

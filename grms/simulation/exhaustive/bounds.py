@@ -144,6 +144,11 @@ LARGE: Final = _table(
     ("rounds; both die, places expire", ROUNDS, "busy, round, expire, crash 0, crash 1"),
     ("rounds; loss, cancelled", ROUNDS, "busy, round, loss, cancel"),
     ("a batch system starts anew, and both die", PLAIN, "requeue, crash 0, crash 1"),
+    (
+        "rounds; started anew, ended by hand; home dies",
+        ROUNDS,
+        "requeue, end by hand, busy, round, crash 0",
+    ),
     ("a batch system loses a job, and both die", PLAIN, "gone, crash 0, crash 1"),
     ("ended jobs are forgotten, and both die", PLAIN, "forget, crash 0, crash 1"),
     ("a job is not started; both die, loss", PLAIN, "hinder, busy, loss, crash 0, crash 1"),

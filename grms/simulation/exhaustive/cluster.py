@@ -152,12 +152,20 @@ class Program(NamedTuple):
         begun: how often its script has begun.
         finished: it has run to its end.
         by_hand: somebody has ended or requeued it, at the batch system.
+        denied: the batch system has refused it for good.
     """
 
     launched: int = 0
     begun: int = 0
     finished: bool = False
     by_hand: bool = False
+    denied: bool = False
+
+
+Written = tuple[tuple[Job, ...], int]
+"""What a controller knows after a crash: jobs and next number."""
+
+NOTHING_WRITTEN: Final[Written] = ((), 1)
 
 
 class Cluster(NamedTuple):
@@ -175,7 +183,7 @@ class Cluster(NamedTuple):
     programs: tuple[Program, ...]
     jobs: tuple[Job, ...] = ()
     next: int = 1
-    written: tuple[tuple[Job, ...], int] = ((), 1)
+    written: Written = NOTHING_WRITTEN
     arriving: tuple[str, ...] = ()
     processes: tuple[Process, ...] = ()
     folders: tuple[Folder, ...] = ()
@@ -233,6 +241,10 @@ class World:
         jobs = (*self.value.jobs, Job(number, key))
         self.value = self.value._replace(jobs=jobs, next=number + 1)
         return number
+
+    def deny(self, key: str) -> None:
+        """Refuses a job for good."""
+        self._program(key, lambda one: one._replace(denied=True))
 
     def arrive(self, key: str) -> None:
         """Takes a job whose submission comes late."""

@@ -72,6 +72,7 @@ FAULTS: Final[Mapping[str, str]] = {
     "preempt": "a batch system ends a partner's job for another one",
     "lie": "a site reports that it has ended a partner's job for another one, which it never had or has declined",
     "missed": "what a job has written at a partner cannot come",
+    "end by hand": "an operator ends a job that waits in a batch system",
     "gone": "a batch system loses a job that waits",
     "forget": "a batch system forgets a job that has ended",
     "refuse": "a batch system refuses a job",
@@ -272,7 +273,8 @@ class Judge:
             claimed |= bit if outcome is Outcome.COMPLETED else 0
             denied |= bit if outcome not in {Outcome.COMPLETED, Outcome.UNKNOWN} else 0
             settled = settled and told.submitted and told.cancel != "wanted"
-            if self.bound.promised and outcome is not Outcome.COMPLETED and not told.cancel:
+            wanted = told.cancel or "end by hand" in self.bound.faults
+            if self.bound.promised and outcome is not Outcome.COMPLETED and not wanted:
                 text = f"{wish.payload!r} has ended as {outcome.value}, and nobody has wanted that"
                 raise FoundError(text, label)
         over = settled and actor.up and not (actor.outbox or actor.calls or actor.news or lives)

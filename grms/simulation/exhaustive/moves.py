@@ -6,6 +6,7 @@ from functools import partial
 from grms.lrms.base import Hindered
 from grms.simulation.batch_system import GOES_ON
 from grms.simulation.exhaustive.batch import (
+    CANCELLED,
     COMPLETED,
     GONE,
     KEPT,
@@ -219,7 +220,9 @@ class Moves:
         for job in actor.jobs:
             steps: list[tuple[str, str]] = []
             if job.phase == WAITS:
-                steps = [(RUNS, ""), (GONE, "gone")] if not job.runs else [(RUNS, "")]
+                steps = [(RUNS, ""), (CANCELLED, "end by hand")]
+                if not job.runs:
+                    steps.append((GONE, "gone"))
             elif job.phase == RUNS:
                 steps = [(COMPLETED, ""), (WAITS, "requeue")]
                 if job.preemptible:

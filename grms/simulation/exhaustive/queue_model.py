@@ -26,6 +26,7 @@ from grms.simulation.exhaustive.batch_state import Knowledge, of_queue
 from grms.simulation.exhaustive.choices import Action, Choices, ViolationError
 from grms.simulation.exhaustive.cluster import (
     AGES,
+    NOTHING_WRITTEN,
     RUNS,
     Cluster,
     Program,
@@ -81,6 +82,7 @@ QUEUE_FAULTS: Final[Mapping[str, str]] = {
     "undo": "the controller dies, and forgets what it had not written down",
     "meanwhile": "a poll comes while a call is under way",
     "refuse": "a submission is refused for now",
+    "deny": "a submission is refused for good",
     "cancel": "a user cancels a job",
     "end by hand": "an operator ends a job at the batch system",
     "requeue": "an operator has a job started anew",
@@ -361,7 +363,7 @@ class QueueModel:
 
     def _passes(self, state: QueueState, age: float, choices: Choices) -> QueueState:
         world = World(state.cluster)
-        world.passes(age, writes="undo" in self.faults)
+        world.passes(age, writes=self._may_forget(state.cluster))
         after = state._replace(cluster=world.value)
         if state.known is None:
             return after
@@ -389,15 +391,23 @@ class QueueModel:
                 )
 
     def _of_cluster(self, state: QueueState) -> Iterable[Action[QueueState]]:
-        for label, happens, kind in cluster_steps(state.cluster, forgets="undo" in self.faults):
+        forgets = self._may_forget(state.cluster)
+        for label, happens, kind in cluster_steps(state.cluster, forgets=forgets):
             yield Action((label,), partial(self._changed, state, happens), kind)
+
+    def _may_forget(self, cluster: Cluster) -> bool:
+        return cluster.forgot < self.faults.get("undo", 0)
 
     def _changed(
         self, state: QueueState, happens: Callable[[World], None], _: Choices
     ) -> QueueState:
         world = World(state.cluster, self.scripts_once)
         happens(world)
-        return state._replace(cluster=world.value)
+        cluster = world.value
+        if not self._may_forget(cluster):
+            # What the controller has written down decides nothing any more.
+            cluster = cluster._replace(written=NOTHING_WRITTEN)
+        return state._replace(cluster=cluster)
 
     # --- what must be --------------------------------------------------------------------------
 
@@ -449,7 +459,9 @@ class QueueModel:
             return ""
         if running:
             return f"{said}, and its script runs"
-        if outcome is Outcome.UNKNOWN and cluster.forgot and program.launched:
+        unknown = outcome is Outcome.UNKNOWN and cluster.forgot and program.launched
+        denied = outcome is Outcome.FAILED and program.denied and not program.launched
+        if unknown or denied:
             return ""
         return f"{said}, and nobody has wanted that"
 

@@ -402,8 +402,13 @@ class TroubledSystem:
         """See `BatchSystem.submit`."""
         del name, folder
         self._step.may_die("it submits")
-        if self._pick("", ("it is refused for now", "refuse")):
-            raise LrmsRefusedError("the partition is drained", passing=True)
+        refusals = ("it is refused for now", "refuse"), ("it is refused for good", "deny")
+        refusal = self._pick("", *refusals)
+        if refusal:
+            passing = refusal == refusals[0][0]
+            if not passing:
+                self._world.deny(job.key)
+            raise LrmsRefusedError("the partition does not take it", passing=passing)
         if self._world.value.down:
             raise LrmsUnavailableError("the controller is down")
         if self._pick("", ("the submission comes later", "late")):

@@ -157,7 +157,6 @@ async def test_a_partners_job_that_has_gone_home_is_never_released_here(
     await scene.looks()
     assert scene.system.told == []
     assert [type(event) for event in scene.events] == [Appeared], "who has given it up is asked"
-    assert not (tmp_path / "A+1+1").exists()
     assert await scene.lrms.cancel(KEY, only_waiting=True)
     assert scene.system.told == ["cancel"]
 
@@ -237,19 +236,44 @@ async def test_what_has_come_while_it_was_submitted_again_is_not_refused(
     assert [type(event) for event in scene.events] == [Accepted]
 
 
-async def test_a_job_whose_marks_cannot_be_deleted_does_not_go_home(tmp_path: Path) -> None:
-    """By them it would be released should it come late: it is asked again."""
+@pytest.mark.parametrize("job", [PARTNERS, OWN], ids=["a partner's", "own"])
+@pytest.mark.parametrize("earlier", [False, True])
+async def test_what_is_refused_keeps_its_folder_only_if_an_earlier_attempt_may_come(
+    tmp_path: Path, earlier: bool, job: LrmsJob
+) -> None:
+    """The site looks it up once more, and takes for its own what has come: that has to be able to run."""
     scene = Scene(tmp_path)
     await scene.lrms.open()
-    with pytest.raises(LrmsUnavailableError, match="timed out"):
-        await scene.lrms.submit(PARTNERS)
+    if earlier:
+        with pytest.raises(LrmsUnavailableError, match="timed out"):
+            await scene.lrms.submit(job)
+    scene.system.answer = LrmsRefusedError("not allowed")
+    with pytest.raises(LrmsRefusedError, match="not allowed"):
+        await scene.lrms.submit(job)
+    assert (tmp_path / "A+1+1" / "launch").exists() == earlier
+    if not earlier:
+        return
+    scene.system.rows = (HELD,)
+    await scene.looks(3)
+    assert scene.system.told == [], "it is held until the site has asked for it"
+    record = await scene.lrms.look_up(KEY)
+    assert record is not None
+    assert record.phase is LrmsPhase.HELD
+    await scene.looks(2)
+    assert scene.system.told == ["release"]
+
+
+async def test_a_refused_job_whose_marks_cannot_be_deleted_is_asked_again(tmp_path: Path) -> None:
+    """By them a later look-up would take it for one that an earlier process has submitted."""
+    scene = Scene(tmp_path)
+    await scene.lrms.open()
+    scene.system.answer = LrmsRefusedError("not allowed")
 
     def drop(key: str) -> None:
         del key
         raise OSError(5, "Input/output error")
 
     scene.spool.drop = drop  # type: ignore[method-assign]  # of a test
-    shut(scene)
     with pytest.raises(LrmsDiskError) as caught:
         await scene.lrms.submit(PARTNERS)
     assert not caught.value.unbegun
@@ -751,3 +775,88 @@ async def test_what_an_earlier_process_has_submitted_is_released_when_the_site_a
         await scene.lrms.submit(OWN)
     await scene.looks(2)
     assert scene.system.told == ["submit", "release"]
+
+
+RAN = replace(HELD, phase=LrmsPhase.RUNNING, start_time=90.0)
+
+
+class Copied(Scene):
+    """A job that has begun, of which nobody knows any more how it ended, and then a copy, held as it came.
+
+    `holder` holds the copy; `number` is its number.
+    """
+
+    async def comes(self, *, restarted: bool, number: str, holder: str = "submission") -> None:
+        """Brings it there; `restarted`: the daemon has died meanwhile, and this is its next life."""
+        self.system.answer, self.system.known = None, False
+        await self.lrms.open()
+        await self.lrms.submit(replace(OWN, requested_time=60.0))
+        await self.looks(2)
+        (self.spool.place(KEY) / "begun").write_text("0 90\n")
+        self.system.rows = (RAN,)
+        await self.looks(1)
+        self.system.rows = ()
+        await self.looks(80, each_s=30.0)
+        assert [type(event) for event in self.told(Ended, Vanished)] == [Vanished]
+        self.system.told.clear()
+        if restarted:
+            self.new_life()
+        self.copy = replace(HELD, number=number)
+        self.system.rows = (self.copy,)
+
+        async def held(row: JobRow, *, released: bool) -> bool:
+            del row, released
+            return holder == "submission"
+
+        self.system.held_since_submission = held  # type: ignore[method-assign]  # of a test
+        await self.looks(80, each_s=30.0)
+        assert len(self.told(Appeared)) == 1, "the site is told, and says that it has no such job"
+        assert self.system.told == []
+
+
+@pytest.mark.parametrize("number", ["7", "8"])
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_a_held_copy_of_what_has_begun_and_is_over_for_the_site_is_ended(
+    tmp_path: Path, restarted: bool, number: str
+) -> None:
+    """An operator ended the run, and the batch system forgot it; the copy's number may be that of the run."""
+    scene = Copied(tmp_path, site="A")
+    await scene.comes(restarted=restarted, number=number)
+    assert not await scene.lrms.cancel(KEY, only_waiting=True), "its run has begun, and stays so"
+    assert scene.system.told == ["cancel"]
+    scene.system.rows = (scene.copy,)  # the batch system forgets that
+    await scene.looks(2)
+    assert scene.system.told == ["cancel", "cancel"]
+    assert scene.told(Started)[1:] == []
+
+
+async def test_a_copy_that_an_operator_holds_is_his(tmp_path: Path) -> None:
+    """He may know why."""
+    scene = Copied(tmp_path, site="A")
+    await scene.comes(restarted=False, number="8", holder="operator")
+    assert not await scene.lrms.cancel(KEY, only_waiting=True)
+    await scene.looks(2)
+    assert scene.system.told == []
+
+
+@pytest.mark.parametrize("asked", ["looked up", "handed in"])
+async def test_a_copy_that_is_found_after_the_job_was_lost_runs(tmp_path: Path, asked: str) -> None:
+    """An operator ended the job while it was held, and it was forgotten: so the site hands it in again."""
+    scene = Scene(tmp_path)
+    scene.system.answer, scene.system.known = None, False
+    await scene.lrms.open()
+    await scene.lrms.submit(OWN)
+    scene.system.rows = (replace(HELD, number="8"),)
+    await scene.looks(2)
+    assert [type(event) for event in scene.told(Lost)] == [Lost]
+    await scene.looks(3, each_s=HOUR_S)
+    assert scene.system.told == ["submit"], "it may be elsewhere by now"
+    if asked == "looked up":
+        record = await scene.lrms.look_up(KEY)
+        assert record is not None
+        assert record.phase is LrmsPhase.HELD
+    else:
+        await scene.lrms.submit(OWN)
+    await scene.looks(2)
+    assert scene.system.told == ["submit", "release"]
+    assert scene.told(Ended, Vanished) == []

@@ -50,6 +50,19 @@ def test_a_job_that_waits_again_has_started() -> None:
     assert kinds == [Accepted, Started, Requeued]
 
 
+@pytest.mark.parametrize("heard", [True, False])
+def test_what_is_cancelled_as_it_waits_again_has_started(heard: bool) -> None:
+    """The end alone would say that it has never run."""
+    one = batch(RUNS, WAITS)
+    if heard:
+        one.look(KEY, 0.0)
+    one = Batch(moved(one.jobs[0], one.jobs, CANCELLED))
+    news = one.look(KEY, 0.0)
+    assert [type(each) for each in news] == [Accepted] * (not heard) + [Requeued, Ended]
+    assert isinstance(news[-1], Ended)
+    assert (news[-1].end.outcome, news[-1].end.run_time) == (Outcome.CANCELLED, 0.0)
+
+
 def test_a_key_is_taken_once() -> None:
     """A second submission without a look is an error of the site."""
     one = batch()

@@ -72,7 +72,8 @@ class PreparesLast(BatchLrms):
     async def submit(self, job: LrmsJob, *, held: bool = False) -> None:
         """See `BatchLrms.submit`."""
         del held
-        if await self._had_before(job.key):
+        marks = await self._disk.do(self._spool.marks, job.key)
+        if await self._had_before(job.key, marks):
             return
         self._tracker.intended(job.key, Want.RUN)
         number = await self._system.submit(job.key, job, None)  # type: ignore[arg-type]  # no folder yet
@@ -171,13 +172,14 @@ ANY_ROW = queue_bound("any row", late=1, partial=1)
 FORGETS = queue_bound("forgets", undo=1)
 LATE = queue_bound("late", late=1)
 HIDDEN = queue_bound("hidden", partial=3)
+SILENT = queue_bound("silent", partial=4)
 
 CARELESS = [
     ("no settling", Parts(settle_s=0.0), FORGETS, "ended as unknown", 11),
     ("no fence", Parts(skips=False), FORGETS, "has begun 2 times", 11),
     ("LiftsAnyHold", Parts(lrms=with_(LiftsAnyHold)), queue_bound("held", hold=1), "holds job", 8),
     ("PreparesLast", Parts(lrms=PreparesLast), LATE, "ended as failed", 9),
-    ("TakesSilenceForNo", Parts(lrms=with_(TakesSilenceForNo)), HIDDEN, "lead to no end", 6),
+    ("TakesSilenceForNo", Parts(lrms=with_(TakesSilenceForNo)), SILENT, "ended as unknown", 10),
     ("NeedsNoEvidence", Parts(lrms=with_(NeedsNoEvidence)), HIDDEN, "its script runs", 10),
     ("WaitsForNoLimit", Parts(lrms=with_(WaitsForNoLimit)), FORGETS, "its script runs", 13),
     ("SecondRun", Parts(lrms=with_(BelievesTheSecondRun)), FORGETS, "its script runs", 13),

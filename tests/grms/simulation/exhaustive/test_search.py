@@ -9,7 +9,9 @@ from dataclasses import replace
 
 import pytest
 
+from grms.lrms.base import Requeued
 from grms.simulation.exhaustive import numbers
+from grms.simulation.exhaustive.batch import Batch
 from grms.simulation.exhaustive.bounds import AGAIN, RETURNS, ROUNDS, SMALL, WRITES, bound
 from grms.simulation.exhaustive.encoding import Frozen
 from grms.simulation.exhaustive.model import Bound
@@ -17,7 +19,7 @@ from grms.simulation.exhaustive.search import explore, replay
 from grms.simulation.exhaustive.space import Space
 from grms.simulation.exhaustive.steps import NAME, RENUMBERED, Memories, Site
 from grms.site.model.commands import Command, SendOffer
-from grms.site.model.events import Event, ReportReceived
+from grms.site.model.events import Event, LrmsNews, ReportReceived
 from grms.site.model.records import EpochBegun, JobSentHome, Record, RerunAllowed
 from grms.site.scheduler.state import SiteState
 from tests.grms.simulation import test_fault_run as careless
@@ -105,6 +107,26 @@ def test_a_careless_protocol_is_found_with_a_shortest_story(
     assert len(found.story) == steps
     if "lead to no end" not in text:
         assert text in replay(within, found.labels, factory)
+
+
+def test_a_batch_system_that_hides_a_start_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job starts, waits again and is cancelled by an operator while its daemon is dead: it has not left undone."""
+    look = Batch.look
+
+    def hides(self: Batch, key: str, now: float) -> list[LrmsNews]:
+        return [news for news in look(self, key, now) if not isinstance(news, Requeued)]
+
+    reoffers = ROUNDS["settings"]
+    within = bound(
+        "ended by hand", settings=reoffers, busy=1, round=1, requeue=1, end_by_hand=1, crash_0=1
+    )
+    monkeypatch.setattr(Batch, "look", hides)
+    found = explore(within)
+    assert "has run 2 times, at two sites" in found.violation
+    assert len(found.story) == 14
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="step"):
+        replay(within, found.labels)
 
 
 @pytest.mark.parametrize(

@@ -176,8 +176,9 @@ class ManySites:
             known=self.known,
             down=self.down,
             own_order=self.own_order,
-            wide_area=network
-            and (network.seed, network.median, network.spread, network.lost, network.timeout),
+            wide_area=None
+            if network is None
+            else (network.seed, network.median, network.spread, network.lost, network.timeout),
         )
         start_time = np.full(len(jobs), np.nan)
         end_time = np.full(len(jobs), np.nan)

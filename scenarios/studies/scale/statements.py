@@ -152,6 +152,6 @@ def _of_networks(study: Study) -> Iterator[Statement]:
             margin = Margin.between(usual, values(study, "gain", sites=sites, network=network))
             claim = (
                 f"{sites:,} sites, {network_words(network)}: that costs at most {bound:g} "
-                f"{'points' if bound > 1 else 'point'} of the gain"
+                f"{'point' if bound == 1 else 'points'} of the gain"
             )
             yield judged(claim, (f"{margin.words()} points", margin.at_most(bound)))

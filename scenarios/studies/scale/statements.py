@@ -142,7 +142,7 @@ def network_words(network: str) -> str:
     trips = f"round trips of {wide.median:g} s"
     if not wide.lost:
         return trips
-    return f"{trips}, {100 * wide.lost:g} % of the questions lost, time-out {wide.timeout:g} s"
+    return f"{trips}, {100 * wide.lost:g} % of questions lost, time-out {wide.timeout:g} s"
 
 
 def _of_networks(study: Study) -> Iterator[Statement]:

@@ -88,7 +88,7 @@ def test_the_page_has_every_figure(study: Study) -> None:
         "each away 20 % of the time",
         "each knows 64",
         "not crashed",
-        "20 % of the questions lost, time-out 60 s",
+        "20 % of questions lost, time-out 60 s",
     ):
         assert words in page
 

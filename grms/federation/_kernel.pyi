@@ -26,6 +26,9 @@ class FederationKernel:
         sparse_from: see `SPARSE_FROM`; what a replay does is the same with any number.
         own_order: whether partners of equal AWRT, asked as often, come in the order of sites that begins behind the
             asking one and goes round, not with the first site. It needs what `known` does.
+        wide_area: seed, median of round trips, standard deviation of their logarithms, part of the questions that is
+            lost, and time-out: messages take time, in seconds. It needs what `own_order` does, a number of partners asked
+            at every site, and no rounds.
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class FederationKernel:
         down: tuple[npt.NDArray[np.int64], _Times] | None = None,
         sparse_from: int = ...,
         own_order: bool = False,
+        wide_area: tuple[int, float, float, float, float] | None = None,
     ) -> None: ...
     def bind(
         self,

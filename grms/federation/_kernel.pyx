@@ -30,6 +30,7 @@ from grms.federation._order cimport (
     next_partner,
     open_job,
     order_now,
+    take_turn_of_met,
     take_turns,
     take_turns_of_met,
 )
@@ -46,7 +47,8 @@ from grms.federation._rebalancing cimport (
 from grms.federation._sites cimport (
     Federation,
     SiteRun,
-    book_end,
+    book_given,
+    book_taken,
     books_of,
     books_seen,
     let_go,
@@ -74,6 +76,20 @@ from grms.federation._tariffs cimport (
     tariff_bound,
     tariff_cost,
     tariffs_open,
+)
+from grms.federation._wide_area cimport (
+    A_REPORT,
+    AskingJob,
+    Message,
+    WideArea,
+    asking_done,
+    asking_new,
+    message_send,
+    message_take,
+    next_message,
+    one_way,
+    question_is_lost,
+    wide_area_close,
 )
 from grms.federation._widths cimport widths_open
 from grms.federation._strict cimport (
@@ -159,9 +175,20 @@ cdef int advance_site(
                 guest_remove(site, job)
             if home.count_open:
                 close_job(home, index, jobs, job)
+            if federation.constrained:
+                book_taken(federation, site, job, left)
+            if federation.wide.used:
+                message_send(
+                    &federation.wide,
+                    jobs.end_time[job] + one_way(
+                        &federation.wide, federation.submitted_to[job], index
+                    ),
+                    job, A_REPORT,
+                )
+                continue
             learn(federation, home, index, consumption, jobs.end_time[job] - jobs.submit_time[job])
         if federation.constrained:
-            book_end(federation, site, index, job, worked, consumption, left, reported)
+            book_given(federation, index, job, consumption, reported)
         if home.account != NULL:
             account_ended(home.account, job, federation.whole_run[job])
             if home.ended_by_width != NULL:
@@ -507,6 +534,149 @@ cdef inline int place(
     return 0
 
 
+cdef inline site_index_t list_partners(
+    Federation* federation, site_index_t home_index, KnownJob job, int32_t row, seconds_t now
+) noexcept nogil:
+    # Whom the home site asks first about a job, as `ask_partners`; itself if it wants to run the
+    # job, or knows nobody to ask. It notes whom it asks afterwards.
+    cdef WideArea* wide = &federation.wide
+    cdef AskingJob* asking_job = &wide.asking[row]
+    cdef SiteRun* home = &federation.sites[home_index]
+    cdef Py_ssize_t questions = home.partners_asked if home.partners_asked > 0 else wide.most
+    cdef site_index_t index
+    cdef site_index_t noted = -1
+    cdef bint ask = True
+    cdef Asking asking = asking_begins(federation, home, home_index, job.processors)
+    while asking_job.listed < questions:
+        index = next_partner(federation, home, home_index, job.processors, &asking, &noted)
+        if index < 0:
+            break
+        if job.processors > federation.processors[index]:
+            continue
+        if asking_job.listed == 0:
+            if wants(home, index, job, now, ask, True, False):
+                return home_index
+            if home.policy.rails.start_now:
+                ask = False
+        if entrusts(federation, home, index, job, now):
+            wide.listed[row * wide.most + asking_job.listed] = index
+            asking_job.listed += 1
+    return wide.listed[row * wide.most] if asking_job.listed > 0 else home_index
+
+
+cdef inline site_index_t next_listed(
+    Federation* federation, site_index_t home_index, KnownJob job, int32_t row, seconds_t now
+) noexcept nogil:
+    # And whom after that; whether it would rather run the job, and whom it trusts, may be new.
+    cdef WideArea* wide = &federation.wide
+    cdef AskingJob* asking_job = &wide.asking[row]
+    cdef SiteRun* home = &federation.sites[home_index]
+    cdef site_index_t index
+    cdef bint ask = True
+    while asking_job.next_one < asking_job.listed:
+        index = wide.listed[row * wide.most + asking_job.next_one]
+        if wants(home, index, job, now, ask, True, False):
+            return home_index
+        if home.policy.rails.start_now:
+            ask = False
+        if entrusts(federation, home, index, job, now):
+            return index
+        asking_job.next_one += 1
+    return home_index
+
+
+cdef inline int ask_next(
+    Federation* federation, job_index_t job, int32_t row, seconds_t now
+) except -1 nogil:
+    # The home site of a job asks the next partner about it, or runs it itself.
+    cdef WideArea* wide = &federation.wide
+    cdef AskingJob* asking_job = &wide.asking[row]
+    cdef site_index_t home_index = federation.submitted_to[job]
+    cdef SiteRun* home = &federation.sites[home_index]
+    cdef site_index_t index = home_index
+    cdef KnownJob request
+    request.processors = federation.jobs.processors[job]
+    request.requested_time = federation.jobs.requested_time[job]
+    request.number = job
+    if home.down_count > 0 and is_down(home, now):
+        pass    # it asks nobody
+    elif asking_job.listed == 0:
+        index = list_partners(federation, home_index, request, row, now)
+    else:
+        index = next_listed(federation, home_index, request, row, now)
+    if index == home_index:
+        asking_done(wide, row)
+        return place(federation, home_index, home_index, job, now)
+    home.offers += 1
+    take_turn_of_met(federation, home, index)
+    asking_job.next_one += 1
+    asking_job.arrives = not question_is_lost(wide, job, index)
+    return message_send(
+        wide,
+        now + (one_way(wide, home_index, index) if asking_job.arrives else wide.timeout),
+        job, row,
+    )
+
+
+cdef inline int question_arrives(
+    Federation* federation, job_index_t job, int32_t row, seconds_t now
+) except -1 nogil:
+    # A partner answers an offer by what it is now. Who has left the exchange does not.
+    cdef WideArea* wide = &federation.wide
+    cdef site_index_t home_index = federation.submitted_to[job]
+    cdef site_index_t index = wide.listed[row * wide.most + wide.asking[row].next_one - 1]
+    cdef SiteRun* partner = &federation.sites[index]
+    cdef seconds_t takes = one_way(wide, home_index, index)
+    cdef KnownJob request
+    request.processors = federation.jobs.processors[job]
+    request.requested_time = federation.jobs.requested_time[job]
+    request.number = job
+    wide.asking[row].arrives = False
+    if partner.down_count > 0 and is_down(partner, now):
+        takes = wide.timeout - takes if takes < wide.timeout else 0.0
+    elif answers(federation, index, home_index, request, now):
+        asking_done(wide, row)
+        return place(federation, home_index, index, job, now)
+    return message_send(wide, now + takes, job, row)
+
+
+cdef inline int report_arrives(Federation* federation, job_index_t job) except -1 nogil:
+    # The home of a job is told that it has ended elsewhere.
+    cdef JobColumns* jobs = &federation.jobs
+    cdef site_index_t index = federation.executed_on[job]
+    cdef double consumption = federation.whole_run[job] * jobs.processors[job]
+    learn(
+        federation, &federation.sites[federation.submitted_to[job]], index, consumption,
+        jobs.end_time[job] - jobs.submit_time[job],
+    )
+    if federation.constrained:
+        book_given(federation, index, job, consumption, consumption)
+    return 0
+
+
+cdef int carry_messages(Federation* federation, seconds_t until) except -1 nogil:
+    # All messages up to a moment; at each moment after the events of the machines.
+    cdef WideArea* wide = &federation.wide
+    cdef Message message
+    cdef seconds_t now
+    while True:
+        now = next_message(wide)
+        if federation.due.least[1] < now:
+            # At once, as it may send messages that arrive before.
+            now = federation.due.least[1]
+        if now > until or now == INFINITY:
+            return 0
+        advance_all(federation, now)
+        while next_message(wide) <= now:
+            message = message_take(wide)
+            if message.asking == A_REPORT:
+                report_arrives(federation, message.job)
+            elif wide.asking[message.asking].arrives:
+                question_arrives(federation, message.job, message.asking, now)
+            else:
+                ask_next(federation, message.job, message.asking, now)
+
+
 cdef inline int offer_waiting(
     Federation* federation, site_index_t index, Py_ssize_t slot, seconds_t now
 ) except -1 nogil:
@@ -652,6 +822,12 @@ cdef int replay(Federation* federation, Py_ssize_t row, Py_ssize_t stop) except 
             hold_strict_rounds(federation, now)
         elif federation.rounds:
             hold_rounds(federation, now)
+        if federation.wide.used:
+            carry_messages(federation, now)
+            ask_next(federation, <job_index_t> row, asking_new(&federation.wide), now)
+            carry_messages(federation, now)
+            row += 1
+            continue
         advance_all(federation, now)
         home_index = federation.submitted_to[row]
         request.processors = jobs.processors[row]
@@ -738,7 +914,7 @@ cdef class FederationKernel:
     def __cinit__(
         self, processors, schedulers, transfer, orders, count_open, reoffer=None, rogues=None,
         partners_asked=None, shadows=None, restarts=None, known=None, down=None,
-        sparse_from=SPARSE_FROM, own_order=False,
+        sparse_from=SPARSE_FROM, own_order=False, wide_area=None,
     ):
         cdef Py_ssize_t count = len(processors)
         cdef Py_ssize_t i, partners
@@ -771,13 +947,21 @@ cdef class FederationKernel:
             site.count_open = count_open[i]
             # What looks at every partner in a decision anyway has tables of all of them.
             sparse = (
-                not strict and (count >= sparse_from or known is not None or own_order)
+                not strict
+                and (
+                    count >= sparse_from or known is not None or own_order
+                    or wide_area is not None
+                )
                 and orders[i] is None and not site.count_open
                 and isinstance(transfer[i], CompiledTransfer)
                 and (rogues is None or i not in rogues)
             )
-            if (known is not None or own_order) and not sparse:
-                words = "has an order of its own" if known is None else "knows some partners alone"
+            if (known is not None or own_order or wide_area is not None) and not sparse:
+                words = "has messages that take time"
+                if known is not None:
+                    words = "knows some partners alone"
+                elif own_order:
+                    words = "has an order of its own"
                 raise ValueError(
                     f"site {i} {words}, which takes the order by AWRT of completed jobs and one "
                     "policy, without strict-exchange"
@@ -811,6 +995,26 @@ cdef class FederationKernel:
             if partners_asked is not None and partners_asked[i] is not None:
                 site_bound(site, count, partners_asked[i], partners)
         widths_open(&self.federation.widths, self.federation.processors, count)
+        if wide_area is not None:
+            self.use_wide_area(wide_area, partners_asked, reoffer)
+
+    cdef int use_wide_area(self, wide_area, partners_asked, reoffer) except -1:
+        # Messages take time from now on.
+        cdef WideArea* wide = &self.federation.wide
+        cdef Scheduler scheduler
+        if partners_asked is None or None in partners_asked:
+            raise ValueError("where messages take time each site needs a number of partners asked")
+        if self.federation.rounds:
+            raise ValueError("where messages take time no site offers waiting jobs again")
+        for scheduler in self.keep_alive[0]:
+            if scheduler.ops.per_event:
+                raise ValueError("where messages take time no discipline makes passes per event")
+        seed, wide.median, wide.spread, wide.lost, wide.timeout = wide_area
+        wide.seed = seed
+        wide.most = max(partners_asked)
+        wide.spare = -1
+        wide.used = True
+        return 0
 
     def __dealloc__(self):
         cdef Py_ssize_t i
@@ -821,6 +1025,7 @@ cdef class FederationKernel:
         free(self.federation.processors)
         free(self.federation.widths.most)
         due_close(&self.federation.due)
+        wide_area_close(&self.federation.wide)
         free(self.federation.delegated.since)
         free(self.federation.delegated.mark)
         free(self.federation.pause_row)
@@ -983,6 +1188,8 @@ cdef class FederationKernel:
                     advance_all(&self.federation, INFINITY)
                 elif self.federation.rounds:
                     hold_rounds(&self.federation, INFINITY)
+                elif self.federation.wide.used:
+                    carry_messages(&self.federation, INFINITY)
                 for index in range(<site_index_t> self.federation.count):
                     advance_site(&self.federation, index, INFINITY, True)
         self.row = rows

@@ -352,6 +352,23 @@ cdef inline int take_turns_of_met(const Federation* federation, SiteRun* home) e
     return 0
 
 
+cdef inline int take_turn_of_met(
+    const Federation* federation, SiteRun* home, site_index_t index
+) except -1 nogil:
+    # As `take_turns_of_met`, of one partner alone, wherever it stands by now.
+    cdef int32_t row = table_row(&home.met.ranked, index)
+    if home.asked_now == NULL:
+        return 0
+    if row < 0:
+        home.asked_now[0] = ~place_of(home.met, index)
+    else:
+        home.asked_now[0] = <site_index_t> place_by_awrt_fast(
+            home.partners, home.partner_count, home.standing, row
+        )
+    home.asked_count = 1
+    return take_turns_of_met(federation, home)
+
+
 cdef inline void take_turns(SiteRun* home) noexcept nogil:
     # After a decision, partners asked in it go behind the others of the same AWRT. The last one
     # moves first, so that the others are still at their places. Mostly it goes behind the one

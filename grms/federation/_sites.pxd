@@ -30,6 +30,7 @@ from grms.federation._met_partners cimport (
 from grms.federation._rebalancing cimport RoundNotes, rounds_close, rounds_open
 from grms.federation._tariffs cimport TariffNotes, tariffs_close, tariffs_open
 from grms.federation._site_table cimport table_row
+from grms.federation._wide_area cimport WideArea
 from grms.federation._widths cimport SiteWidths
 from grms.policy._awrt_order cimport Standing, site_index_t
 from grms.policy._constraints cimport GUESTS_RUN, NO_ACCOUNT, ConstraintNumbers, favored_fast
@@ -142,6 +143,7 @@ cdef struct Federation:
     int8_t* empty_returns            # by job
     Delegated delegated              # where `constrained` or `lied_to`
     int32_t* pause_row               # by job, where a site's rounds are bounded; see rounds_add
+    WideArea wide                    # where messages take time
 
 
 cdef inline int site_alloc(SiteRun* site, Py_ssize_t count, bint sparse) except -1:
@@ -267,26 +269,17 @@ cdef inline void site_free(SiteRun* site) noexcept:
     free(site.guests)
 
 
-cdef inline int book_end(
-    Federation* federation, SiteRun* site, site_index_t index, job_index_t job,
-    double worked, double consumption, double left, double reported,
+cdef inline int book_given(
+    Federation* federation, site_index_t index, job_index_t job, double consumption, double reported
 ) except -1 nogil:
-    # What parties with constraints record when a job has ended at site `index`; its home only
-    # knows the reported work. `left` and `reported` are of its last start alone.
-    cdef JobColumns* jobs = &federation.jobs
-    cdef site_index_t home_index = federation.submitted_to[job]
-    cdef SiteRun* home = &federation.sites[home_index]
+    # What the home of a job records when it is told that it has ended at site `index`: it only
+    # knows the reported work. `reported` is of its last start alone.
+    cdef SiteRun* home = &federation.sites[federation.submitted_to[job]]
     cdef PartnerBooks* books
     cdef PartnerNotes* notes
     home.own_work += consumption
     home.own_requested += consumption * federation.whole_request[job]
-    if home_index == index:
-        return 0
-    if keeps_notes(site):
-        books = books_of(site, home_index)
-        books.taken += left - jobs.requested_time[job] * jobs.processors[job]
-        books.favor = favored_fast(books.favor, 0.0, left)
-    if keeps_notes(home):
+    if federation.submitted_to[job] != index and keeps_notes(home):
         books = books_of(home, index)
         books.given += reported
         books.favor = favored_fast(books.favor, reported, 0.0)
@@ -294,6 +287,18 @@ cdef inline int book_end(
         if notes != NULL:
             notes.stale = True
         federation.delegated.mark[job] |= MARK_ENDED
+    return 0
+
+
+cdef inline int book_taken(
+    Federation* federation, SiteRun* site, job_index_t job, double left
+) except -1 nogil:
+    # And what a site records when a partner's job has ended there; `left` as `reported`.
+    cdef PartnerBooks* books
+    if keeps_notes(site):
+        books = books_of(site, federation.submitted_to[job])
+        books.taken += left - federation.jobs.requested_time[job] * federation.jobs.processors[job]
+        books.favor = favored_fast(books.favor, 0.0, left)
     return 0
 
 

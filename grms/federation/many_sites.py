@@ -5,6 +5,7 @@ have one discipline, one transfer policy and the order by AWRT of completed jobs
 the site itself has seen of it, and for nothing else.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,7 +17,7 @@ from grms.policy.transfer import TransferPolicy, compiled_transfer
 from lrms_sim.scheduling.disciplines import Discipline, scheduler_of
 from lrms_sim.workload.jobs import FloatArray, Int32Array, Int64Array
 
-__all__ = ["ManyJobs", "ManySites", "ManySitesReplay", "acquaintances"]
+__all__ = ["ManyJobs", "ManySites", "ManySitesReplay", "WideArea", "acquaintances"]
 
 ROWS_AT_ONCE = 1_000_000
 """Between two reports of progress."""
@@ -76,6 +77,46 @@ class ManySitesReplay:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class WideArea:
+    """Messages that take time, and questions that are lost.
+
+    A question, its answer and the report of an end each take half the round trip between two sites, which is drawn
+    for each pair from a log-normal distribution. Partners are asked in the order that they have when the job is
+    submitted. An offer is decided by what the partner is when it arrives; the job is in no queue until it is
+    accepted, or its home has asked enough. A lost question has not reached the partner, nor does one that has left the
+    exchange answer: after the time-out its home asks the next one. No answer and no report is lost: sites
+    repeat these.
+
+    All draws depend on the seed and on numbers of sites and jobs alone.
+
+    Attributes:
+        median: of all round trips, seconds, at least 0.
+        spread: standard deviation of their natural logarithms, at least 0; 0: all take the same time.
+        lost: part of the questions, at least 0 and below 1, drawn for each job and partner.
+        timeout: after a question, seconds, at least 0.
+        seed: at least 0.
+
+    Raises:
+        ValueError: a number is out of its bounds.
+    """
+
+    median: float
+    spread: float = 0.0
+    lost: float = 0.0
+    timeout: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("median", "spread", "timeout"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be finite, at least 0")
+        if not 0 <= self.lost < 1:
+            raise ValueError(f"lost is {self.lost}; it must be at least 0 and below 1")
+        if not 0 <= self.seed < 2**64:
+            raise ValueError(f"seed is {self.seed}; it must be at least 0 and below 2^64")
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ManySites:
     """Sites that exchange jobs by the same rules.
@@ -93,6 +134,8 @@ class ManySites:
         own_order: whether each site has an order of its own for partners of which it has seen equally much, above all
             those never asked: the one behind itself first, and so round. Else all have that of their numbers, as
             sites of `Federation`, and ask the first ones first.
+        wide_area: `None`: questions are answered at once, and none is lost. Else `partners_asked` is a
+            number, and no discipline makes passes per event.
     """
 
     processors: Int32Array
@@ -102,6 +145,7 @@ class ManySites:
     known: tuple[Int64Array, Int32Array] | None = None
     down: tuple[Int64Array, FloatArray] | None = None
     own_order: bool = False
+    wide_area: WideArea | None = None
 
     def exchange(
         self, jobs: ManyJobs, *, progress: Callable[[int], None] | None = None
@@ -109,7 +153,8 @@ class ManySites:
         """Replays jobs with exchange, as `Federation.exchange`; `progress` gets the number of arrived jobs.
 
         Raises:
-            ValueError: a job is wider than its home, jobs are out of order, or lists are of other sites.
+            ValueError: a job is wider than its home, jobs are out of order, lists are of other sites, or messages cannot
+                take time here.
         """
         count = len(self.processors)
         if np.any(np.diff(jobs.submit_time) < 0):
@@ -120,6 +165,7 @@ class ManySites:
         if len(wide):
             raise ValueError(f"job {wide[0]} is wider than its site")
         policy = compiled_transfer(self.policy)
+        network = self.wide_area
         kernel = FederationKernel(
             self.processors.tolist(),
             [scheduler_of(self.discipline) for _ in range(count)],
@@ -130,6 +176,9 @@ class ManySites:
             known=self.known,
             down=self.down,
             own_order=self.own_order,
+            wide_area=None
+            if network is None
+            else (network.seed, network.median, network.spread, network.lost, network.timeout),
         )
         start_time = np.full(len(jobs), np.nan)
         end_time = np.full(len(jobs), np.nan)

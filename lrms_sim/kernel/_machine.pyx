@@ -44,7 +44,7 @@ cdef inline job_index_t rank_of(const MachineCore* core, job_index_t job) noexce
 cdef int log_job(JobLog* log, job_index_t job) except -1 nogil:
     cdef Py_ssize_t capacity
     if log.count == log.capacity:
-        capacity = doubled(log.capacity, 256)
+        capacity = doubled(log.capacity, 4)
         log.job = <job_index_t*> safe_realloc(
             log.job, capacity, sizeof(job_index_t), b"jobs in a log"
         )
@@ -118,7 +118,7 @@ cdef int run_from(MachineCore* core, job_index_t job, seconds_t start_time) exce
     cdef Py_ssize_t place
     cdef Running entry
     if core.running == core.heap_capacity:
-        place = doubled(core.heap_capacity, 256)
+        place = doubled(core.heap_capacity, 16)
         core.heap = <Running*> safe_realloc(core.heap, place, sizeof(Running), b"running jobs")
         core.heap_capacity = place
     entry.end_time = start_time + core.run_time[job]
@@ -137,7 +137,7 @@ cdef int unseen_add(MachineCore* core, job_index_t job) except -1 nogil:
     cdef Unseen* unseen = &core.unseen
     cdef Py_ssize_t capacity
     if unseen.count == unseen.capacity:
-        capacity = doubled(unseen.capacity, 64)
+        capacity = doubled(unseen.capacity, 16)
         unseen.job = <job_index_t*> safe_realloc(
             unseen.job, capacity, sizeof(job_index_t), b"unseen jobs"
         )

@@ -110,7 +110,7 @@ cdef inline int queue_push(
         if queue.capacity > 0 and queue.count * 2 <= queue.capacity:
             _queue_compact(queue)
         else:
-            _queue_reserve(queue, doubled(queue.capacity, 16 * BLOCK_SIZE))
+            _queue_reserve(queue, doubled(queue.capacity, BLOCK_SIZE))
     _queue_put(queue, job, width, request)
     queue.count += 1
     return 0
@@ -128,7 +128,7 @@ cdef inline int queue_insert(
         if queue.capacity > 0 and queue.count * 2 <= queue.capacity:
             _queue_compact(queue)
         else:
-            _queue_reserve(queue, doubled(queue.capacity, 16 * BLOCK_SIZE))
+            _queue_reserve(queue, doubled(queue.capacity, BLOCK_SIZE))
     slot = queue.head
     # Holes, too, keep the order of the numbers.
     while slot < queue.tail and (

@@ -56,7 +56,7 @@ cdef inline int releases_add(
 ) except -1 nogil:
     cdef Py_ssize_t position
     if releases.count == releases.capacity:
-        position = doubled(releases.capacity, 256)
+        position = doubled(releases.capacity, 16)
         releases.release = <Release*> safe_realloc(
             releases.release, position, sizeof(Release), b"releases of running jobs"
         )

@@ -49,7 +49,7 @@ class StudyOptions:
 
     folder: Path = folder_option("Folder for replays, figures and page.", "scale")
     sites: tuple[int, ...] = option(
-        "How many sites there are.", default=(100, 1000, 10000), type=SiteCounts(), multiple=False
+        "How many sites there are.", default=(100, 1000), type=SiteCounts(), multiple=False
     )
     jobs: int = option("Of each site.", default=100, type=click.IntRange(1, 100_000))
     draws: int = option("Of sites and their workloads.", default=3, type=click.IntRange(1, 100))

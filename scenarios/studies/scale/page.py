@@ -7,26 +7,30 @@ from scenarios.studies.common.charts import Line, line_chart
 from scenarios.studies.common.page_parts import judgement
 from scenarios.studies.common.samples import Spread
 from scenarios.studies.common.verdicts import counted
-from scenarios.studies.scale.statements import counts, parts, statements, values
+from scenarios.studies.scale.statements import counts, network_words, parts, statements, values
 from scenarios.studies.scale.study import (
     ABSENCE_H,
     ALL,
     ASKED,
+    AT_ONCE,
     AWAY,
     COMMON,
     DISCIPLINE,
     KNOWN,
     LOADS,
+    MEDIAN_S,
+    NETWORKS,
     POLICY,
     PRESENCE_SHAPE,
     SIZES,
+    SPREAD,
     USUAL,
     Study,
 )
 
 TITLE = "What exchange costs and brings among very many sites"
 WEAK = """\
-Questions are answered at once, and none is lost. The study of questions and delays has messages that take up to a minute, among nine sites: there each question is an event of its own, and its partner decides by what it is when the question arrives. This replay decides about a job at its arrival, with all of its questions, and cannot do that; a question over a wide-area network takes a fraction of a second, and at most as many come one after the other as are asked. A lost question would count as one to a site that is away.
+Questions are answered at once and none is lost, except where messages take time. There each question is lost by itself; failures that last, or that many sites have at one time, are absences. A daemon goes on asking a partner what became of an offer without an answer; here it goes to the next one after the time-out.
 A site that is away has left the exchange; it has not crashed. Its own jobs and its guests run on, and a question to it counts as one without an answer.
 Where sites are more than a site’s questions, nearly every question goes to a partner that was never asked before: what a site has seen of others then decides little.
 Workloads are of a model, all sites alike but for size, load and time zone; recorded logs vary more.
@@ -59,6 +63,7 @@ def page_of(study: Study) -> Page:
             _reached(study),
             _crowded(study),
             _away(study),
+            _networks(study),
             Section("What this does not show", [Points(WEAK)]),
             _made(study),
         ],
@@ -212,6 +217,26 @@ def _away(study: Study) -> Section:
     )
 
 
+def _networks(study: Study) -> Section:
+    rows: list[list[Words]] = []
+    for sites in counts(study):
+        for network in (AT_ONCE, *NETWORKS):
+            figures = (
+                values(study, what, sites=sites, network=network)
+                for what in ("gain", "losing", "offers")
+            )
+            rows.append(
+                [f"{sites:,}", network_words(network), *(_spread(each, 2) for each in figures)]
+            )
+    head = ("sites", f"{USUAL} asked", "gain, %", "sites that lose, %", "questions a job")
+    return Section(
+        "Messages that take time, and questions that are lost",
+        [Table(head, rows, "Delays and losses", words={0, 1})],
+        about="A question, its answer and the report of an end each take half a round trip. The job is in no queue meanwhile; an "
+        "offer is decided by what the partner is when it arrives. A lost question counts as declined after the time-out.",
+    )
+
+
 def _made(study: Study) -> Section:
     options = study.options
     rows = (
@@ -224,6 +249,12 @@ def _made(study: Study) -> Section:
             "Absences",
             (f"exponential, mean {ABSENCE_H:g} h (network errors at three grid sites: Alsoghayer and Djemame); times between them Weibull "
             f"with shape {PRESENCE_SHAPE:g} (Schroeder and Gibson 2006: 0.7 to 0.8)"),
+        ),
+        (
+            "Messages",
+            (f"round trips of each pair log-normal: median {MEDIAN_S:g} s (about that between 1,740 name servers: King, Gummadi and others 2002; Dabek and others "
+            f"2004), standard deviation of the logarithms {SPREAD:g} (assumed); lost are 1.5 % (failed web accesses, CoNEXT 2006), 5.6 % (broadband hosts out of reach, "
+            "Gummadi and others 2004) or 20 % of the questions"),
         ),
         ("Order", "by average response time of own jobs completed there; without any, by how often asked; then round, from the site behind itself"),
         ("Acquaintances", f"each site names {KNOWN // 2} others by chance, and is known to them"),

@@ -5,7 +5,17 @@ from typing import Any, Final
 
 from scenarios.studies.common.frame import having
 from scenarios.studies.common.verdicts import Margin, Statement, judged
-from scenarios.studies.scale.study import ALL, ASKED, AWAY, COMMON, KNOWN, USUAL, Study
+from scenarios.studies.scale.study import (
+    ALL,
+    ASKED,
+    AT_ONCE,
+    AWAY,
+    COMMON,
+    KNOWN,
+    NETWORKS,
+    USUAL,
+    Study,
+)
 
 FLAT: Final = 3.0
 """Most times that a job may cost what it does with the fewest sites."""
@@ -23,6 +33,10 @@ KNOWN_COSTS: Final = 3.0
 """Most points of the gain that it may cost to know few."""
 
 
+NETWORK_COSTS: Final = {"delay": 0.5, "usual": 0.5, "poor": 1.0}
+"""Most points of the gain that messages over such a network cost."""
+
+
 def counts(study: Study) -> list[int]:
     """Returns the numbers of sites, ascending."""
     return sorted({case.sites for case, _ in study.runs})
@@ -30,7 +44,9 @@ def counts(study: Study) -> list[int]:
 
 def values(study: Study, name: str, **wanted: object) -> list[float]:
     """Returns a figure of the cases with these attributes, in order of draws."""
-    usual: dict[str, Any] = {"asked": USUAL, "known": ALL, "away": 0, "common": False}
+    usual: dict[str, Any] = {
+        "asked": USUAL, "known": ALL, "away": 0, "common": False, "network": AT_ONCE,
+    }  # fmt: skip
     found = sorted(having(study.runs, **usual | wanted), key=lambda run: run[0].draw)
     return [float(figures[name]) for _, figures in found]
 
@@ -56,6 +72,7 @@ def statements(study: Study) -> Iterator[Statement]:
     yield from _of_costs(study)
     yield from _of_questions(study)
     yield from _of_absences(study)
+    yield from _of_networks(study)
 
 
 def _of_costs(study: Study) -> Iterator[Statement]:
@@ -115,3 +132,26 @@ def _of_absences(study: Study) -> Iterator[Statement]:
             )
             claim = f"{sites:,} sites: to know {KNOWN} partners alone costs at most {KNOWN_COSTS:g} points of the gain"
             yield judged(claim, (f"{margin.words()} points", margin.at_most(KNOWN_COSTS)))
+
+
+def network_words(network: str) -> str:
+    """Returns what a network does to messages."""
+    if network == AT_ONCE:
+        return "messages arrive at once"
+    wide = NETWORKS[network]
+    trips = f"round trips of {wide.median:g} s"
+    if not wide.lost:
+        return trips
+    return f"{trips}, {100 * wide.lost:g} % of questions lost, time-out {wide.timeout:g} s"
+
+
+def _of_networks(study: Study) -> Iterator[Statement]:
+    for sites in counts(study):
+        usual = values(study, "gain", sites=sites)
+        for network, bound in NETWORK_COSTS.items():
+            margin = Margin.between(usual, values(study, "gain", sites=sites, network=network))
+            claim = (
+                f"{sites:,} sites, {network_words(network)}: that costs at most {bound:g} "
+                f"{'point' if bound == 1 else 'points'} of the gain"
+            )
+            yield judged(claim, (f"{margin.words()} points", margin.at_most(bound)))

@@ -6,14 +6,20 @@ import resource
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from rich.console import Console
 
-from grms.federation.many_sites import ManyJobs, ManySites, ManySitesReplay, acquaintances
+from grms.federation.many_sites import (
+    ManyJobs,
+    ManySites,
+    ManySitesReplay,
+    WideArea,
+    acquaintances,
+)
 from grms.policy.registry import TRANSFER_POLICIES
 from lrms_sim.scheduling.disciplines import discipline_by_name
 from lrms_sim.workload.jobs import FloatArray, Int32Array, Int64Array
@@ -45,6 +51,25 @@ PRESENCE_SHAPE: Final = 0.7
 """Of the Weibull distribution of the times between absences, whose hazard falls (Schroeder and Gibson 2006, *A
 large-scale study of failures in high-performance computing systems*, have 0.7 to 0.8)."""
 
+MEDIAN_S: Final = 0.16
+"""Of round trips, seconds: about that between 1,740 name servers (King, Gummadi, Saroiu and Gribble 2002; used by Dabek,
+Cox, Kaashoek and Morris 2004, *Vivaldi*)."""
+
+SPREAD: Final = 0.5
+"""Standard deviation of the logarithms of round trips: an assumption, by which one in twenty takes 0.36 s and more."""
+
+AT_ONCE: Final = "at once"
+NETWORKS: Final = {
+    "delay": WideArea(MEDIAN_S, SPREAD),
+    "usual": WideArea(MEDIAN_S, SPREAD, 0.015, 2.0),
+    "poor": WideArea(MEDIAN_S, SPREAD, 0.056, 60.0),
+    "bad": WideArea(MEDIAN_S, SPREAD, 0.2, 60.0),
+}
+"""By name, seeds aside. In the usual one as many questions are lost as accesses to web sites fail (median 1.5 %: *A study of
+end-to-end web access failures*, CoNEXT 2006), and the time-out is the default of `limits.offer_timeout_s`. In the
+poor one as many are lost as broadband hosts are out of reach (availability 94.4 %: Gummadi and others 2004, *Improving the
+reliability of Internet paths with one-hop source routing*), with a time-out of a minute. The bad one is beyond both."""
+
 SIZES: Final = (64, 128, 256, 512, 1024)
 """Of machines, as likely each."""
 
@@ -66,7 +91,8 @@ class Case:
         away: part of the time that each site is away, percent.
         common: whether all sites ask partners of which they have seen equally much in one order, that of their
             numbers; else each begins with the one behind itself.
-        draw: number of the draw of sites, workloads, acquaintances and absences, from 1.
+        draw: number of the draw of sites, workloads, acquaintances, absences and messages, from 1.
+        network: a key of `NETWORKS`; `AT_ONCE`.
     """
 
     sites: int
@@ -76,12 +102,14 @@ class Case:
     away: int
     common: bool
     draw: int
+    network: str = AT_ONCE
 
     @property
     def key(self) -> str:
         """A name of its own."""
         order = "common" if self.common else "own"
-        return f"{self.sites} {self.jobs} {self.asked} {self.known} {self.away} {order} {self.draw}"
+        network = "" if self.network == AT_ONCE else f" {self.network}"
+        return f"{self.sites} {self.jobs} {self.asked} {self.known} {self.away} {order} {self.draw}{network}"
 
 
 Study = CaseStudy[Case]
@@ -99,6 +127,8 @@ def cases(options: StudyOptions) -> Iterator[Case]:
                 yield Case(sites, options.jobs, USUAL, KNOWN, 0, False, draw)
             for away in AWAY:
                 yield Case(sites, options.jobs, USUAL, ALL, away, False, draw)
+            for network in NETWORKS:
+                yield Case(sites, options.jobs, USUAL, ALL, 0, False, draw, network)
 
 
 def run_study(options: StudyOptions, console: Console) -> Study:
@@ -117,7 +147,7 @@ def run_study(options: StudyOptions, console: Console) -> Study:
 
 def words(case: Case) -> str:
     """Returns what a case is called while it runs."""
-    return f"{case.sites:,} sites, {case.asked or 'all'} asked"
+    return f"{case.sites:,} sites, {case.asked or 'all'} asked, draw {case.draw}"
 
 
 def alone_in_processes(todo: Iterable[Case]) -> Iterator[tuple[Case, dict[str, Any]]]:
@@ -180,8 +210,11 @@ def run_case(case: Case) -> dict[str, Any]:
     until = float(jobs.submit_time[-1])
     down = absences(case.sites, case.away, until, rng) if case.away else None
     asked = None if case.asked == ALL else case.asked
+    wide = None
+    if case.network != AT_ONCE:
+        wide = replace(NETWORKS[case.network], seed=case.draw)
     sites = ManySites(
-        sizes, discipline, TRANSFER_POLICIES[POLICY], asked, known, down, not case.common
+        sizes, discipline, TRANSFER_POLICIES[POLICY], asked, known, down, not case.common, wide
     )
     begin = time.process_time()
     together = sites.exchange(jobs)

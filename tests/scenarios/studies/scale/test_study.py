@@ -16,7 +16,18 @@ from scenarios.studies.scale.command import run_command
 from scenarios.studies.scale.options import SiteCounts, StudyOptions
 from scenarios.studies.scale.page import page_of
 from scenarios.studies.scale.statements import parts, statements
-from scenarios.studies.scale.study import ALL, ASKED, COMMON, Case, Study, absences, cases, run_case
+from scenarios.studies.scale.study import (
+    ALL,
+    ASKED,
+    AT_ONCE,
+    COMMON,
+    NETWORKS,
+    Case,
+    Study,
+    absences,
+    cases,
+    run_case,
+)
 
 
 def made_up(case: Case) -> dict[str, float]:
@@ -28,7 +39,8 @@ def made_up(case: Case) -> dict[str, float]:
         "gain": gain
         - 0.1 * case.away
         - (5.0 if case.known else 0.0)
-        - (3.0 if case.common else 0.0),
+        - (3.0 if case.common else 0.0)
+        - {AT_ONCE: 0.0, "delay": 0.25, "usual": 0.75, "poor": 0.75, "bad": 4.0}[case.network],
         "losing": 3.0,
         "moved": 20.0,
         "offers": 1.5,
@@ -60,6 +72,8 @@ def test_statements_are_judged_by_the_figures(study: Study) -> None:
     assert verdicts(found, "away 5 %") == [True, True]
     assert verdicts(found, "away 20 %") == [True, True]
     assert verdicts(found, "partners alone") == [False, False]
+    # 0.25 of 0.5 points, 0.75 of 0.5, and 0.75 of 1.
+    assert verdicts(found, "round trips") == [True, False, True] * 2
 
 
 def test_the_page_has_every_figure(study: Study) -> None:
@@ -74,6 +88,7 @@ def test_the_page_has_every_figure(study: Study) -> None:
         "each away 20 % of the time",
         "each knows 64",
         "not crashed",
+        "20 % of questions lost, time-out 60 s",
     ):
         assert words in page
 
@@ -91,6 +106,9 @@ def test_a_case_measures_gain_and_cost() -> None:
     common = run_case(replace(case, common=True))
     assert common["awrt"] == one["awrt"]
     assert common["gain"] != one["gain"]
+    bad = run_case(replace(case, network="bad"))
+    assert bad["awrt"] == one["awrt"]
+    assert bad["gain"] not in {one["gain"], common["gain"]}
 
 
 def test_absences_take_their_part_of_the_time() -> None:
@@ -120,12 +138,12 @@ def test_the_command_keeps_what_it_has_run(tmp_path: Path, monkeypatch: pytest.M
     console = Console(file=StringIO(), width=120)
     written = run_command(options, console, console)
     assert written.is_file()
-    assert len(ran) == 2 * (len(ASKED) + len(COMMON) + 3)
+    assert len(ran) == 2 * (len(ASKED) + len(COMMON) + 3 + len(NETWORKS))
     figures = json.loads((tmp_path / "scale" / "study.json").read_text(encoding="utf-8"))
     assert len(figures["runs"]) == len(ran)
     assert "questions reach" in (tmp_path / "scale" / "statements.md").read_text(encoding="utf-8")
     run_command(options, console, console)
-    assert len(ran) == 2 * (len(ASKED) + len(COMMON) + 3)
+    assert len(ran) == 2 * (len(ASKED) + len(COMMON) + 3 + len(NETWORKS))
 
 
 def test_numbers_of_sites_are_read_and_sorted() -> None:

@@ -34,6 +34,7 @@ from typing import Any, Final
 import msgspec
 
 from benchmarks.batch_sites import Cluster, Daemon, daemons
+from benchmarks.real_exchange_late import Queues, explain
 from benchmarks.real_exchange_verdict import (
     Journals,
     Ran,
@@ -43,7 +44,7 @@ from benchmarks.real_exchange_verdict import (
     starts_compared,
     waited,
 )
-from benchmarks.real_exchange_waits import judge_waits
+from benchmarks.real_exchange_waits import judge_waits, read_jobs
 from benchmarks.run import machine
 from grms.client import Client, Job, Outcome, SiteError
 from tests.clusters.slurm import SlurmCluster
@@ -128,12 +129,13 @@ class Plan:
 
 @dataclass(slots=True)
 class Result:
-    """Result of one run: what the jobs were told and wrote, problems in words, counts, and figures."""
+    """Result of one run: what the jobs were told and wrote, problems in words, counts, figures, and queues."""
 
     ran: dict[str, Ran] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     figures: dict[str, Any] = field(default_factory=dict)
+    queues: Queues = field(default_factory=lambda: Queues({}, str))
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,10 +446,13 @@ def judge(plan: Plan, folder: Path, seen: Seen) -> Result:
     wanted = [job for job in wanted_of(plan) if job.native or job.name in seen.taken]
     lost = seen.away is not None
     outcome.ran, found = judge_jobs(wanted, seen.told, notes, seen.submitted, lost_natives=lost)
-    for verdict in (found, Journals(folder, SITES).judge(outcome.ran)):
+    journals = Journals(folder, SITES)
+    for verdict in (found, journals.judge(outcome.ran)):
         outcome.problems += verdict.problems
         outcome.counts.update(verdict.counts)
     _judge_logs(plan, outcome, folder, seen.away)
+    jobs = {name: read_jobs(*_logs(folder, name)) for name in SITES}
+    outcome.queues = Queues(jobs, journals.name_of)
     return outcome
 
 
@@ -474,12 +479,18 @@ def _table(plan: Plan) -> dict[str, Any]:
     return {"rails": rails, "reoffer": plan.account_s, "requeue": "allow"}
 
 
+def _logs(folder: Path, site: str) -> tuple[str, str]:
+    # Of slurmctld, and of its jobs' ends.
+    cluster = folder / f"cluster-{site}"
+    names = "slurmctld.log", "jobcomp.txt"
+    log, ends = ((cluster / name).read_text(errors="replace") for name in names)
+    return log, ends
+
+
 def _judge_logs(plan: Plan, outcome: Result, folder: Path, away: Away | None) -> None:
     for name in SITES:
-        cluster = folder / f"cluster-{name}"
         waits = judge_waits(
-            (cluster / "slurmctld.log").read_text(errors="replace"),
-            (cluster / "jobcomp.txt").read_text(errors="replace"),
+            *_logs(folder, name),
             processors=NODES * plan.cpus,
             bound_s=2 * TICK_S + KILL_WAIT_S + (plan.ended_by == "daemon") * 2 * plan.poll_s,
             away=() if away is None else away[name],
@@ -497,7 +508,7 @@ def run_all(plan: Plan, folder: Path, runs: list[str]) -> dict[str, dict[str, An
     A run that the folder has already is not repeated, and judged anew.
     """
     found: dict[str, dict[str, Any]] = {}
-    alone: dict[str, float] | None = None
+    alone: Result | None = None
     for name in runs:
         kept = folder / name / "seen.json"
         if not kept.exists():
@@ -507,9 +518,12 @@ def run_all(plan: Plan, folder: Path, runs: list[str]) -> dict[str, dict[str, An
         result = judge(plan, folder / name, seen)
         figures = {**dict(sorted(result.counts.items())), **result.figures}
         if name == "off":
-            alone = waited(result.ran)
+            alone = result
         elif alone is not None:
-            figures["starts"] = starts_compared(alone, result.ran)
+            figures["starts"] = starts = starts_compared(waited(alone.ran), result.ran)
+            for late in starts["late"]:
+                late.update(explain(result.ran[late["job"]], result.queues, alone.queues))
+            starts["unexplained"] = sum(not late["explained"] for late in starts["late"])
         found[name] = {
             "machine": seen.machine,
             "seconds": seen.seconds,

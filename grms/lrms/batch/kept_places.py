@@ -31,6 +31,11 @@ from grms.lrms.job_notes import KeptPlace
 
 _NOT_STARTED: Final = frozenset((LrmsPhase.WAITING, LrmsPhase.HELD))
 
+OVER_MAX: Final = 10_000
+"""Of so many jobs it is known what has become of their places."""
+
+BACK: Final = "it came back to its place"
+
 _log = structlog.get_logger()
 
 
@@ -67,6 +72,7 @@ class KeptPlaces:
         self._since: dict[str, float] = {}
         self._started: set[str] = set()  # Slurm has agreed to start them
         self._refused: dict[str, str] = {}
+        self._over: dict[str, str] = {}  # what became of places that are kept no more
 
     # --- what the adapter asks ---------------------------------------------------------------------
 
@@ -84,9 +90,42 @@ class KeptPlaces:
         """Returns the places of all jobs that are elsewhere."""
         return {key: one for key, one in (await self._all()).items() if not one.back}
 
+    def words(self, key: str) -> str:
+        """Returns whether a job's place is kept, and how, for people; empty if nothing is known of it."""
+        key = place_key(key)
+        place = (self._kept or {}).get(key)
+        if place is None:
+            return self._over.get(key, "")
+        if place.back:
+            return BACK
+        if not place.number:
+            return "the marker that is to keep its place is being submitted"
+        marker = f"a marker, job {place.number} of the batch system"
+        if (why := self._refused.get(key, "")) != "":
+            return f"it keeps its place by {marker}, of which that says: {why}"
+        if not self._system.keeps_places:
+            return f"{marker}, waits for it; by the priorities there its waiting time may count from its return on"
+        return f"it keeps its place by {marker}"
+
+    def tell(self, key: str, words: str) -> None:
+        """Notes what has become of a place that is not kept any more, for people."""
+        self._over.pop(place_key(key), None)
+        self._over[place_key(key)] = words
+        if len(self._over) > OVER_MAX:
+            del self._over[next(iter(self._over))]
+
+    async def counted(self, account: str) -> int:
+        """Returns how many markers count for the limits of an account; the daemon's own is empty."""
+        places = [
+            place for place in (await self._all()).values() if place.number and not place.back
+        ]
+        accounts = [await self._disk.do(self._spool.account, place.key) for place in places]
+        return accounts.count(account)
+
     async def note(self, key: str, place: KeptPlace) -> None:
         """Notes a place durably, before what is asked of the batch system."""
         kept = await self._all()
+        self._over.pop(place_key(key), None)
         await self._disk.do(self._spool.keep_place, place_key(key), place)
         kept[place_key(key)] = place
         self._missing.pop(place_key(key), None)
@@ -113,6 +152,7 @@ class KeptPlaces:
         """Ends the marker of a job that does not come back; returns whether there was one."""
         place = (await self._all()).get(place_key(key))
         if place is None:
+            self._over.pop(place_key(key), None)
             return False
         row = self.marker(key, (await self._poller.new()).table)
         is_there = row is not None and row.live
@@ -136,7 +176,7 @@ class KeptPlaces:
         if row is None or row.phase is not LrmsPhase.WAITING:
             if row is not None and row.live:
                 await self._system.cancel(row)
-            await self._lost(key, "it had ended, had been started or was held")
+            await self._lost(key, "its marker had ended, had been started or was held")
             return None
         # First: under its own name, with a start far ahead, nobody would take it for a marker after a crash.
         await self.note(key, replace(place, number=row.number, back=key))
@@ -162,6 +202,10 @@ class KeptPlaces:
     async def _lost(self, key: str, reason: str) -> None:
         _log.warning("lrms.place_lost", job=place_key(key), reason=reason)
         await self.forget(key)
+        self.tell(
+            key,
+            f"it has lost its place, and stands behind all that wait when it comes back: {reason}",
+        )
 
     # --- a poll ------------------------------------------------------------------------------------
 
@@ -205,7 +249,7 @@ class KeptPlaces:
         if row is None:
             self._missing[key] = self._missing.get(key, 0) + 1
             if self._missing[key] >= MISSING_LOOKS and self._is_settled(key, table):
-                await self._lost(key, "the batch system does not have it any more")
+                await self._lost(key, "the batch system does not have its marker any more")
             return
         self._missing.pop(key, None)
         if place.number != row.number:
@@ -214,7 +258,7 @@ class KeptPlaces:
         if row.phase not in _NOT_STARTED:
             if row.live:
                 await self._system.cancel(row)
-            await self._lost(key, "it was ended, or started; it has not run")
+            await self._lost(key, "its marker was ended, or started, and has not run")
         elif row.phase is LrmsPhase.HELD:
             if not place.released and self._is_settled(key, table):
                 await self.note(key, replace(place, released=True))
@@ -256,6 +300,7 @@ class KeptPlaces:
             await self.start(place.back, row, place)
         elif self._is_settled(key, table):
             await self.forget(key)
+            self.tell(key, BACK)
 
     def _is_settled(self, key: str, table: QueueSnapshot) -> bool:
         since = self._since.setdefault(key, table.taken_at)

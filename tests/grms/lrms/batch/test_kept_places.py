@@ -5,6 +5,7 @@ import subprocess
 import time
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,10 @@ from grms.lrms.base import (
     Started,
     UserAwayError,
     WithPlaces,
+    place_words,
     queue_place_of,
 )
+from grms.lrms.batch.kept_places import OVER_MAX
 from grms.lrms.batch.launcher import Spool
 from grms.lrms.batch.queue_snapshot import JobRow
 from grms.lrms.exit_status import ASIDE, FENCED, NOT_HERE
@@ -33,6 +36,7 @@ from grms.lrms.simulated.machine import SteppedMachine
 from grms.lrms.simulated.simulated import SimulatedLrms
 from grms.util.outcomes import Outcome
 from lrms_sim.scheduling.disciplines import Fcfs
+from tests.clusters.accounting import AccountingCluster, need_accounting, own_user
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.clusters.slurm import SlurmCluster, need_slurm
 from tests.grms.lrms.batch.scene import Scene
@@ -438,6 +442,58 @@ async def test_places_that_are_kept_no_more_are_given_up(tmp_path: Path) -> None
         scene.cluster.down()
 
 
+def limited(kind: type[Any], folder: Path) -> Any:
+    """Returns a Slurm of one processor with room for three jobs of a user."""
+    if kind is FakeSlurm:
+        return FakeSlurm(folder, nodes=1, cpus=1)
+    need_accounting()
+    of = f"user {own_user()}"
+    known = ("add account bio cluster=test", f"add {of} account=bio cluster=test MaxSubmitJobs=3")
+    known += (f"modify {of} set DefaultAccount=bio",)
+    return AccountingCluster(folder, nodes=1, cpus=1, known=known)
+
+
+@pytest.mark.parametrize(
+    "kind", [FakeSlurm, pytest.param(AccountingCluster, marks=pytest.mark.services)]
+)
+async def test_at_the_limit_of_submitted_jobs_no_job_is_lost(
+    tmp_path: Path, kind: type[Any]
+) -> None:
+    """A marker counts as a job. One that is refused costs the place alone; whoever comes back at the limit has its marker."""
+    scene: Scene[Any] = Scene(limited(kind, tmp_path / "cluster"), tmp_path)
+    async with scene.up():
+        if kind is FakeSlurm:
+            scene.cluster.machine.most = 3
+        first = await with_first(scene)
+        await aside(scene, job(2))
+        assert place_words(scene.lrms, "S/1/2/2", away=True) == (
+            "it keeps its place by a marker, job 2 of the batch system"
+        )
+        last = await waiting(scene, 3)
+        with pytest.raises(LrmsRefusedError, match="AssocMaxSubmitJobLimit") as marker:
+            await scene.lrms.keep_place(job(4))
+        words = place_words(scene.lrms, "S/1/4", away=True)
+        assert words.startswith("it has no place here, and stands behind all that wait when it")
+        assert "was refused: sbatch: AssocMaxSubmitJobLimit" in words
+        for one in (job(5), job(4)):
+            with pytest.raises(LrmsRefusedError) as refused:
+                await scene.lrms.submit(one)
+            assert refused.value.passing
+            assert "; 1 of the jobs that count keep the places of jobs that" in refused.value.reason
+        assert marker.value.full
+        assert len(markers(scene)) == 1
+        await scene.lrms.submit(job(2))
+        assert place_words(scene.lrms, "S/1/2", away=False) == "it came back to its place"
+        await until(lambda: is_back(scene, 2))
+        await let_all_run(scene, first.key, ["S/1/2", last])
+        for one in (job(4), job(5)):
+            await scene.lrms.submit(one)
+            await until(partial(scene.has, one.key, Ended))
+        order = (tmp_path / "order").read_text().split()
+        assert order == ["S/1/2", last, "S/1/4", "S/1/5"]
+        assert {key: scene.runs(key) for key in order} == dict.fromkeys(order, 1)
+
+
 def test_what_place_who_comes_back_has_is_told(tmp_path: Path) -> None:
     """Behind all others where nothing is known of the batch system."""
     scene = scene_of(tmp_path)
@@ -447,6 +503,31 @@ def test_what_place_who_comes_back_has_is_told(tmp_path: Path) -> None:
     machine = SimulatedLrms(SteppedMachine(8, Fcfs()), WallClock())
     assert queue_place_of(machine) is QueuePlace.AS_SUBMITTED
     assert not isinstance(machine, WithPlaces)
+    behind = "a place behind all that wait then, or by a priority that counts from then on"
+    assert place_words(scene.lrms, "S/1/2", away=True) == f"it comes back to {behind}"
+    simulated = "it comes back to where it would stand by its submission"
+    assert place_words(machine, "S/1/2", away=True) == simulated
+    assert place_words(machine, "S/1/2", away=False) == ""
+
+
+async def test_what_has_become_of_a_place_is_told(tmp_path: Path) -> None:
+    """Until the job has ended elsewhere; of very many the latest."""
+    scene = scene_of(tmp_path)
+    async with scene.up():
+        await with_first(scene)
+        places = scene.lrms._places
+        assert places is not None
+        await aside(scene, job(2))
+        places._refused["S/1/2"] = "no answer"
+        assert places.words("S/1/2").endswith("of which that says: no answer")
+        scene.cluster.ask("scancel", "2")
+        lost = "it has lost its place, and stands behind all that wait when it comes back: its marker was ended"
+        await until(lambda: places.words("S/1/2").startswith(lost))
+        await scene.lrms.cancel("S/1/2")
+        assert places.words("S/1/2") == ""
+        for number in range(OVER_MAX + 1):
+            places.tell(f"S/1/{number}", "lost")
+        assert (places.words("S/1/0"), places.words("S/1/1")) == ("", "lost")
 
 
 def test_a_job_that_has_come_back_begins_in_its_own_folder(tmp_path: Path) -> None:

@@ -593,6 +593,8 @@ class JobService(job_pb2_grpc.JobServiceServicer):
             message.reason = self._engine.state.memory.held.why(job.job)
         elif job.limited and not job.partner and message.phase == request_pb2.JOB_PHASE_WAITING:
             message.reason = f"not offered to partners: {job.limited}"
+        elif job.state in {JobState.SUBMITTING, JobState.QUEUED} and not message.reason:
+            message.reason = job.hindered
         return message
 
     def _write_array(self, array: JobArray) -> job_pb2.Job:

@@ -7,6 +7,8 @@ others.
 A marker must never run while its job is elsewhere, whoever starts it: a controller that has forgotten the far start in a crash,
 an operator, or time. So a file in the job's folder (`ASIDE`) has its launcher end before the script, until the host has said
 that the job has ended and its home has submitted it again. Only then is the file taken away, and after it the far start.
+A job may start while Slurm is asked to put its start off. So until Slurm's answer is known the file has its launcher wait: a
+launcher that ended would have taken the job from its user.
 
 What was asked is noted on the disk, and compared with each poll: what a crash has undone is done again. A marker that has ended,
 or that was started, has lost its place; the job is submitted anew when it comes back, behind all others.
@@ -15,6 +17,7 @@ or that was started, has lost its place; the job is submitted anew when it comes
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -256,9 +259,7 @@ class KeptPlaces:
             place = replace(place, number=row.number)
             await self.note(key, place)
         if row.phase not in _NOT_STARTED:
-            if row.live:
-                await self._system.cancel(row)
-            await self._lost(key, "its marker was ended, or started, and has not run")
+            await self._look_started(key, place, row)
         elif row.phase is LrmsPhase.HELD:
             if not place.released and self._is_settled(key, table):
                 await self.note(key, replace(place, released=True))
@@ -269,6 +270,14 @@ class KeptPlaces:
                     raise
         elif self._system.place_of(row.name) is None or not self._system.is_aside(row):
             await self._system.set_aside(row, self._system.place_name(key))
+
+    async def _look_started(self, key: str, place: KeptPlace, row: JobRow) -> None:
+        if place.left and await self._disk.do(self._spool.is_asked_aside, place.key):
+            await self._stays(place.key, row, place)  # it was not known whether it had left
+            return
+        if row.live:
+            await self._system.cancel(row)
+        await self._lost(key, "its marker was ended, or started, and has not run")
 
     async def _look_unnoted(self, key: str, row: JobRow) -> None:
         # One that came back long ago, which a controller with an older state has forgotten, or one for which nobody waits.
@@ -318,7 +327,7 @@ class KeptPlaces:
         """
         place = await self.of(key)
         if place is None or place.key != key:
-            if row is None or not await self._disk.do(self._spool.set_aside, key):
+            if row is None or not await self._disk.do(self._spool.ask_aside, key):
                 return False
             place = KeptPlace(row.number, key, released=True, left=True)
             await self.note(key, place)
@@ -335,13 +344,15 @@ class KeptPlaces:
         row = self.marker(key, table)
         begun = bool(await self._disk.do(self._spool.runs, key))
         if row is not None and row.phase is LrmsPhase.WAITING and not begun:
+            await self._disk.do(self._spool.set_aside, key)
             self._poller.tell(self._tracker.left(key, self._clock()))
             return True
-        if row is not None and row.live:
-            await self._system.rename(row, self._system.shown_as(row.name, place.key))
-        await self._stays(key)
+        await self._stays(key, row, place)
         return False
 
-    async def _stays(self, key: str) -> None:
+    async def _stays(self, key: str, row: JobRow | None, place: KeptPlace) -> None:
+        if row is not None and row.live:
+            with suppress(LrmsRefusedError):  # it has ended since; what it has written says how
+                await self._system.rename(row, self._system.shown_as(row.name, place.key))
         await self._disk.do(self._spool.lift_aside, key, key)
         await self.forget(key)

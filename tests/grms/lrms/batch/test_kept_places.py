@@ -381,7 +381,7 @@ async def test_a_job_that_starts_as_it_leaves_keeps_its_name(tmp_path: Path) -> 
         await scene.lrms.submit(two)
         await until(lambda: _phase(scene, two.key) == "PD")
         spool: Any = scene.lrms.folders
-        set_aside = spool.set_aside
+        ask_aside = spool.ask_aside
 
         def later(key: str) -> bool:
             (spool.place(first.key) / "go").touch()
@@ -389,14 +389,78 @@ async def test_a_job_that_starts_as_it_leaves_keeps_its_name(tmp_path: Path) -> 
             while not scene.runs(two.key):
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
-            return bool(set_aside(key))
+            return bool(ask_aside(key))
 
-        spool.set_aside = later
+        spool.ask_aside = later
         assert not await scene.lrms.leave(two.key)
         assert not markers(scene)
         assert not spool.places()
         assert (await scene.ends(two.key)).outcome is Outcome.COMPLETED
         assert scene.runs(two.key) == 1
+
+
+@pytest.mark.parametrize("answered", [True, False])
+async def test_a_job_that_starts_just_as_it_is_asked_to_leave_begins(
+    tmp_path: Path, *, answered: bool
+) -> None:
+    """Its launcher waits until it is known that it stays; also where Slurm's answer comes with a later poll alone."""
+    scene = scene_of(tmp_path)
+    async with scene.up():
+        first = await with_first(scene)
+        key = await waiting(scene, 2)
+        system: Any = scene.lrms._placing
+        set_aside = system.set_aside
+
+        async def late(row: JobRow, name: str) -> None:
+            (scene.lrms.folders.place(first.key) / "go").touch()
+            await until(lambda: _phase(scene, key) == "R")
+            if answered:
+                await set_aside(row, name)
+            else:
+                system.set_aside = set_aside
+                await system.rename(row, name)
+                raise LrmsUnavailableError("no answer")
+
+        system.set_aside = late
+        if answered:
+            assert not await scene.lrms.leave(key)
+        else:
+            with pytest.raises(LrmsUnavailableError):
+                await scene.lrms.leave(key)
+        assert (await scene.ends(key)).outcome is Outcome.COMPLETED
+        assert (scene.runs(key), scene.lrms.folders.places()) == (1, {})
+
+
+async def test_a_job_that_has_ended_as_it_was_asked_to_leave_is_told_as_it_ended(
+    tmp_path: Path,
+) -> None:
+    """Slurm refuses to give it its name again."""
+    scene = scene_of(tmp_path)
+    async with scene.up():
+        first = await with_first(scene)
+        key = await waiting(scene, 2)
+        spool: Any = scene.lrms.folders
+        ask_aside = spool.ask_aside
+
+        def later(one: str) -> bool:
+            (spool.place(first.key) / "go").touch()
+            deadline = time.monotonic() + TIME_OUT_S
+            while not scene.runs(one):
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            return bool(ask_aside(one))
+
+        spool.ask_aside = later
+        system: Any = scene.lrms._placing
+        system.rename = refuses
+        assert not await scene.lrms.leave(key)
+        assert (await scene.ends(key)).outcome is Outcome.COMPLETED
+        assert (scene.runs(key), spool.places()) == (1, {})
+
+
+async def refuses(row: JobRow, _: str) -> None:
+    """Says what Slurm says of a job that is over."""
+    raise LrmsRefusedError(f"Job has already finished for job {row.number}")
 
 
 async def test_one_user_s_process_keeps_no_other_place(tmp_path: Path) -> None:
@@ -537,6 +601,12 @@ def test_a_job_that_has_come_back_begins_in_its_own_folder(tmp_path: Path) -> No
     for key in ("S/1/2", "S/1/2/2"):
         spool.prepare(key, Program(QUICK, (key,)), run=True, aside=True)
     first, second = spool.place("S/1/2"), spool.place("S/1/2/2")
+    assert run(first).returncode == NOT_HERE
+    assert spool.ask_aside("S/1/2")
+    assert spool.is_asked_aside("S/1/2")
+    spool.set_aside("S/1/2")
+    assert not spool.is_asked_aside("S/1/2")
+    assert not spool.is_asked_aside("S/1/3")
     assert run(first).returncode == NOT_HERE
     spool.lift_aside("S/1/2", "S/1/2/2")
     (first / "stdout").write_text("")

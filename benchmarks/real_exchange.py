@@ -452,7 +452,7 @@ def judge(plan: Plan, folder: Path, seen: Seen) -> Result:
         outcome.counts.update(verdict.counts)
     _judge_logs(plan, outcome, folder, seen.away)
     jobs = {name: read_jobs(*_logs(folder, name)) for name in SITES}
-    outcome.queues = Queues(jobs, journals.name_of)
+    outcome.queues = Queues(jobs, journals.name_of, seen.away or {})
     return outcome
 
 
@@ -524,6 +524,9 @@ def run_all(plan: Plan, folder: Path, runs: list[str]) -> dict[str, dict[str, An
             for late in starts["late"]:
                 late.update(explain(result.ran[late["job"]], result.queues, alone.queues))
             starts["unexplained"] = sum(not late["explained"] for late in starts["late"])
+            starts["late_whose_controller_lived"] = sum(
+                not late["controller_killed_at"] for late in starts["late"]
+            )
         found[name] = {
             "machine": seen.machine,
             "seconds": seen.seconds,

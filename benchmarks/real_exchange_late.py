@@ -6,7 +6,7 @@ and did not without exchange; which jobs that came later started first; and whic
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from benchmarks.real_exchange_verdict import Ran
@@ -20,11 +20,12 @@ MOST: Final = 20
 class Queues:
     """The queues of a run: jobs by site, as its Slurm has seen them.
 
-    `name_of` returns the name of a job here for the name that it has there; empty for none.
+    `name_of` returns the name of a job here for the name that it has there; `away` has when a site's controller did not answer.
     """
 
     jobs: Mapping[str, Sequence[SeenJob]]
     name_of: Callable[[str], str]
+    away: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
 
     def of(self, name: str) -> Iterator[tuple[str, SeenJob]]:
         """Yields what sites have had of a job, with the site, in order."""
@@ -54,12 +55,19 @@ def explain(ran: Ran, with_it: Queues, without: Queues) -> dict[str, Any]:
     new = {one: text for one, text in way.items() if one not in before}
     first = [] if own is None else list(_started_first(own, begin, site, with_it))
     guests = list(_guests(begin, start, site, with_it))
+    killed = [left - begin for left, _ in with_it.away.get(site, ()) if begin < left < start]
+    used = sum(
+        one.processors * _overlap([(one.start, one.end)], begin, start)
+        for one in with_it.jobs[site]
+    )
     return {
+        "controller_killed_at": [round(moment, 1) for moment in killed],
+        "mean_processors_in_use": round(used / (start - begin), 1),
         "what_became_of_it": list(_story(name, begin, with_it)),
         "in_its_way_and_not_without_exchange": _most(list(new.values())),
         "came_later_and_started_first": _most(first),
         "guests_that_ran_meanwhile": _most(guests),
-        "explained": bool(new or first or guests),
+        "explained": bool(new or first or guests or killed),
     }
 
 

@@ -341,7 +341,11 @@ def test_a_late_start_is_explained() -> None:
     assert why["what_became_of_it"] == [
         "north, main: submitted 0.0; in the queue 0.0 to 14.0; ran 14.0 to 31.0"
     ]
+    assert (why["controller_killed_at"], why["mean_processors_in_use"]) == ([], 1.1)
     assert why["explained"]
+    away = {"north": [(job.submitted + 2.0, job.submitted + 3.0), (job.start, job.start + 1.0)]}
+    killed = explain(Ran(wanted, job.submitted, [run]), replace(with_it, away=away), without)
+    assert killed["controller_killed_at"] == [2.0]
 
 
 def test_a_controller_that_begins_protects_nobody() -> None:

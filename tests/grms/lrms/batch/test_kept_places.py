@@ -512,8 +512,11 @@ def limited(kind: type[Any], folder: Path) -> Any:
         return FakeSlurm(folder, nodes=1, cpus=1)
     need_accounting()
     of = f"user {own_user()}"
-    known = ("add account bio cluster=test", f"add {of} account=bio cluster=test MaxSubmitJobs=3")
-    known += (f"modify {of} set DefaultAccount=bio",)
+    known = (
+        "add account bio cluster=test",
+        f"add {of} account=bio cluster=test MaxSubmitJobs=3",
+        f"modify {of} set DefaultAccount=bio",
+    )
     return AccountingCluster(folder, nodes=1, cpus=1, known=known)
 
 

@@ -31,7 +31,10 @@ from pathlib import Path
 from subprocess import SubprocessError
 from typing import Any, Final
 
+import msgspec
+
 from benchmarks.batch_sites import Cluster, Daemon, daemons
+from benchmarks.real_exchange_late import Queues, explain
 from benchmarks.real_exchange_verdict import (
     Journals,
     Ran,
@@ -41,7 +44,7 @@ from benchmarks.real_exchange_verdict import (
     starts_compared,
     waited,
 )
-from benchmarks.real_exchange_waits import judge_waits
+from benchmarks.real_exchange_waits import judge_waits, read_jobs
 from benchmarks.run import machine
 from grms.client import Client, Job, Outcome, SiteError
 from tests.clusters.slurm import SlurmCluster
@@ -91,6 +94,9 @@ note end
 """Counts seconds, and notes each; its arguments are the file of notes, to how many, whether it goes on, and whether it ignores SIGTERM."""
 
 
+Away = dict[str, list[tuple[float, float]]]
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What to run and to break.
@@ -123,12 +129,35 @@ class Plan:
 
 @dataclass(slots=True)
 class Result:
-    """Result of one run: what the jobs were told and wrote, problems in words, counts, and figures."""
+    """Result of one run: what the jobs were told and wrote, problems in words, counts, figures, and queues."""
 
     ran: dict[str, Ran] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     figures: dict[str, Any] = field(default_factory=dict)
+    queues: Queues = field(default_factory=lambda: Queues({}, str))
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a run leaves beside its folder: what users were told, and when.
+
+    Attributes:
+        told: by name of the job.
+        taken: ids of acknowledged jobs, by name.
+        submitted: seconds since 1970, by name.
+        refused: jobs past the daemons that no controller took.
+        away: when each controller did not answer; `None` of a run without kills.
+    """
+
+    machine: dict[str, Any]
+    seconds: float
+    told: dict[str, Told]
+    taken: dict[str, str]
+    submitted: dict[str, float]
+    refused: int
+    away: Away | None
+    counts: dict[str, int]
 
 
 def wanted_of(plan: Plan) -> list[Wanted]:
@@ -250,7 +279,7 @@ class Kills:
         self._clusters = clusters
         self._sites = sites
         self._counts = counts
-        self.away: dict[str, list[tuple[float, float]]] = {name: [] for name in clusters}
+        self.away: Away = {name: [] for name in clusters}
         rng = random.Random(f"kills {plan.seed}")  # noqa: S311  # no secrets
         kinds = ["controller"] * plan.controllers + ["daemon"] * plan.daemons
         rng.shuffle(kinds)
@@ -334,9 +363,9 @@ def cluster_at(folder: Path, plan: Plan) -> SlurmCluster:
     )
 
 
-async def run_once(plan: Plan, folder: Path, *, exchange: bool, kills: bool) -> Result:
-    """Runs all jobs of the plan once, and judges; `folder` must be empty or missing."""
-    outcome, notes = Result(), folder / "notes"
+async def run_once(plan: Plan, folder: Path, *, exchange: bool, kills: bool) -> Seen:
+    """Runs all jobs of the plan once; `folder` must be empty or missing."""
+    begin_run, counts, notes = time.perf_counter(), Counter[str](), folder / "notes"
     notes.mkdir(parents=True)
     jobs = wanted_of(plan)
     async with AsyncExitStack() as stack:
@@ -378,10 +407,10 @@ async def run_once(plan: Plan, folder: Path, *, exchange: bool, kills: bool) -> 
             for name, site in sites.items()
         }
         users = Users(clients, clusters, notes)
-        breaking = Kills(plan, clusters, sites, outcome.counts)
+        breaking = Kills(plan, clusters, sites, counts)
         begin = time.time() + 1.0
         async with asyncio.TaskGroup() as group:
-            nodes = group.create_task(_nodes_resumed(clusters, outcome.counts), name="operator")
+            nodes = group.create_task(_nodes_resumed(clusters, counts), name="operator")
             async with asyncio.TaskGroup() as work:
                 work.create_task(users.submit_all(jobs, begin), name="users")
                 if kills:
@@ -397,15 +426,33 @@ async def run_once(plan: Plan, folder: Path, *, exchange: bool, kills: bool) -> 
         }
         for cluster in clusters.values():
             await _quiet(cluster)
-    known = {name: Told(job, results.get(name, "")) for name, job in told.items()}
-    outcome.counts["acknowledged"] = len(users.taken)
-    outcome.counts["natives"] = plan.natives - users.refused
-    wanted = [job for job in jobs if job.native or job.name in users.taken]
-    outcome.ran, found = judge_jobs(wanted, known, notes, users.submitted, lost_natives=kills)
-    for verdict in (found, Journals(folder, SITES).judge(outcome.ran)):
+    return Seen(
+        machine=machine(),
+        seconds=round(time.perf_counter() - begin_run, 1),
+        told={name: Told(job, results.get(name, "")) for name, job in told.items()},
+        taken=users.taken,
+        submitted=users.submitted,
+        refused=users.refused,
+        away=breaking.away if kills else None,
+        counts=dict(counts),
+    )
+
+
+def judge(plan: Plan, folder: Path, seen: Seen) -> Result:
+    """Judges a run by what its folder holds."""
+    outcome, notes = Result(counts=Counter(seen.counts)), folder / "notes"
+    outcome.counts["acknowledged"] = len(seen.taken)
+    outcome.counts["natives"] = plan.natives - seen.refused
+    wanted = [job for job in wanted_of(plan) if job.native or job.name in seen.taken]
+    lost = seen.away is not None
+    outcome.ran, found = judge_jobs(wanted, seen.told, notes, seen.submitted, lost_natives=lost)
+    journals = Journals(folder, SITES)
+    for verdict in (found, journals.judge(outcome.ran)):
         outcome.problems += verdict.problems
         outcome.counts.update(verdict.counts)
-    _judge_logs(plan, outcome, folder, breaking if kills else None)
+    _judge_logs(plan, outcome, folder, seen.away)
+    jobs = {name: read_jobs(*_logs(folder, name)) for name in SITES}
+    outcome.queues = Queues(jobs, journals.name_of, seen.away or {})
     return outcome
 
 
@@ -432,15 +479,21 @@ def _table(plan: Plan) -> dict[str, Any]:
     return {"rails": rails, "reoffer": plan.account_s, "requeue": "allow"}
 
 
-def _judge_logs(plan: Plan, outcome: Result, folder: Path, kills: Kills | None) -> None:
+def _logs(folder: Path, site: str) -> tuple[str, str]:
+    # Of slurmctld, and of its jobs' ends.
+    cluster = folder / f"cluster-{site}"
+    names = "slurmctld.log", "jobcomp.txt"
+    log, ends = ((cluster / name).read_text(errors="replace") for name in names)
+    return log, ends
+
+
+def _judge_logs(plan: Plan, outcome: Result, folder: Path, away: Away | None) -> None:
     for name in SITES:
-        cluster = folder / f"cluster-{name}"
         waits = judge_waits(
-            (cluster / "slurmctld.log").read_text(errors="replace"),
-            (cluster / "jobcomp.txt").read_text(errors="replace"),
+            *_logs(folder, name),
             processors=NODES * plan.cpus,
             bound_s=2 * TICK_S + KILL_WAIT_S + (plan.ended_by == "daemon") * 2 * plan.poll_s,
-            away=kills.away[name] if kills else (),
+            away=() if away is None else away[name],
         )
         outcome.problems += [f"{name}: {text}" for text in waits.problems]
         outcome.figures[f"waits_{name}"] = waits.figures
@@ -452,28 +505,34 @@ def _judge_logs(plan: Plan, outcome: Result, folder: Path, kills: Kills | None) 
 def run_all(plan: Plan, folder: Path, runs: list[str]) -> dict[str, dict[str, Any]]:
     """Runs the jobs without exchange, with it, and with it under kills; returns what is kept of each run.
 
-    A run that the folder has already is not repeated.
+    A run that the folder has already is not repeated, and judged anew.
     """
     found: dict[str, dict[str, Any]] = {}
+    alone: Result | None = None
     for name in runs:
-        kept = folder / name / "run.json"
-        if kept.exists():
-            found[name] = json.loads(kept.read_text())
-            continue
-        begin = time.perf_counter()
-        once = run_once(plan, folder / name, exchange=name != "off", kills=name == "kills")
-        result = asyncio.run(once)
+        kept = folder / name / "seen.json"
+        if not kept.exists():
+            once = run_once(plan, folder / name, exchange=name != "off", kills=name == "kills")
+            kept.write_bytes(msgspec.json.encode(asyncio.run(once)))
+        seen = msgspec.json.decode(kept.read_bytes(), type=Seen)
+        result = judge(plan, folder / name, seen)
         figures = {**dict(sorted(result.counts.items())), **result.figures}
-        if name != "off" and "off" in found:
-            figures["starts"] = starts_compared(found["off"]["waited"], result.ran)
+        if name == "off":
+            alone = result
+        elif alone is not None:
+            figures["starts"] = starts = starts_compared(waited(alone.ran), result.ran)
+            for late in starts["late"]:
+                late.update(explain(result.ran[late["job"]], result.queues, alone.queues))
+            starts["unexplained"] = sum(not late["explained"] for late in starts["late"])
+            starts["late_whose_controller_lived"] = sum(
+                not late["controller_killed_at"] for late in starts["late"]
+            )
         found[name] = {
-            "machine": machine(),
-            "seconds": round(time.perf_counter() - begin, 1),
+            "machine": seen.machine,
+            "seconds": seen.seconds,
             "figures": figures | {"problems": len(result.problems)},
             "problems": result.problems,
-            "waited": waited(result.ran),
         }
-        kept.write_text(json.dumps(found[name], indent=1))
         print(name, json.dumps(found[name]["figures"]), flush=True)
         for problem in result.problems[:50]:
             print("problem:", problem, flush=True)

@@ -6,6 +6,7 @@ and whether two ran at a time. What own jobs waited for, Slurm's logs say
 (`real_exchange_waits`).
 """
 
+import re
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,12 +23,16 @@ from grms.site.model.records import (
     AccountLooked,
     GuestProtected,
     JobEnded,
+    JobOffered,
     JobReceived,
+    JobReoffered,
     JobSentHome,
     Record,
     StateMissed,
 )
 from grms.site.runtime.journal import Journal
+
+_SLURM_NAME: Final = re.compile(r"hanse:([^:]+):([^/]+)/[^/]+/(\d+)(?:/\d+)?(?::away)?")
 
 LATE_S: Final = 60.0
 """An own job that starts by so much later than without exchange has to be explained."""
@@ -244,6 +249,7 @@ class Journals:
         self.sent_home: defaultdict[str, list[float]] = defaultdict(list)
         self.ended_there: dict[tuple[str, str], JobEnded] = {}
         self._names: dict[tuple[str, int], str] = {}
+        self._offered: dict[tuple[str, int], str] = {}
         for name in sites:
             with Journal(folder / f"{name}.journal", name) as journal:
                 for record in journal.records():
@@ -255,6 +261,8 @@ class Journals:
         self.counts["account_looks"] += isinstance(record, AccountLooked)
         if isinstance(record, JobReceived):
             self._names[site, record.job] = record.idempotency_key
+        elif isinstance(record, JobOffered | JobReoffered):
+            self._offered[site, record.number] = self._names[site, record.job]
         elif isinstance(record, JobSentHome):
             self.sent_home[self._names[site, record.job]].append(record.time)
         elif isinstance(record, JobEnded) and isinstance(record.job, int):
@@ -264,6 +272,14 @@ class Journals:
             offer = record.job.offer
             self.ended_there[site, f"{record.job.partner}+{offer.epoch:x}+{offer.number}"] = record
             self.counts["guests_preempted"] += record.outcome is Ending.PREEMPTED
+
+    def name_of(self, name: str) -> str:
+        """Returns the name with which its user submitted a job that Slurm has under another; of others that one."""
+        found = _SLURM_NAME.fullmatch(name)
+        if found is None:
+            return name
+        here, home, number = found[1], found[2], int(found[3])
+        return (self._names if here == home else self._offered).get((home, number), name)
 
     def judge(self, ran: Mapping[str, Ran]) -> Verdict:
         """Judges that each job ended once, and began again only when its host, and then its home, had noted its end."""

@@ -2,7 +2,9 @@
 
 From slurmctld's log comes which jobs had processors, which waited, and when `guestp` was switched. So it is known
 since when nothing was in the way of an own job, and of all that waited before it, but guests that may be ended: from then on
-Slurm may take the time of its scheduler and of ending a guest, and no more. Guests are known by their names alone.
+Slurm may take the time of its scheduler and of ending a guest, and no more. Guests are known by their names alone, and
+so are markers, with which a job that is elsewhere keeps its place: such a job stands in the queue from the moment on that
+it comes back, before all that came later than its marker.
 """
 
 import math
@@ -28,7 +30,15 @@ _LINES: Final = {
         r"preempted JobId=(\d+) has been killed to reclaim resources for JobId=(\d+)"
     ),
     "cancel": re.compile(r"REQUEST_KILL_JOB JobId=(\d+) uid"),
+    "name": re.compile(r"_update_job: setting name to (\S+) for JobId=(\d+)"),
+    "begin": re.compile(r"_update_job: setting begin to (\S+) for JobId=(\d+)"),
 }
+_AWAY: Final = ":away"
+"""Ends the name of a marker."""
+
+_FAR_S: Final = 86_400.0
+"""A job that may start only so much later is set aside."""
+
 _SWITCHED: Final = re.compile(
     r"setting preempt_mode to (\S+) for partition guestp|slurmctld version \S+ started"
 )
@@ -44,42 +54,77 @@ class SeenJob:
     """A job in Slurm's logs; times are seconds since 1970.
 
     Attributes:
-        eligible: when it was released, or submitted without a hold; infinity for never.
-        left_queue: when it was held or cancelled before its start.
+        name: at its end.
+        placed: since when it has its place in the queue: when it was released, or submitted without a hold; infinity for
+            never.
+        stood: when it stood in the queue and could start, in order; the last may be open.
         guest: a partner's.
         preempted_for: number of the job that took its processors; empty for none.
     """
 
     number: str
     submitted: float
-    eligible: float = math.inf
+    name: str = ""
+    placed: float = math.inf
+    stood: list[tuple[float, float]] = field(default_factory=list)
     start: float = math.inf
     end: float = math.inf
-    left_queue: float = math.inf
     partition: str = ""
     processors: int = 0
     guest: bool = False
     preempted_for: str = ""
 
     @property
-    def waited_until(self) -> float:
-        """When it no longer stood in the queue."""
-        return min(self.left_queue, self.start, self.end)
+    def eligible(self) -> float:
+        """Since when it stood in the queue at last; infinity for never."""
+        return self.stood[-1][0] if self.stood else math.inf
 
-    def note(self, kind: str, moment: float, words: tuple[str, ...]) -> None:
-        """Takes a line of slurmctld's log."""
-        if kind == "release":
-            self.eligible, self.left_queue = moment, math.inf
-        elif kind == "hold":
-            self.left_queue = moment
-        elif kind == "start":
-            self.start = moment
-        elif kind == "end":
-            self.end = min(self.end, moment)
-        elif kind == "preempt":
-            self.preempted_for = words[1]
-        elif kind == "cancel":
-            self.left_queue = min(self.left_queue, moment)
+    @property
+    def came_back(self) -> bool:
+        """Whether it stood in the queue again, or for the first time, long after it got its place."""
+        return bool(self.stood) and self.stood[-1][0] > self.placed
+
+    def waits(self) -> list[tuple[float, float]]:
+        """Returns when it stood in the queue."""
+        over = min(self.start, self.end)
+        return [(begin, min(end, over)) for begin, end in self.stood if begin < over]
+
+
+@dataclass(slots=True)
+class _Seen:
+    # The lines of slurmctld's log about one job.
+    job: SeenJob
+    lines: list[tuple[str, float, tuple[str, ...]]] = field(default_factory=list)
+
+    def is_marker_at_first(self) -> bool:
+        # Whether it was submitted as a marker: that the log does not say. One that came back got another name; one that did
+        # not has ended as a marker, and never got any.
+        names = [words[0] for kind, _, words in self.lines if kind == "name"]
+        return not names[0].endswith(_AWAY) if names else self.job.name.endswith(_AWAY)
+
+    def take(self) -> None:
+        # Takes all lines, in order.
+        job, aside, held = self.job, self.is_marker_at_first(), math.isinf(self.job.placed)
+        if not (aside or held):
+            job.stood.append((job.placed, math.inf))
+        for kind, moment, words in self.lines:
+            if kind == "release":
+                job.placed = moment
+            elif kind == "begin":
+                aside = datetime.fromisoformat(words[0]).timestamp() > moment + _FAR_S
+            elif kind == "start":
+                job.start = moment
+            elif kind == "end":
+                job.end = min(job.end, moment)
+            elif kind == "preempt":
+                job.preempted_for = words[1]
+            held = kind == "hold" or (held and kind != "release")
+            stands = bool(job.stood) and job.stood[-1][1] == math.inf
+            if stands and (held or aside or kind in {"release", "cancel"}):
+                job.stood[-1] = (job.stood[-1][0], moment)
+                stands = False
+            if kind in {"release", "begin"} and not (aside or held or stands):
+                job.stood.append((moment, math.inf))
 
 
 @dataclass(slots=True)
@@ -99,30 +144,40 @@ def _stamped(log: str) -> Iterator[tuple[float, str]]:
 
 def read_jobs(log: str, completions: str) -> list[SeenJob]:
     """Returns all jobs in slurmctld's log, with what jobcomp/filetxt knows of them; without that no processors."""
-    found: list[SeenJob] = []
-    latest: dict[str, SeenJob] = {}
+    found = _read_log(log)
+    ends: dict[int, float] = {}
+    for number, name, partition, end, processors, submitted in _COMPLETED.findall(completions):
+        sites = _GUEST.match(name)
+        moment = datetime.fromisoformat(submitted).timestamp()
+        for job in (each.job for each in found):
+            if job.number == number and -1.0 <= job.submitted - moment < 2.0:
+                job.name, job.partition, job.processors = name, partition, int(processors)
+                job.guest = sites is not None and sites[1] != sites[2]
+                if end != "Unknown":
+                    ends.setdefault(id(job), datetime.fromisoformat(end).timestamp() + 1.0)
+    for each in found:
+        each.take()
+        # The log has ends more exactly, but none of jobs that were cancelled or preempted.
+        if each.job.end == math.inf:
+            each.job.end = ends.get(id(each.job), math.inf)
+    return [each.job for each in found if each.job.processors]
+
+
+def _read_log(log: str) -> list[_Seen]:
+    found: list[_Seen] = []
+    latest: dict[str, _Seen] = {}
     for moment, text in _stamped(log):
         for kind, pattern in _LINES.items():
             if (match := pattern.search(text)) is None:
                 continue
             words = tuple(word for word in match.groups() if word)
             if kind == "submit":  # after a crash a number may be given away again
-                job = SeenJob(words[0], moment, math.inf if words[1] == "0" else moment)
-                latest[words[0]] = job
-                found.append(job)
-            elif words[0] in latest:
-                latest[words[0]].note(kind, moment, words)
-    for number, name, partition, end, processors, submitted in _COMPLETED.findall(completions):
-        sites = _GUEST.match(name)
-        moment = datetime.fromisoformat(submitted).timestamp()
-        for job in found:
-            if job.number == number and -1.0 <= job.submitted - moment < 2.0:
-                job.partition, job.processors = partition, int(processors)
-                job.guest = sites is not None and sites[1] != sites[2]
-                # The log has ends more exactly, but none of jobs that were cancelled or preempted.
-                if job.end == math.inf and end != "Unknown":
-                    job.end = datetime.fromisoformat(end).timestamp() + 1.0
-    return [job for job in found if job.processors]
+                placed = math.inf if words[1] == "0" else moment
+                latest[words[0]] = _Seen(SeenJob(words[0], moment, placed=placed))
+                found.append(latest[words[0]])
+            elif (number := words[-1 if kind in {"name", "begin"} else 0]) in latest:
+                latest[number].lines.append((kind, moment, words))
+    return found
 
 
 def protected_spans(log: str) -> list[tuple[float, float]]:
@@ -167,26 +222,16 @@ def judge_waits(
     for job in machine.own:
         if job.start == math.inf:
             continue
-        since = machine.unblocked_since(job)
         if any(left < job.start and job.eligible < back + RECOVERED_S for left, back in away):
             counts["left_out_as_the_controller_was_away"] += 1
             continue
-        wait = job.start - since
-        waits.append(wait)
-        there = [one for one in machine.guests if one.start < job.start and one.end > since]
-        ended = [one for one in machine.guests if one.preempted_for == job.number]
-        if there or ended:
-            with_guests.append(wait)
-        second = machine.behind_others(job, since)
-        if second and there:
-            behind.append(second)
-        if wait > bound_s + second and (there or ended):
-            names = ", ".join(f"{one.number} ({one.partition}, {one.processors})" for one in there)
-            problems.append(
-                f"own job {job.number} ({job.processors} processors) started {wait:.1f} s after nothing but guests was "
-                f"in its way, {second:.1f} s of it behind others for which guests were ended: {names}; {len(ended)} were "
-                "ended for it"
-            )
+        mine = [_Wait(machine, job, *span) for span in machine.unblocked(job)]
+        waits.append(max(wait.seconds for wait in mine))
+        mine = [wait for wait in mine if wait.guests or wait.ended]
+        if mine:
+            with_guests.append(max(wait.seconds for wait in mine))
+        behind += [wait.second for wait in mine if wait.second and wait.guests]
+        problems += [wait.words() for wait in mine if wait.seconds > bound_s + wait.second]
     return Waits(
         problems,
         {
@@ -214,8 +259,35 @@ def spread(values: Sequence[float]) -> dict[str, float]:
     return {name: round(value, 2) for name, value in found.items()}
 
 
+class _Wait:
+    """How long an own job stood before nothing but guests; `second` of these seconds it was behind others that did, too."""
+
+    def __init__(self, machine: "_Machine", job: SeenJob, begin: float, end: float) -> None:
+        self._job = job
+        self._starts = end == job.start
+        self.seconds = end - begin
+        self.guests = [one for one in machine.guests if one.start < end and one.end > begin]
+        self.ended = [
+            one for one in machine.guests if self._starts and one.preempted_for == job.number
+        ]
+        self.second = machine.behind_others(job, begin, end)
+
+    def words(self) -> str:
+        """Returns what is wrong with it."""
+        job = self._job
+        names = ", ".join(
+            f"{one.number} ({one.partition}, {one.processors})" for one in self.guests
+        )
+        did = "started" if self._starts else "did not start"
+        return (
+            f"own job {job.number} ({job.processors} processors) {did} {self.seconds:.1f} s after nothing but guests was "
+            f"in its way, {self.second:.1f} s of it behind others for which guests were ended: {names}; {len(self.ended)} "
+            "were ended for it"
+        )
+
+
 class _Machine:
-    """A cluster over time: `own` are others' jobs than guests, by the moment from which they could start.
+    """A cluster over time: `own` are others' jobs than guests, by their places in the queue.
 
     `never_started` counts guests that could have, and were cancelled.
     """
@@ -223,8 +295,8 @@ class _Machine:
     def __init__(
         self, jobs: Sequence[SeenJob], protected: Sequence[tuple[float, float]], processors: int
     ) -> None:
-        own = [job for job in jobs if not job.guest and job.eligible < math.inf]
-        self.own = sorted(own, key=lambda job: job.eligible)
+        own = [job for job in jobs if not job.guest and job.stood]
+        self.own = sorted(own, key=lambda job: job.placed)
         self.guests = [job for job in jobs if job.guest and job.start < math.inf]
         self.never_started = sum(
             job.guest and job.start == math.inf and job.eligible < math.inf for job in jobs
@@ -239,30 +311,29 @@ class _Machine:
                     span = max(begin, guest.start), min(end, guest.end)
                     self._kept.append((*span, guest.processors))
 
-    def behind_others(self, job: SeenJob, since: float) -> float:
-        """Returns for how long from a moment to its start a job was behind others for which guests were ended, seconds."""
+    def behind_others(self, job: SeenJob, since: float, until: float) -> float:
+        """Returns for how long in a span a job was behind others for which guests were ended, seconds."""
         before = self.own[: self.own.index(job)]
-        spans = [
-            (one.eligible, one.waited_until) for one in before if one.number in self._preempting
-        ]
+        spans = [span for one in before if one.number in self._preempting for span in one.waits()]
         seconds, reached = 0.0, since
         for first, last in sorted(spans):
-            begin, end = max(first, reached), min(last, job.start)
+            begin, end = max(first, reached), min(last, until)
             if begin < end:
                 seconds, reached = seconds + end - begin, end
         return seconds
 
-    def unblocked_since(self, job: SeenJob) -> float:
-        """Returns since when there was room for a job and all that waited before it, until its start."""
+    def unblocked(self, job: SeenJob) -> list[tuple[float, float]]:
+        """Returns when there was room for a job and all that waited before it, up to its start, which is in the last span."""
         before = self.own[: self.own.index(job)]
-        spans = [(one.eligible, one.waited_until, one.processors) for one in before]
+        spans = [(*span, one.processors) for one in before for span in one.waits()]
         changes: defaultdict[float, int] = defaultdict(int)
         for first, last, width in (*self._kept, *spans):
             begin, end = max(first, job.eligible), min(last, job.start)
             if begin < end:
                 changes[begin] += width
                 changes[end] -= width
-        since, used, free = job.eligible, 0, True
+        found, since, used = list[tuple[float, float]](), job.eligible, 0
+        free = True
         for moment in sorted(changes):
             if moment >= job.start:
                 break
@@ -270,5 +341,7 @@ class _Machine:
             fits = used + job.processors <= self._processors
             if fits and not free:
                 since = moment
+            elif free and not fits and moment > since:
+                found.append((since, moment))
             free = fits
-        return since if free else job.start
+        return [*found, (since if free else job.start, job.start)]

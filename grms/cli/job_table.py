@@ -43,7 +43,9 @@ def lines(width: int, job: "Job", *others: "Job", users: bool = False) -> Iterat
     """
     shown = _name(job, others)
     lost = f"sent home {lost_words(job)}" if job.sent_home else ""
-    said = "; ".join(filter(None, (printable(job.reason), place_words(job), lost)))
+    said = "; ".join(
+        filter(None, (printable(job.reason), place_words(job), lost, printable(job.place)))
+    )
     started = _time(job.start_time_s)
     cost = _NONE if job.cost is None else f"{job.cost / 3600:,.1f}"
     if width < WIDE:
@@ -136,6 +138,7 @@ def job_details(job: "Job") -> Iterator[str]:
         ("started", "" if job.start_time_s is None else _time(job.start_time_s)),
         (state_word(job), "" if since is None else f"since {_time(since)}{told}"),
         ("sent home", lost_words(job)),
+        ("place", printable(job.place)),
         ("ended", "" if job.end_time_s is None else _time(job.end_time_s)),
         ("cost", f"{cost}, paid by {payer}{printable(job.user)}" if cost else ""),
     ):

@@ -50,6 +50,10 @@ class JobOutput(_Job):
     sent_home: Sequence[SentHome] = Field(
         description="Partners that have ended it for other jobs, how often, and how long it had run there."
     )
+    place: str = Field(
+        description="What place it keeps in the queue here while a partner has it that may send it home, or has had again; "
+        "empty for nothing to say."
+    )
 
 
 class CircuitBreakerStatusOutput(OutputModel):

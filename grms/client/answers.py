@@ -110,6 +110,8 @@ class Job:
         account: that pays for it, as its user named it; empty for the default.
         sites: that may run it; empty for any.
         sent_home: by which partners, in the order of the first time.
+        place: that it keeps in its site's queue while it is at a partner that may send it home, or has had there again, for
+            people; may be empty.
     """
 
     job_id: str
@@ -142,6 +144,7 @@ class Job:
     account: str = ""
     sites: tuple[str, ...] = ()
     sent_home: tuple[SentHome, ...] = ()
+    place: str = ""
 
     @property
     def has_ended(self) -> bool:
@@ -312,6 +315,7 @@ def read_job(message: job_pb2.Job) -> Job:
             SentHome(one.site, one.times, one.lost_s, one.kept_s, one.problem)
             for one in message.sent_home
         ),
+        place=message.place,
     )
 
 

@@ -56,11 +56,13 @@ class LrmsRefusedError(LrmsError):
     Attributes:
         passing: it may succeed after a change that is independent of the job: a partition is drained, a
             quota used up. Otherwise repeating it is useless.
+        full: as many jobs are in the queue as may be there; with one less there is room.
     """
 
-    def __init__(self, reason: str, *, passing: bool = False) -> None:
+    def __init__(self, reason: str, *, passing: bool = False, full: bool = False) -> None:
         super().__init__(reason)
         self.passing = passing
+        self.full = full
 
 
 class NoDeputyError(LrmsRefusedError):
@@ -606,7 +608,7 @@ class QueuePlace(QuickEnum):
 
     AS_SUBMITTED = "where it would stand by its submission"
     KEPT = "where it stood"
-    BEHIND = "behind all others"
+    BEHIND = "a place behind all that wait then, or by a priority that counts from then on"
 
 
 @runtime_checkable
@@ -637,10 +639,25 @@ class WithPlaces(WithQueuePlace, Protocol):
     async def leave(self, key: str) -> bool:
         """Ends a job as `cancel` with `only_waiting`, `Ended` included, and keeps its place for a later key of the same job."""
 
+    def place_words(self, key: str) -> str:
+        """Returns whether and how a job keeps its place, for people; empty if nothing is known. `key` is one of the job's."""
+
 
 def queue_place_of(lrms: object) -> QueuePlace:
     """Returns what place a job has that comes back to an LRMS's queue; of one without the port that it is behind all others."""
     return lrms.queue_place if isinstance(lrms, WithQueuePlace) else QueuePlace.BEHIND
+
+
+def place_words(lrms: object, key: str, *, away: bool) -> str:
+    """Returns what place a job keeps in an LRMS's queue, or has had there again, for people.
+
+    `key` is one of the job's. Nothing is empty; of one that is `away` it is known what place it would have.
+    """
+    words = lrms.place_words(key) if isinstance(lrms, WithPlaces) else ""
+    place = queue_place_of(lrms)
+    if words or not away:
+        return words
+    return f"it comes back to {(QueuePlace.BEHIND if place is QueuePlace.KEPT else place).value}"
 
 
 @runtime_checkable

@@ -18,6 +18,7 @@ is created atomically (`O_EXCL`, which file servers honour as well), so that of 
 If the node cannot see the job's folder, another one is not mistaken for it.
 
 A job that is elsewhere and of which only the place in the queue is kept (`kept_places`) does not begin, whoever starts it.
+One that starts while the batch system is asked to set it aside waits in its launcher until that is decided.
 """
 
 import re
@@ -30,6 +31,9 @@ from grms.util.outcomes import Outcome
 ASIDE: Final = "begun.aside"
 """Exists while a job is elsewhere and only its place is kept: then its launcher ends at once (`NOT_HERE`). With content, the
 folder of the job that has come back to this place, which begins there."""
+
+ASKED: Final = "asked"
+"""Content of `ASIDE` while the batch system is asked to set the job aside."""
 
 BEGUN: Final = "begun"
 """A line for each begin (the restart count by the batch system, and the time) and each end."""
@@ -66,9 +70,12 @@ test "$#" -gt 0 || set -- .
 
 _ASIDE = f"""\
 while test -e "$1/{ASIDE}"; do
-	test -s "$1/{ASIDE}" || exit {NOT_HERE}
-	set -- "$1" "$(command -p cat "$1/{ASIDE}")"
-	if test "$1" = .; then
+	test -s "$1/{ASIDE}" || {{ test ! -e "$1/{ASIDE}" && continue; exit {NOT_HERE}; }}
+	set -- "$1" "$(command -p cat "$1/{ASIDE}" 2>/dev/null)"
+	if test "${{2:-{ASKED}}}" = {ASKED}; then
+		set -- "$1"
+		command -p sleep 1
+	elif test "$1" = .; then
 		test ! -e stdout || keep stdout "$2/stdout"
 		test ! -e stderr || keep stderr "$2/stderr"
 		cd "$2" || exit 125

@@ -20,6 +20,7 @@ from grms.daemon.rpc.reflection import serve_reflection
 from grms.daemon.rpc_errors import Context, Unexpected, refuse
 from grms.daemon.shared_folders import SharedFolders
 from grms.daemon.unix_sockets import remove_stale_socket
+from grms.lrms.base import Lrms, place_words
 from grms.lrms.batch.deputies import WithDeputies
 from grms.security.tls import TlsFiles
 from grms.site.assembly import Core
@@ -28,6 +29,8 @@ from grms.site.gateway.admission import Admission
 from grms.site.gateway.peer_listener import PartnerPort
 from grms.site.gateway.startup_server import SERVICES
 from grms.site.gateway.user_listener import UserSocket
+from grms.site.model.jobs import HomeJob
+from grms.site.model.lifecycle import JobState
 from grms.site.peers.pseudonyms import Pseudonyms, told_names
 from grms.site.rpc.deputy_service import DeputyService
 from grms.site.rpc.job_service import JobService
@@ -136,6 +139,7 @@ class Servers:
             self._kept.inputs,
             output=OutputFollower(core.engine, self._kept.results, core.links),
             unheard=lambda partner: links[partner].unheard if partner in links else "",
+            place=partial(place_of, core.driver.lrms),
         )
         job_pb2_grpc.add_JobServiceServicer_to_server(jobs, server)
         if core.rest is not None:
@@ -256,6 +260,13 @@ class Servers:
                 *more,
             ],
         )
+
+
+def place_of(lrms: Lrms, job: HomeJob) -> str:
+    """Returns what place a job keeps in the queue that its partner may send home, or has had again that was sent home."""
+    away = job.shown is JobState.DELEGATED and job.rerun
+    waits = job.state in {JobState.SUBMITTING, JobState.QUEUED} and bool(job.sent_home)
+    return place_words(lrms, job.lrms_key, away=away) if away or waits else ""
 
 
 def _share(shared: SharedFolders, config: SiteConfig) -> None:

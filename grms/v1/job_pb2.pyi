@@ -52,7 +52,7 @@ DEPENDENCY_KIND_AFTERCORR: DependencyKind
 DEPENDENCY_KIND_SINGLETON: DependencyKind
 
 class Job(_message.Message):
-    __slots__ = ("job_id", "user", "name", "request", "state", "executed_on", "submit_time_s", "start_time_s", "end_time_s", "outcome", "cancel_requested", "revision", "reason", "stuck", "exit_code", "signal", "offered_to", "leaving", "array_id", "array_index", "dependencies", "array", "phase", "since_s", "told_time_s", "cost", "sites", "sent_home")
+    __slots__ = ("job_id", "user", "name", "request", "state", "executed_on", "submit_time_s", "start_time_s", "end_time_s", "outcome", "cancel_requested", "revision", "reason", "stuck", "exit_code", "signal", "offered_to", "leaving", "array_id", "array_index", "dependencies", "array", "phase", "since_s", "told_time_s", "cost", "sites", "sent_home", "place")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -81,6 +81,7 @@ class Job(_message.Message):
     COST_FIELD_NUMBER: _ClassVar[int]
     SITES_FIELD_NUMBER: _ClassVar[int]
     SENT_HOME_FIELD_NUMBER: _ClassVar[int]
+    PLACE_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     user: str
     name: str
@@ -109,7 +110,8 @@ class Job(_message.Message):
     cost: float
     sites: _containers.RepeatedScalarFieldContainer[str]
     sent_home: _containers.RepeatedCompositeFieldContainer[SentHome]
-    def __init__(self, job_id: _Optional[str] = ..., user: _Optional[str] = ..., name: _Optional[str] = ..., request: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., state: _Optional[_Union[JobState, str]] = ..., executed_on: _Optional[str] = ..., submit_time_s: _Optional[float] = ..., start_time_s: _Optional[float] = ..., end_time_s: _Optional[float] = ..., outcome: _Optional[_Union[_request_pb2.Outcome, str]] = ..., cancel_requested: bool = ..., revision: _Optional[int] = ..., reason: _Optional[str] = ..., stuck: _Optional[str] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., offered_to: _Optional[str] = ..., leaving: bool = ..., array_id: _Optional[str] = ..., array_index: _Optional[int] = ..., dependencies: _Optional[_Iterable[_Union[Dependency, _Mapping]]] = ..., array: _Optional[_Union[ArraySummary, _Mapping]] = ..., phase: _Optional[_Union[_request_pb2.JobPhase, str]] = ..., since_s: _Optional[float] = ..., told_time_s: _Optional[float] = ..., cost: _Optional[float] = ..., sites: _Optional[_Iterable[str]] = ..., sent_home: _Optional[_Iterable[_Union[SentHome, _Mapping]]] = ...) -> None: ...
+    place: str
+    def __init__(self, job_id: _Optional[str] = ..., user: _Optional[str] = ..., name: _Optional[str] = ..., request: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., state: _Optional[_Union[JobState, str]] = ..., executed_on: _Optional[str] = ..., submit_time_s: _Optional[float] = ..., start_time_s: _Optional[float] = ..., end_time_s: _Optional[float] = ..., outcome: _Optional[_Union[_request_pb2.Outcome, str]] = ..., cancel_requested: bool = ..., revision: _Optional[int] = ..., reason: _Optional[str] = ..., stuck: _Optional[str] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., offered_to: _Optional[str] = ..., leaving: bool = ..., array_id: _Optional[str] = ..., array_index: _Optional[int] = ..., dependencies: _Optional[_Iterable[_Union[Dependency, _Mapping]]] = ..., array: _Optional[_Union[ArraySummary, _Mapping]] = ..., phase: _Optional[_Union[_request_pb2.JobPhase, str]] = ..., since_s: _Optional[float] = ..., told_time_s: _Optional[float] = ..., cost: _Optional[float] = ..., sites: _Optional[_Iterable[str]] = ..., sent_home: _Optional[_Iterable[_Union[SentHome, _Mapping]]] = ..., place: _Optional[str] = ...) -> None: ...
 
 class SentHome(_message.Message):
     __slots__ = ("site", "times", "lost_s", "kept_s", "problem")

@@ -22,6 +22,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+_TOO_MANY = (
+    "AssocMaxSubmitJobLimit\nsbatch: error: Batch job submission failed: Job violates accounting/QOS policy "
+    "(job submit limit, user's size and/or time limits)"
+)
+
 FAR = "now+365days"
 """The one start far ahead that is understood."""
 
@@ -250,6 +255,7 @@ class Machine:
         forgotten: numbers of jobs that run on for it although they have ended, as after a crash.
         partitions: to which jobs are handed, by name; the first is the default one.
         refuses: what `sbatch` says to every job; nothing where it takes them.
+        most: so many jobs may a user have in the queue (`MaxSubmitJobs`); None for any number.
         shows: how many lines of its table `squeue` prints, as where a wrapper cuts it; None for all.
         hides: names of jobs that `squeue` leaves out, as one does that is filtered for its user.
         loses: how many answers of `sbatch` get lost from now on, of jobs that it takes all the same.
@@ -275,6 +281,7 @@ class Machine:
         self.ended_together: list[int] = []
         self.partitions = {"main": Part("1-00:00:00"), "urgent": Part("UNLIMITED")}
         self.refuses = ""
+        self.most: int | None = None
         self.shows: int | None = None
         self.hides: set[str] = set()
         self.loses = 0
@@ -561,6 +568,9 @@ class Machine:
             raise NotDoneError(f"Batch job submission failed: {text}")
         if self.refuses:
             raise NotDoneError(self.refuses)
+        mine = [job for job in self._jobs() if job["user"] == self._asker]
+        if self.most is not None and sum(job["state"] not in ENDED for job in mine) >= self.most:
+            raise NotDoneError(_TOO_MANY)
         first, _, last = given.array.partition("-")
         tasks = range(int(first), int(last) + 1) if given.array else [None]
         array = str(self._next)

@@ -227,9 +227,19 @@ class BatchLrms:
                 if marks is None:
                     # Else an earlier attempt may still come, and be looked up; to run it needs its folder.
                     await self._disk.do(self._spool.drop, key)
+            if isinstance(error, LrmsRefusedError) and error.full and not job.partner:
+                raise await self._full(error, job.account) from error
             raise
         self._tracker.acknowledged(key, number, self._clock())
         self._poller.want()
+
+    async def _full(self, error: LrmsRefusedError, account: str) -> LrmsRefusedError:
+        # Whoever reads of a limit is told which of the jobs are none that wait here.
+        count = 0 if self._places is None else await self._places.counted(account)
+        if not count:
+            return error
+        text = f"{error.reason}; {count} of the jobs that count keep the places of jobs that are elsewhere"
+        return LrmsRefusedError(text, passing=error.passing, full=True)
 
     def _check_deputy(self, account: str) -> None:
         why = "" if self.deputies is None or not account else self.deputies.waits_for(account)
@@ -262,6 +272,10 @@ class BatchLrms:
             return QueuePlace.BEHIND
         return QueuePlace.KEPT
 
+    def place_words(self, key: str) -> str:
+        """Returns what is known of a job's place."""
+        return self._places.words(key) if self._places is not None and self._keeps else ""
+
     async def keep_place(self, job: LrmsJob) -> None:
         """Keeps a place for a job that is elsewhere."""
         program = check_program(job.program)
@@ -288,9 +302,11 @@ class BatchLrms:
         await places.note(key, KeptPlace("", key))
         try:
             number = await self._system.submit(placing.place_name(key), job, folder)
-        except LrmsRefusedError:
+        except LrmsRefusedError as error:
             await places.forget(key)
             await self._disk.do(self._spool.drop, key)
+            text = "it has no place here, and stands behind all that wait when it comes back"
+            places.tell(key, f"{text}: the marker that was to keep one was refused: {error.reason}")
             raise
         await places.note(key, KeptPlace(number, key))
         self._poller.want()

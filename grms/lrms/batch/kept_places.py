@@ -7,6 +7,8 @@ others.
 A marker must never run while its job is elsewhere, whoever starts it: a controller that has forgotten the far start in a crash,
 an operator, or time. So a file in the job's folder (`ASIDE`) has its launcher end before the script, until the host has said
 that the job has ended and its home has submitted it again. Only then is the file taken away, and after it the far start.
+A job may start while Slurm is asked to put its start off. So until Slurm's answer is known the file has its launcher wait: a
+launcher that ended would have taken the job from its user.
 
 What was asked is noted on the disk, and compared with each poll: what a crash has undone is done again. A marker that has ended,
 or that was started, has lost its place; the job is submitted anew when it comes back, behind all others.
@@ -15,6 +17,7 @@ or that was started, has lost its place; the job is submitted anew when it comes
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -30,6 +33,11 @@ from grms.lrms.disk import Disk
 from grms.lrms.job_notes import KeptPlace
 
 _NOT_STARTED: Final = frozenset((LrmsPhase.WAITING, LrmsPhase.HELD))
+
+OVER_MAX: Final = 10_000
+"""Of so many jobs it is known what has become of their places."""
+
+BACK: Final = "it came back to its place"
 
 _log = structlog.get_logger()
 
@@ -67,6 +75,7 @@ class KeptPlaces:
         self._since: dict[str, float] = {}
         self._started: set[str] = set()  # Slurm has agreed to start them
         self._refused: dict[str, str] = {}
+        self._over: dict[str, str] = {}  # what became of places that are kept no more
 
     # --- what the adapter asks ---------------------------------------------------------------------
 
@@ -84,9 +93,42 @@ class KeptPlaces:
         """Returns the places of all jobs that are elsewhere."""
         return {key: one for key, one in (await self._all()).items() if not one.back}
 
+    def words(self, key: str) -> str:
+        """Returns whether a job's place is kept, and how, for people; empty if nothing is known of it."""
+        key = place_key(key)
+        place = (self._kept or {}).get(key)
+        if place is None:
+            return self._over.get(key, "")
+        if place.back:
+            return BACK
+        if not place.number:
+            return "the marker that is to keep its place is being submitted"
+        marker = f"a marker, job {place.number} of the batch system"
+        if (why := self._refused.get(key, "")) != "":
+            return f"it keeps its place by {marker}, of which that says: {why}"
+        if not self._system.keeps_places:
+            return f"{marker}, waits for it; by the priorities there its waiting time may count from its return on"
+        return f"it keeps its place by {marker}"
+
+    def tell(self, key: str, words: str) -> None:
+        """Notes what has become of a place that is not kept any more, for people."""
+        self._over.pop(place_key(key), None)
+        self._over[place_key(key)] = words
+        if len(self._over) > OVER_MAX:
+            del self._over[next(iter(self._over))]
+
+    async def counted(self, account: str) -> int:
+        """Returns how many markers count for the limits of an account; the daemon's own is empty."""
+        places = [
+            place for place in (await self._all()).values() if place.number and not place.back
+        ]
+        accounts = [await self._disk.do(self._spool.account, place.key) for place in places]
+        return accounts.count(account)
+
     async def note(self, key: str, place: KeptPlace) -> None:
         """Notes a place durably, before what is asked of the batch system."""
         kept = await self._all()
+        self._over.pop(place_key(key), None)
         await self._disk.do(self._spool.keep_place, place_key(key), place)
         kept[place_key(key)] = place
         self._missing.pop(place_key(key), None)
@@ -113,6 +155,7 @@ class KeptPlaces:
         """Ends the marker of a job that does not come back; returns whether there was one."""
         place = (await self._all()).get(place_key(key))
         if place is None:
+            self._over.pop(place_key(key), None)
             return False
         row = self.marker(key, (await self._poller.new()).table)
         is_there = row is not None and row.live
@@ -136,7 +179,7 @@ class KeptPlaces:
         if row is None or row.phase is not LrmsPhase.WAITING:
             if row is not None and row.live:
                 await self._system.cancel(row)
-            await self._lost(key, "it had ended, had been started or was held")
+            await self._lost(key, "its marker had ended, had been started or was held")
             return None
         # First: under its own name, with a start far ahead, nobody would take it for a marker after a crash.
         await self.note(key, replace(place, number=row.number, back=key))
@@ -162,6 +205,10 @@ class KeptPlaces:
     async def _lost(self, key: str, reason: str) -> None:
         _log.warning("lrms.place_lost", job=place_key(key), reason=reason)
         await self.forget(key)
+        self.tell(
+            key,
+            f"it has lost its place, and stands behind all that wait when it comes back: {reason}",
+        )
 
     # --- a poll ------------------------------------------------------------------------------------
 
@@ -205,16 +252,14 @@ class KeptPlaces:
         if row is None:
             self._missing[key] = self._missing.get(key, 0) + 1
             if self._missing[key] >= MISSING_LOOKS and self._is_settled(key, table):
-                await self._lost(key, "the batch system does not have it any more")
+                await self._lost(key, "the batch system does not have its marker any more")
             return
         self._missing.pop(key, None)
         if place.number != row.number:
             place = replace(place, number=row.number)
             await self.note(key, place)
         if row.phase not in _NOT_STARTED:
-            if row.live:
-                await self._system.cancel(row)
-            await self._lost(key, "it was ended, or started; it has not run")
+            await self._look_started(key, place, row)
         elif row.phase is LrmsPhase.HELD:
             if not place.released and self._is_settled(key, table):
                 await self.note(key, replace(place, released=True))
@@ -225,6 +270,14 @@ class KeptPlaces:
                     raise
         elif self._system.place_of(row.name) is None or not self._system.is_aside(row):
             await self._system.set_aside(row, self._system.place_name(key))
+
+    async def _look_started(self, key: str, place: KeptPlace, row: JobRow) -> None:
+        if place.left and await self._disk.do(self._spool.is_asked_aside, place.key):
+            await self._stays(place.key, row, place)  # it was not known whether it had left
+            return
+        if row.live:
+            await self._system.cancel(row)
+        await self._lost(key, "its marker was ended, or started, and has not run")
 
     async def _look_unnoted(self, key: str, row: JobRow) -> None:
         # One that came back long ago, which a controller with an older state has forgotten, or one for which nobody waits.
@@ -256,6 +309,7 @@ class KeptPlaces:
             await self.start(place.back, row, place)
         elif self._is_settled(key, table):
             await self.forget(key)
+            self.tell(key, BACK)
 
     def _is_settled(self, key: str, table: QueueSnapshot) -> bool:
         since = self._since.setdefault(key, table.taken_at)
@@ -273,7 +327,7 @@ class KeptPlaces:
         """
         place = await self.of(key)
         if place is None or place.key != key:
-            if row is None or not await self._disk.do(self._spool.set_aside, key):
+            if row is None or not await self._disk.do(self._spool.ask_aside, key):
                 return False
             place = KeptPlace(row.number, key, released=True, left=True)
             await self.note(key, place)
@@ -290,13 +344,15 @@ class KeptPlaces:
         row = self.marker(key, table)
         begun = bool(await self._disk.do(self._spool.runs, key))
         if row is not None and row.phase is LrmsPhase.WAITING and not begun:
+            await self._disk.do(self._spool.set_aside, key)
             self._poller.tell(self._tracker.left(key, self._clock()))
             return True
-        if row is not None and row.live:
-            await self._system.rename(row, self._system.shown_as(row.name, place.key))
-        await self._stays(key)
+        await self._stays(key, row, place)
         return False
 
-    async def _stays(self, key: str) -> None:
+    async def _stays(self, key: str, row: JobRow | None, place: KeptPlace) -> None:
+        if row is not None and row.live:
+            with suppress(LrmsRefusedError):  # it has ended since; what it has written says how
+                await self._system.rename(row, self._system.shown_as(row.name, place.key))
         await self._disk.do(self._spool.lift_aside, key, key)
         await self.forget(key)

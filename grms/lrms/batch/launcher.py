@@ -64,6 +64,7 @@ from grms.lrms.base import RESTARTS, JobInput, LrmsDiskError, LrmsRefusedError, 
 from grms.lrms.batch.queue_snapshot import Evidence
 from grms.lrms.exit_status import (
     ASIDE,
+    ASKED,
     BEGUN,
     EVICTED,
     FORWARD,
@@ -671,32 +672,46 @@ class Spool:
                 self._keep(key, replace(marks, evicted=True))
             return True
 
-    def set_aside(self, key: str) -> bool:
-        """Has a job's launcher not begin; returns False if that is of an older version, and would."""
-        place = self.place(key)
+    def ask_aside(self, key: str) -> bool:
+        """Has a job's launcher wait until it is decided whether it is set aside (`set_aside`, `lift_aside`).
+
+        Returns False if that is of an older version, and would begin.
+        """
         try:
-            if ASIDE not in (place / "launch").read_text():
-                return False
+            launcher = (self.place(key) / "launch").read_text()
         except FileNotFoundError:
             self._notes.check_there()
             return False
-        descriptor = os.open(
-            place / ASIDE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o444
-        )
-        try:
-            os.fchmod(descriptor, 0o444)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        if ASIDE not in launcher or f"= {ASKED};" not in launcher:
+            return False
+        self._mark_aside(key, f"{ASKED}\n")
         return True
+
+    def is_asked_aside(self, key: str) -> bool:
+        """Returns whether it is still to be decided whether a job is set aside."""
+        try:
+            descriptor = opened(self.place(key), ASIDE)
+        except FileProblemError:
+            self._notes.check_there()
+            return False
+        with os.fdopen(descriptor, "rb") as file:
+            return file.read(len(ASKED) + 1) == f"{ASKED}\n".encode()
+
+    def set_aside(self, key: str) -> None:
+        """Has a job's launcher end before the script."""
+        self._mark_aside(key, "")
+
+    def _mark_aside(self, at: str, text: str) -> None:
+        # In one step, as a launcher may be looking.
+        mark = self.place(at) / ASIDE
+        half = mark.with_name(f"{ASIDE}{secrets.token_hex(4)}")
+        _write(half, text, 0o444)
+        half.rename(mark)
 
     def lift_aside(self, at: str, key: str) -> None:
         """Lets a job begin that waits in the folder of one of its keys, `at`, and has come back under another, or the same."""
-        mark = self.place(at) / ASIDE
         if at != key:
-            half = mark.with_name(f"{ASIDE}{secrets.token_hex(4)}")
-            _write(half, f"{self.place(key)}\n", 0o444)
-            half.rename(mark)
+            self._mark_aside(at, f"{self.place(key)}\n")
         (self.place(key) / ASIDE).unlink(missing_ok=True)
 
     def keep_place(self, key: str, place: KeptPlace) -> None:

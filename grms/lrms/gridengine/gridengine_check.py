@@ -40,6 +40,11 @@ _FLUSH_TIMES = tuple(
 )
 
 
+PLACES: Final = (
+    "a job that a partner sends home stands by its priority; its waiting time counts from then on"
+)
+
+
 class GridEngineCheck:
     """Checks a Grid Engine.
 
@@ -89,6 +94,7 @@ class GridEngineCheck:
         found.append(parallel(name, read_fields(_text(shown)) if shown.code == 0 else None))
         found += await self._options()
         found += await self._preemption()
+        found.append(good("places", PLACES))
         cell = await self._asked("qconf", "-sconf")
         found.append(flush(read_fields(_text(cell)), self._records_s))
         return found

@@ -120,14 +120,19 @@ _AWAY: Final = ":away"
 _RETRIES = "sleeping and retrying"
 """Message of sbatch when the controller has its maximum of jobs."""
 
+_FULL = (
+    "SubmitJob",  # AssocMaxSubmitJobLimit, QOSMaxSubmitJobPerUserLimit, …
+    "job submit limit",
+    _RETRIES,
+)
+"""Messages of refusals because of the number of jobs in the queue."""
+
 _PASSING = (
     "Required partition not available",
     "Requested partition configuration not available now",
     "Requested node configuration is not available now",
-    "SubmitJob",  # AssocMaxSubmitJobLimit, QOSMaxSubmitJobPerUserLimit, …
-    "job submit limit",
+    *_FULL,
     "submission failed: Unspecified error",  # a site's own job_submit plugin
-    "sleeping and retrying",  # the controller has all the jobs that it may have
     "Unable to create job record, try again",
     "No space left on device",
     "Disk quota exceeded",
@@ -754,7 +759,8 @@ def failure(program: str, answer: Answer) -> LrmsRefusedError | LrmsUnavailableE
         # Of another user's process that says something of that user's jobs alone: anybody can write one.
         kind = UserAwayError if answer.theirs else LrmsUnavailableError
         return kind(f"{program}: {text}")
-    return LrmsRefusedError(f"{program}: {text}", passing=passing)
+    full = any(word.lower() in whole.lower() for word in _FULL)
+    return LrmsRefusedError(f"{program}: {text}", passing=passing, full=full)
 
 
 def _renamed(name: str, tag: str) -> str:

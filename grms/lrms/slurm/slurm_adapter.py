@@ -272,6 +272,7 @@ async def _check_slurm(settings: SlurmTable, site: LrmsSite, run_s: float | None
         by_deputies=settings.by_deputies,
         named=site.partitions,
         watch=settings.watch_programs,
+        keep_places=settings.keep_places,
     )
     found += await special.findings()
     return await common_findings(settings, site, run_s, found, _slurm)

@@ -23,7 +23,7 @@ from grms.lrms.preemption import EndedBy
 from grms.lrms.slurm.slurm import Slurm, SlurmSettings
 from grms.lrms.slurm.slurm_limits import read_limit
 from grms.lrms.slurm.slurm_native_jobs import check_rights
-from grms.lrms.slurm.slurm_nodes import SlurmRules, read_nodes
+from grms.lrms.slurm.slurm_nodes import SlurmRules, keeps_places, read_nodes
 from grms.lrms.slurm.slurm_preemption import (
     BY_PARTITION,
     OFF,
@@ -67,7 +67,7 @@ class SlurmCheck:
     `folder` must exist, for the script passed to sbatch; `accounts` are those for partners' jobs besides the daemon's
     own, `users` own users as whom jobs are to be tried, `None` if these run as the daemon's; with `by_deputies` these
     accounts have deputies in place of sudo, which are the daemon's to ask; `named` are partitions that tables of names
-    name; `watch` runs the programs of the watcher, if there is one.
+    name; `watch` runs the programs of the watcher, if there is one; with `keep_places` own jobs keep their places by markers.
     """
 
     def __init__(
@@ -82,7 +82,9 @@ class SlurmCheck:
         by_deputies: bool = False,
         named: Sequence[str] = (),
         watch: Programs | None = None,
+        keep_places: bool = True,
     ) -> None:
+        self._keep_places = keep_places
         self._accounts = accounts
         self._users = users
         self._by_deputies = by_deputies
@@ -105,6 +107,7 @@ class SlurmCheck:
         found += await self._partitions()
         found += await self._options()
         found += await self._preemption(configuration)
+        found.append(places(configuration, keep=self._keep_places))
         found += await self._own()
         found += await self._lent()
         found += hidden(configuration, own=self._users is not None)
@@ -422,6 +425,26 @@ def ended_guests(
         text = f"PreemptExemptTime is {rules.exempt_s:g} s: own jobs wait that long for guests that have just begun"
         findings.append(doubt(what, text, "leave it out of slurm.conf"))
     return findings
+
+
+def places(configuration: Mapping[str, str], *, keep: bool) -> Finding:
+    """Returns what place an own job has that a partner sends home; with `keep` it is kept by a marker."""
+    what = "places"
+    if not keep:
+        text = "a job that a partner sends home stands behind all that wait then, as lrms.keep_places is false"
+        return good(what, text)
+    by = "own jobs that partners may send home wait here by a marker each (PENDING, BeginTime)"
+    if not keeps_places(configuration):
+        kind = configuration.get("PriorityType", "nothing")
+        cure = "PriorityFlags=ACCRUE_ALWAYS in slurm.conf"
+        if kind != "priority/multifactor":
+            cure = "look where a job stands that waited with a start far ahead; or lrms.keep_places = false"
+        text = f"{by}; with PriorityType={kind} their waiting time may count from their return on"
+        return doubt(what, text, cure)
+    limits = configuration.get("AccountingStorageEnforce", "").split(",")
+    most = f"MaxJobCount={configuration.get('MaxJobCount', 'unknown')}"
+    counts = f"MaxSubmitJobs and {most}" if "limits" in limits else most
+    return good(what, f"{by}, and come back to where they stood; markers count for {counts}")
 
 
 def untried(line: str) -> Finding:

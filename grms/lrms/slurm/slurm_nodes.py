@@ -101,11 +101,12 @@ def read_rules(text: str) -> SlurmRules | None:
         requeue=found.get("JobRequeue", "1") != "0",
         enforced=_ENFORCED.get(found.get("EnforcePartLimits", "NO"), ""),
         preemption=read_preemption_rules(found),
-        keeps_places=_keeps_places(found),
+        keeps_places=keeps_places(found),
     )
 
 
-def _keeps_places(found: Mapping[str, str]) -> bool:
+def keeps_places(found: Mapping[str, str]) -> bool:
+    """Returns whether a job whose start was put off, and then is now, stands where it stood; by `scontrol show config`."""
     # priority/multifactor without an accounting database gives no age, and its jobs stand by their numbers.
     if found.get("PriorityType") != "priority/multifactor":
         return found.get("PriorityType") == "priority/basic"

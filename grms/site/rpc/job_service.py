@@ -107,7 +107,8 @@ class _Wanted(NamedTuple):
 class JobService(job_pb2_grpc.JobServiceServicer):
     """Implements `proto/grms/v1/job.proto`.
 
-    `unheard` says why there is no news of jobs at a partner; empty if there is.
+    `unheard` says why there is no news of jobs at a partner, `place` what place a job keeps in the queue here; empty if
+    there is nothing to say.
     """
 
     def __init__(
@@ -119,8 +120,10 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         *,
         output: OutputFollower,
         unheard: Callable[[str], str],
+        place: Callable[[HomeJob], str] = lambda _: "",
     ) -> None:
         self._unheard = unheard
+        self._place = place
         self._admission = admission
         self._inputs = inputs
         self._output = output
@@ -581,11 +584,14 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         return self._with_reason(shown_job(self._engine, job), job)
 
     def _with_reason(self, message: job_pb2.Job, job: HomeJob) -> job_pb2.Job:
-        # What a held job waits for is not of the job alone.
+        # What a held job waits for is not of the job alone, nor what place one has in the queue.
+        message.place = self._place(job)
         if job.state is JobState.HELD:
             message.reason = self._engine.state.memory.held.why(job.job)
         elif job.limited and not job.partner and message.phase == request_pb2.JOB_PHASE_WAITING:
             message.reason = f"not offered to partners: {job.limited}"
+        elif job.state in {JobState.SUBMITTING, JobState.QUEUED} and not message.reason:
+            message.reason = job.hindered
         return message
 
     def _write_array(self, array: JobArray) -> job_pb2.Job:

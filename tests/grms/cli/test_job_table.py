@@ -135,6 +135,15 @@ def test_a_job_that_was_sent_home_says_by_whom_how_often_and_what_was_lost() -> 
     assert " ".join(line.strip() for line in job_details(job)).endswith(f"sent home   {lost}")
 
 
+def test_a_job_says_what_place_it_keeps_at_home() -> None:
+    """In a list and of one job; what a batch system has said is printed safely."""
+    place = "it keeps its place by a marker, job 7 of the batch system\x1b"
+    job = replace(WAITS, place=place)
+    said = place.replace("\x1b", "\\x1b")
+    assert next(iter(lines(WIDE, job))).endswith(f"({said})")
+    assert " ".join(line.strip() for line in job_details(job)).endswith(f"place       {said}")
+
+
 @pytest.mark.parametrize(
     ("moment", "said"),
     [

@@ -230,6 +230,8 @@ async def test_own_jobs_wait_for_the_own_maintenance(kind: type[Cluster], tmp_pa
         waits, goes = await sites.submit("waits"), await sites.submit("goes")
         text = "the batch system does not take it now: "
         await until(lambda: [why[: len(text)] for why in sites.stuck()] == [text] * 2)
+        get = job_pb2.GetRequest(job_id=waits.job_id)
+        assert (await sites.north.jobs.Get(get, timeout=TIME_OUT_S)).reason.startswith(text)
         cancel = job_pb2.CancelRequest(job_id=goes.job_id)
         await sites.north.jobs.Cancel(cancel, timeout=TIME_OUT_S)
         job = await sites.north.ended(goes.job_id)

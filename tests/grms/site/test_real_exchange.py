@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.real_exchange import Plan, wanted_of
+from benchmarks.real_exchange_late import Queues, explain
 from benchmarks.real_exchange_verdict import (
     Journals,
     Ran,
@@ -19,7 +20,7 @@ from benchmarks.real_exchange_verdict import (
     starts_compared,
     waited,
 )
-from benchmarks.real_exchange_waits import judge_waits, protected_spans
+from benchmarks.real_exchange_waits import judge_waits, protected_spans, read_jobs
 from grms.client import Job, JobState, Outcome, SentHome
 from grms.site.model.jobs import GuestRef, OfferId
 from grms.site.model.lifecycle import Outcome as Ending
@@ -252,6 +253,99 @@ def test_own_jobs_wait_for_own_jobs() -> None:
     assert found.problems == []
     assert found.figures["own_started"] == 2
     assert found.figures["wait_s"]["max"] == 1.0
+
+
+NAMED, BEGIN = (
+    "sched: _update_job: setting name to hanse:north:north/1/{} for JobId={}",
+    "sched: _update_job: setting begin to {} for JobId={}",
+)
+FAR, NOW = "2027-11-29T09:00:00", "2026-11-29T09:00:20"
+
+LEAVES = [
+    (1.0, SUBMIT.format(2, 0)),
+    (7.0, RELEASE.format(2)),
+    (9.0, NAMED.format("2:away", 2)),
+    (9.1, BEGIN.format(FAR, 2)),
+    (20.0, NAMED.format("2/2", 2)),
+    (20.1, BEGIN.format(NOW, 2)),
+]
+"""A job that waits, leaves the queue, and comes back to its place."""
+
+
+def named(line: str, name: str) -> str:
+    """Returns a line of jobcomp/filetxt of a job with another name."""
+    return line.replace("Name=sleep", f"Name=hanse:north:north/1/{name}")
+
+
+def test_who_is_elsewhere_stands_in_nobodys_way() -> None:
+    """A marker is no waiting job: not one that a job leaves behind, nor one that was submitted as such."""
+    lines = [
+        *LEAVES[:1],
+        (2.0, SUBMIT.format(3, 0)),
+        *LEAVES[1:2],
+        (8.0, RELEASE.format(3)),
+        *LEAVES[2:],
+        (20.3, START.format(2)),
+        (21.0, BEGIN.format(NOW, 4)),
+    ]
+    text = named(completed(2, "main", 8, 1, 30), "2/2") + named(
+        completed(3, "main", 8, 2, 25), "3:away"
+    )
+    two, three = read_jobs(log(*lines), text)
+    assert (two.placed - two.submitted, two.came_back) == (6.0, True)
+    assert [round(end - begin, 1) for begin, end in two.waits()] == [2.1, 0.2]
+    assert (three.waits(), three.came_back) == ([], False)
+    lines[6:6] = [(19.0, NAMED.format("3", 3)), (19.1, BEGIN.format(NOW, 3))]
+    back = named(completed(3, "main", 8, 2, 25), "3")
+    assert [job.came_back for job in read_jobs(log(*lines), back)] == [True] * bool(back)
+
+
+def test_who_comes_back_stands_before_all_that_came_later() -> None:
+    """Nothing that came later waits for a guest meanwhile; and who was passed by whom is said."""
+    own = [(10.0, SUBMIT.format(4, 7)), (24.0, START.format(4))]
+    lines = [*GUEST, *LEAVES, *own, (23.5, START.format(2)), (23.6, DONE.format(2))]
+    ends = completed(1, "guest", 1, 1, 50) + completed(4, "main", 8, 10, 40)
+    ends += named(completed(2, "main", 8, 1, 23), "2/2")
+    text = log(*sorted(lines))
+    found = judge_waits(text, ends, processors=8, bound_s=3.0)
+    assert [each[:9] for each in found.problems] == ["own job 2", "own job 4"]
+    assert "did not start 10.1 s after nothing but guests was in its way" in found.problems[1]
+
+
+def test_a_late_start_is_explained() -> None:
+    """By what had the processors, who stood before it, and who came later and was first; without exchange nothing did."""
+    own = [(10.0, SUBMIT.format(4, 7)), (24.0, START.format(4))]
+    lines = [*GUEST, *LEAVES, *own, (23.5, START.format(2)), (23.6, DONE.format(2))]
+    ends = completed(1, "guest", 1, 1, 50) + completed(4, "main", 8, 10, 40)
+    ends += named(completed(2, "main", 8, 1, 23), "2/2")
+    names = {
+        "hanse:north:north/1/2/2": "job-2",
+        "hanse:south:north/1/7": "job-7",
+        "sleep": "native-4",
+    }
+    with_it = Queues({"north": read_jobs(log(*sorted(lines)), ends)}, names.__getitem__)
+    alone = [(10.0, SUBMIT.format(4, 7)), (10.5, START.format(4))]
+    without = Queues(
+        {"north": read_jobs(log(*alone), completed(4, "main", 8, 10, 40))}, names.__getitem__
+    )
+    job = with_it.own("north", "native-4")
+    assert job is not None
+    wanted = replace(WANTED, name="native-4", native=True)
+    run = Run(Path(), "", job.start, 0, 0, 5, job.start + 5)
+    why = explain(Ran(wanted, job.submitted, [run]), with_it, without)
+    assert why["in_its_way_and_not_without_exchange"] == [
+        "job-2 (8, came back) ran 0.1 s, stood before it 3.4 s"
+    ]
+    assert why["guests_that_ran_meanwhile"] == ["job-7 (guest, 1) 14.0 s"]
+    assert why["came_later_and_started_first"] == []
+    assert why["what_became_of_it"] == [
+        "north, main: submitted 0.0; in the queue 0.0 to 14.0; ran 14.0 to 31.0"
+    ]
+    assert (why["controller_killed_at"], why["mean_processors_in_use"]) == ([], 1.1)
+    assert why["explained"]
+    away = {"north": [(job.submitted + 2.0, job.submitted + 3.0), (job.start, job.start + 1.0)]}
+    killed = explain(Ran(wanted, job.submitted, [run]), replace(with_it, away=away), without)
+    assert killed["controller_killed_at"] == [2.0]
 
 
 def test_a_controller_that_begins_protects_nobody() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from grms.cli.main import run_command
 from grms.client import Client
+from grms.lrms.base import place_words
 from grms.lrms.preemption import EndedBy, preemption_of
 from grms.site.model.records import GuestPreemptible, JobEnded, JobSentHome, RerunAllowed
 from grms.util.outcomes import Outcome
@@ -134,6 +135,12 @@ async def returns(folder: Path, ended_by: EndedBy, *, rounds: bool) -> AsyncIter
             yield Returns(home, away, clusters, folder)
 
 
+def first_key(sites: Returns) -> str:
+    """Returns under which key home's batch system has the job, or its place."""
+    (job,) = sites.home.core.engine.state.jobs()
+    return job.lrms_key
+
+
 @pytest.mark.parametrize("again", ["home", "away"])
 @pytest.mark.parametrize(
     ("ended_by", "where"),
@@ -154,6 +161,10 @@ async def test_a_guest_goes_for_an_own_job_and_runs_again(
         assert preemption_of(sites.away.core.driver.lrms).ended_by is ended_by
         job_id = await sites.submitted()
         await until(lambda: sites.runs() == [f"begins in {where}"])
+        lrms, kept = sites.home.core.driver.lrms, "it keeps its place by a marker, job "
+        await until(lambda: place_words(lrms, first_key(sites), away=True).startswith(kept))
+        (shown,) = (await sites.home.jobs.List(job_pb2.ListRequest(), timeout=TIME_OUT_S)).jobs
+        assert shown.place.startswith(kept)
         own = sites.own("away")
         job = sites.home.core.engine.state.job(job_id)
         assert job is not None

@@ -5,6 +5,7 @@ import subprocess
 import time
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,10 @@ from grms.lrms.base import (
     Started,
     UserAwayError,
     WithPlaces,
+    place_words,
     queue_place_of,
 )
+from grms.lrms.batch.kept_places import OVER_MAX
 from grms.lrms.batch.launcher import Spool
 from grms.lrms.batch.queue_snapshot import JobRow
 from grms.lrms.exit_status import ASIDE, FENCED, NOT_HERE
@@ -33,6 +36,7 @@ from grms.lrms.simulated.machine import SteppedMachine
 from grms.lrms.simulated.simulated import SimulatedLrms
 from grms.util.outcomes import Outcome
 from lrms_sim.scheduling.disciplines import Fcfs
+from tests.clusters.accounting import AccountingCluster, need_accounting, own_user
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.clusters.slurm import SlurmCluster, need_slurm
 from tests.grms.lrms.batch.scene import Scene
@@ -377,7 +381,7 @@ async def test_a_job_that_starts_as_it_leaves_keeps_its_name(tmp_path: Path) -> 
         await scene.lrms.submit(two)
         await until(lambda: _phase(scene, two.key) == "PD")
         spool: Any = scene.lrms.folders
-        set_aside = spool.set_aside
+        ask_aside = spool.ask_aside
 
         def later(key: str) -> bool:
             (spool.place(first.key) / "go").touch()
@@ -385,14 +389,78 @@ async def test_a_job_that_starts_as_it_leaves_keeps_its_name(tmp_path: Path) -> 
             while not scene.runs(two.key):
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
-            return bool(set_aside(key))
+            return bool(ask_aside(key))
 
-        spool.set_aside = later
+        spool.ask_aside = later
         assert not await scene.lrms.leave(two.key)
         assert not markers(scene)
         assert not spool.places()
         assert (await scene.ends(two.key)).outcome is Outcome.COMPLETED
         assert scene.runs(two.key) == 1
+
+
+@pytest.mark.parametrize("answered", [True, False])
+async def test_a_job_that_starts_just_as_it_is_asked_to_leave_begins(
+    tmp_path: Path, *, answered: bool
+) -> None:
+    """Its launcher waits until it is known that it stays; also where Slurm's answer comes with a later poll alone."""
+    scene = scene_of(tmp_path)
+    async with scene.up():
+        first = await with_first(scene)
+        key = await waiting(scene, 2)
+        system: Any = scene.lrms._placing
+        set_aside = system.set_aside
+
+        async def late(row: JobRow, name: str) -> None:
+            (scene.lrms.folders.place(first.key) / "go").touch()
+            await until(lambda: _phase(scene, key) == "R")
+            if answered:
+                await set_aside(row, name)
+            else:
+                system.set_aside = set_aside
+                await system.rename(row, name)
+                raise LrmsUnavailableError("no answer")
+
+        system.set_aside = late
+        if answered:
+            assert not await scene.lrms.leave(key)
+        else:
+            with pytest.raises(LrmsUnavailableError):
+                await scene.lrms.leave(key)
+        assert (await scene.ends(key)).outcome is Outcome.COMPLETED
+        assert (scene.runs(key), scene.lrms.folders.places()) == (1, {})
+
+
+async def test_a_job_that_has_ended_as_it_was_asked_to_leave_is_told_as_it_ended(
+    tmp_path: Path,
+) -> None:
+    """Slurm refuses to give it its name again."""
+    scene = scene_of(tmp_path)
+    async with scene.up():
+        first = await with_first(scene)
+        key = await waiting(scene, 2)
+        spool: Any = scene.lrms.folders
+        ask_aside = spool.ask_aside
+
+        def later(one: str) -> bool:
+            (spool.place(first.key) / "go").touch()
+            deadline = time.monotonic() + TIME_OUT_S
+            while not scene.runs(one):
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            return bool(ask_aside(one))
+
+        spool.ask_aside = later
+        system: Any = scene.lrms._placing
+        system.rename = refuses
+        assert not await scene.lrms.leave(key)
+        assert (await scene.ends(key)).outcome is Outcome.COMPLETED
+        assert (scene.runs(key), spool.places()) == (1, {})
+
+
+async def refuses(row: JobRow, _: str) -> None:
+    """Says what Slurm says of a job that is over."""
+    raise LrmsRefusedError(f"Job has already finished for job {row.number}")
 
 
 async def test_one_user_s_process_keeps_no_other_place(tmp_path: Path) -> None:
@@ -438,6 +506,61 @@ async def test_places_that_are_kept_no_more_are_given_up(tmp_path: Path) -> None
         scene.cluster.down()
 
 
+def limited(kind: type[Any], folder: Path) -> Any:
+    """Returns a Slurm of one processor with room for three jobs of a user."""
+    if kind is FakeSlurm:
+        return FakeSlurm(folder, nodes=1, cpus=1)
+    need_accounting()
+    of = f"user {own_user()}"
+    known = (
+        "add account bio cluster=test",
+        f"add {of} account=bio cluster=test MaxSubmitJobs=3",
+        f"modify {of} set DefaultAccount=bio",
+    )
+    return AccountingCluster(folder, nodes=1, cpus=1, known=known)
+
+
+@pytest.mark.parametrize(
+    "kind", [FakeSlurm, pytest.param(AccountingCluster, marks=pytest.mark.services)]
+)
+async def test_at_the_limit_of_submitted_jobs_no_job_is_lost(
+    tmp_path: Path, kind: type[Any]
+) -> None:
+    """A marker counts as a job. One that is refused costs the place alone; whoever comes back at the limit has its marker."""
+    scene: Scene[Any] = Scene(limited(kind, tmp_path / "cluster"), tmp_path)
+    async with scene.up():
+        if kind is FakeSlurm:
+            scene.cluster.machine.most = 3
+        first = await with_first(scene)
+        await aside(scene, job(2))
+        assert place_words(scene.lrms, "S/1/2/2", away=True) == (
+            "it keeps its place by a marker, job 2 of the batch system"
+        )
+        last = await waiting(scene, 3)
+        with pytest.raises(LrmsRefusedError, match="AssocMaxSubmitJobLimit") as marker:
+            await scene.lrms.keep_place(job(4))
+        words = place_words(scene.lrms, "S/1/4", away=True)
+        assert words.startswith("it has no place here, and stands behind all that wait when it")
+        assert "was refused: sbatch: AssocMaxSubmitJobLimit" in words
+        for one in (job(5), job(4)):
+            with pytest.raises(LrmsRefusedError) as refused:
+                await scene.lrms.submit(one)
+            assert refused.value.passing
+            assert "; 1 of the jobs that count keep the places of jobs that" in refused.value.reason
+        assert marker.value.full
+        assert len(markers(scene)) == 1
+        await scene.lrms.submit(job(2))
+        assert place_words(scene.lrms, "S/1/2", away=False) == "it came back to its place"
+        await until(lambda: is_back(scene, 2))
+        await let_all_run(scene, first.key, ["S/1/2", last])
+        for one in (job(4), job(5)):
+            await scene.lrms.submit(one)
+            await until(partial(scene.has, one.key, Ended))
+        order = (tmp_path / "order").read_text().split()
+        assert order == ["S/1/2", last, "S/1/4", "S/1/5"]
+        assert {key: scene.runs(key) for key in order} == dict.fromkeys(order, 1)
+
+
 def test_what_place_who_comes_back_has_is_told(tmp_path: Path) -> None:
     """Behind all others where nothing is known of the batch system."""
     scene = scene_of(tmp_path)
@@ -447,6 +570,31 @@ def test_what_place_who_comes_back_has_is_told(tmp_path: Path) -> None:
     machine = SimulatedLrms(SteppedMachine(8, Fcfs()), WallClock())
     assert queue_place_of(machine) is QueuePlace.AS_SUBMITTED
     assert not isinstance(machine, WithPlaces)
+    behind = "a place behind all that wait then, or by a priority that counts from then on"
+    assert place_words(scene.lrms, "S/1/2", away=True) == f"it comes back to {behind}"
+    simulated = "it comes back to where it would stand by its submission"
+    assert place_words(machine, "S/1/2", away=True) == simulated
+    assert place_words(machine, "S/1/2", away=False) == ""
+
+
+async def test_what_has_become_of_a_place_is_told(tmp_path: Path) -> None:
+    """Until the job has ended elsewhere; of very many the latest."""
+    scene = scene_of(tmp_path)
+    async with scene.up():
+        await with_first(scene)
+        places = scene.lrms._places
+        assert places is not None
+        await aside(scene, job(2))
+        places._refused["S/1/2"] = "no answer"
+        assert places.words("S/1/2").endswith("of which that says: no answer")
+        scene.cluster.ask("scancel", "2")
+        lost = "it has lost its place, and stands behind all that wait when it comes back: its marker was ended"
+        await until(lambda: places.words("S/1/2").startswith(lost))
+        await scene.lrms.cancel("S/1/2")
+        assert places.words("S/1/2") == ""
+        for number in range(OVER_MAX + 1):
+            places.tell(f"S/1/{number}", "lost")
+        assert (places.words("S/1/0"), places.words("S/1/1")) == ("", "lost")
 
 
 def test_a_job_that_has_come_back_begins_in_its_own_folder(tmp_path: Path) -> None:
@@ -456,6 +604,12 @@ def test_a_job_that_has_come_back_begins_in_its_own_folder(tmp_path: Path) -> No
     for key in ("S/1/2", "S/1/2/2"):
         spool.prepare(key, Program(QUICK, (key,)), run=True, aside=True)
     first, second = spool.place("S/1/2"), spool.place("S/1/2/2")
+    assert run(first).returncode == NOT_HERE
+    assert spool.ask_aside("S/1/2")
+    assert spool.is_asked_aside("S/1/2")
+    spool.set_aside("S/1/2")
+    assert not spool.is_asked_aside("S/1/2")
+    assert not spool.is_asked_aside("S/1/3")
     assert run(first).returncode == NOT_HERE
     spool.lift_aside("S/1/2", "S/1/2/2")
     (first / "stdout").write_text("")

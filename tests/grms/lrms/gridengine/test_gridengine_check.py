@@ -125,10 +125,11 @@ async def test_all_of_it(tmp_path: Path) -> None:
     run = programs(tmp_path / "bin", qconf)
     check = GridEngineCheck(run, settings, 30.0, tmp_path / "spool")
     found = await check.findings()
-    assert [finding.level for finding in found] == [GOOD] * 8
+    assert [finding.level for finding in found] == [GOOD] * 9
     what = ["version", "submit hosts", "queue", "parallel", "own jobs", "partners' jobs"]
-    assert [finding.what for finding in found] == [*what, "preemption", "flush"]
-    told(found[-2], GOOD, "run to their ends", "grms lrms preemption")
+    assert [finding.what for finding in found] == [*what, "preemption", "places", "flush"]
+    told(found[-3], GOOD, "run to their ends", "grms lrms preemption")
+    told(found[-2], GOOD, "its waiting time counts from then on")
     assert list((tmp_path / "spool").iterdir()) == []
     named = GridEngineCheck(run, settings, 30.0, tmp_path / "spool", named=["main", "acc"])
     more = [one for one in await named.findings() if one.what == "guests.translate"]

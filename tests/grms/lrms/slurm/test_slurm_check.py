@@ -17,6 +17,7 @@ from grms.lrms.slurm.slurm_check import (
     lent,
     options_taken,
     partitions,
+    places,
     read_configuration,
     records,
     version,
@@ -113,6 +114,45 @@ def test_records(tmp_path: Path) -> None:
     told(records(other, str(log)), MISSING, "jobcomp/none")
 
 
+@pytest.mark.parametrize(
+    ("fields", "keep", "level", "words"),
+    [
+        (
+            {"PriorityType": "priority/basic", "MaxJobCount": "10000"},
+            True,
+            GOOD,
+            "count for MaxJobCount=10000",
+        ),
+        (
+            {
+                "PriorityType": "priority/basic",
+                "MaxJobCount": "7",
+                "AccountingStorageEnforce": "associations,limits",
+            },
+            True,
+            GOOD,
+            "count for MaxSubmitJobs and MaxJobCount=7",
+        ),
+        (
+            {
+                "PriorityType": "priority/multifactor",
+                "AccountingStorageType": "accounting_storage/slurmdbd",
+            },
+            True,
+            DOUBT,
+            "ACCRUE_ALWAYS",
+        ),
+        ({"PriorityType": "priority/site"}, True, DOUBT, "PriorityType=priority/site"),
+        ({}, False, GOOD, "behind all that wait then, as lrms.keep_places is false"),
+    ],
+)
+def test_what_place_who_is_sent_home_has(
+    fields: dict[str, str], keep: bool, level: FindingLevel, words: str
+) -> None:
+    """By the priorities of the cluster, and what a marker counts for."""
+    told(places(fields, keep=keep), level, words)
+
+
 def test_holds() -> None:
     """Shorter than Slurm takes to write down what it has acknowledged."""
     told(held(6.0), GOOD)
@@ -153,6 +193,7 @@ async def test_all_is_asked(tmp_path: Path) -> None:
         "own jobs": GOOD,
         "partners' jobs": MISSING,
         "preemption": GOOD,
+        "places": DOUBT,
         "own users": DOUBT,
         "records": DOUBT,
         "hold": GOOD,

@@ -619,6 +619,10 @@ class Keeping(Slow):
         self.asked.append(("leave", key))
         return True
 
+    def place_words(self, key: str) -> str:
+        """Is not asked."""
+        raise AssertionError(key)
+
 
 @pytest.mark.parametrize("keeps", [False, True])
 async def test_places_are_kept_where_the_batch_system_can(*, keeps: bool) -> None:

@@ -18,6 +18,7 @@ from grms.site.model.events import (
 )
 from grms.site.model.jobs import Completion
 from grms.site.model.lifecycle import GuestState, JobState, Outcome
+from grms.site.servers import place_of
 from tests.grms.site.conversation import FULL, Conversation, offer, one, settings
 
 KEY = "a/7/1"
@@ -40,6 +41,42 @@ def away(**changes: Any) -> tuple[Conversation, list[Command]]:
     site = home(**changes)
     site.submit(load=FULL)
     return site, site(OfferAnswered, load=FULL, accepted=True, **B1)
+
+
+class Places:
+    """A batch system that keeps places, as far as it is asked for what it knows of one: `known`."""
+
+    queue_place = base.QueuePlace.KEPT
+    known = ""
+
+    async def keep_place(self, job: base.LrmsJob) -> None:
+        """Is not asked."""
+        raise AssertionError(job)
+
+    async def leave(self, key: str) -> bool:
+        """Is not asked."""
+        raise AssertionError(key)
+
+    def place_words(self, key: str) -> str:
+        """Returns what is known."""
+        assert key == KEY
+        return self.known
+
+
+def test_what_place_a_job_keeps_is_shown_where_it_matters() -> None:
+    """While it is at a partner that may send it home, and when it waits after that; else nothing is said."""
+    system = Places()
+    lrms: Any = system
+    site, _ = away()
+    assert place_of(lrms, site.job()).startswith("it comes back to a place behind")
+    alone, _ = away(requeue="never")
+    assert place_of(lrms, alone.job()) == ""
+    ended(site, Outcome.PREEMPTED)
+    site(OfferAnswered, load=FULL, accepted=False, partner="c", offer=offer(1))
+    assert site.job().state is JobState.SUBMITTING
+    assert place_of(lrms, site.job()) == ""
+    system.known = "it came back to its place"
+    assert place_of(lrms, site.job()) == system.known
 
 
 def ended(site: Conversation, outcome: Outcome) -> list[Command]:

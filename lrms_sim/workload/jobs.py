@@ -43,10 +43,13 @@ class JobTable(frames.Framed):
         job_id: shape (n,), the number of the job in its log; unique within the table, which is checked.
         submit_time: shape (n,), seconds since the workload's time 0; finite, may be negative.
         processors: shape (n,), processors held from start to end; at least 1.
-        requested_time: shape (n,), seconds the user asked for; at least `run_time`.
+        requested_time: shape (n,), seconds the user asked for; more than 0, and unless `overruns`
+            at least `run_time`.
         run_time: shape (n,), seconds the job really runs; more than 0. A queue discipline
             cannot see it.
         user: shape (n,), number of the user; -1 where it is unknown.
+        overruns: whether jobs may run for longer than they have requested, which no discipline
+            knows before it happens. Only `lrms_sim` replays such tables.
     """
 
     job_id: Int64Array
@@ -55,6 +58,7 @@ class JobTable(frames.Framed):
     requested_time: FloatArray
     run_time: FloatArray
     user: Int32Array
+    overruns: bool = False
 
     def __post_init__(self) -> None:
         count = len(self.job_id)
@@ -72,8 +76,21 @@ class JobTable(frames.Framed):
         self._check("processors", self.processors >= 1, "at least 1")
         run_time_good = np.isfinite(self.run_time) & (self.run_time > 0)
         self._check("run_time", run_time_good, "finite and more than 0")
-        request_good = np.isfinite(self.requested_time) & (self.requested_time >= self.run_time)
-        self._check("requested_time", request_good, "finite and at least the job's run_time")
+        request_good = np.isfinite(self.requested_time)
+        if self.overruns:
+            request_good &= self.requested_time > 0
+            self._check("requested_time", request_good, "finite and more than 0")
+            # A job is started before its estimated end, whatever the clock shows by then.
+            latest = float(np.sum(self.run_time) + np.max(self.submit_time, initial=0.0))
+            seen = self.requested_time >= np.spacing(
+                max(latest, -np.min(self.submit_time, initial=0.0))
+            )
+            self._check(
+                "requested_time", seen, f"long enough for a clock that may come to {latest:g} s"
+            )
+        else:
+            request_good &= self.requested_time >= self.run_time
+            self._check("requested_time", request_good, "finite and at least the job's run_time")
         if count > 1:
             step = np.diff(self.submit_time)
             ordered = (step > 0) | ((step == 0) & (np.diff(self.job_id) > 0))
@@ -116,6 +133,7 @@ class JobTable(frames.Framed):
         requested_time: npt.ArrayLike | None = None,
         job_id: npt.ArrayLike | None = None,
         user: npt.ArrayLike | None = None,
+        overruns: bool = False,
     ) -> Self:
         """Builds a table, sorted by `(submit_time, job_id)`, from columns in any order.
 
@@ -127,6 +145,7 @@ class JobTable(frames.Framed):
             requested_time: same; default the run time.
             job_id: unique numbers; default 1, 2, … in the given order.
             user: numbers; default -1.
+            overruns: whether run times may exceed requests.
 
         Raises:
             ValueError: a column breaks a promise of the class, is of texts or booleans, or has
@@ -152,7 +171,7 @@ class JobTable(frames.Framed):
             if len(column) != count:
                 raise ValueError(f"column {name} has {len(column)} rows, submit_time has {count}")
         order = np.lexsort((known["job_id"], submit))
-        return cls(**{name: column[order] for name, column in known.items()})
+        return cls(**{name: column[order] for name, column in known.items()}, overruns=overruns)
 
     @classmethod
     def empty(cls) -> Self:
@@ -163,11 +182,12 @@ class JobTable(frames.Framed):
         return len(self.job_id)
 
     @classmethod
-    def from_frame(cls, frame: Any) -> Self:
+    def from_frame(cls, frame: Any, *, overruns: bool = False) -> Self:
         """Builds a table from a frame of pandas, polars or Arrow, or a mapping of columns.
 
         Columns are `submit_time`, `processors`, `run_time`, and if known `requested_time`,
-        `job_id`, `user`; others are ignored. Dates and durations are taken as by `from_columns`.
+        `job_id`, `user`; others are ignored. Dates and durations, and whether run times may exceed
+        requests (`overruns`), are taken as by `from_columns`.
 
         Raises:
             ValueError: a column is missing or breaks a promise of the class.
@@ -183,6 +203,7 @@ class JobTable(frames.Framed):
             processors=frames.column_of(frame, "processors"),
             run_time=frames.column_of(frame, "run_time"),
             **optional,
+            overruns=overruns,
         )
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
@@ -202,11 +223,29 @@ class JobTable(frames.Framed):
 
     def select(self, rows: IndexArray) -> Self:
         """Returns the rows of a boolean mask of shape (n,), or of increasing row numbers."""
-        return type(self)(*(getattr(self, name)[rows] for name, _ in _COLUMNS))
+        return replace(self, **{name: getattr(self, name)[rows] for name, _ in _COLUMNS})
 
     def shifted(self, seconds: float) -> Self:
         """Returns the same jobs with every submission `seconds` later."""
         return replace(self, submit_time=self.submit_time + seconds)
+
+    @property
+    def outlives_requests(self) -> bool:
+        """Whether some job runs for longer than it has requested."""
+        return self.overruns and bool((self.run_time > self.requested_time).any())
+
+    def refuse_overruns(self, reason: str) -> None:
+        """Refuses jobs that outlive their requests, where `reason` says why.
+
+        Raises:
+            ValueError: one does; the text names it.
+        """
+        if self.outlives_requests:
+            row = int(np.argmax(self.run_time > self.requested_time))
+            raise ValueError(
+                f"job {self.job_id[row]} runs for {self.run_time[row]:g} s and has requested "
+                f"{self.requested_time[row]:g} s; {reason}: prepare the log with overrun kill or extend"
+            )
 
     @property
     def resource_consumption(self) -> FloatArray:
@@ -237,5 +276,8 @@ def concatenate(tables: Sequence[JobTable]) -> tuple[JobTable, Int32Array, Int64
         name: np.concatenate([getattr(table, name) for table in tables])[order]
         for name in frames.JOB_COLUMNS
     }
-    table = JobTable(**merged | {"job_id": np.arange(1, len(submit) + 1)})
+    table = JobTable(
+        **merged | {"job_id": np.arange(1, len(submit) + 1)},
+        overruns=any(each.overruns for each in tables),
+    )
     return table, origin[order], rows[order]

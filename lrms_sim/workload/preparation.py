@@ -121,7 +121,7 @@ def prepare(
     overrun = run_time > requested_time
     if options.overrun == "kill":
         run_time = np.minimum(run_time, requested_time)
-    else:
+    elif options.overrun == "extend":
         requested_time = np.maximum(requested_time, run_time)
     _check_ends(tally, log, run_time)
     _note_alterations(tally, log, from_other_field, overrun, options)
@@ -135,6 +135,7 @@ def prepare(
         requested_time[rows],
         run_time[rows],
         log.user[rows],
+        overruns=options.overrun == "run",
     )
     report = PreparationReport(log.path, len(log), len(jobs), tuple(tally.entries))
     return Prepared(jobs, report, rows)
@@ -292,8 +293,10 @@ def _note_alterations(
     )
     if options.overrun == "kill":
         tally.note("overrun", "run time above request, killed at the request", overrun)
-    else:
+    elif options.overrun == "extend":
         tally.note("overrun", "run time above request, request extended", overrun)
+    else:
+        tally.note("overrun", "run time above request, runs on", overrun, "kept")
     if options.partial_execution == "drop":
         tally.note(
             "partial-without-whole",

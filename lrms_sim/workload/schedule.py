@@ -89,7 +89,7 @@ class Schedule(frames.Framed):
                     f"column {name} has {len(column)} rows, submit_time has {len(submit)}"
                 )
         order = np.lexsort((number, submit))
-        jobs = JobTable.from_frame(frame)
+        jobs = JobTable.from_frame(frame, overruns=True)
         start = clock["start_time"].astype(np.float64)[order]
         end = (
             clock["end_time"].astype(np.float64)[order]

@@ -177,6 +177,7 @@ def read_csv(path: str | os.PathLike[str], machines: Sequence[MachineInfo]) -> S
             requested_time=columns["requested_time"],
             run_time=columns["execution_time"],
             user=columns["user"].astype(np.int32),
+            overruns=True,
         )
         schedule = Schedule(
             jobs=jobs,

@@ -43,7 +43,7 @@ def shifted_arrivals(jobs: JobTable, seconds: float, rng: np.random.Generator) -
         raise ValueError(f"the shift of arrivals is {seconds}; seconds from 0 on are needed")
     most = int(seconds)
     moved = jobs.submit_time + rng.integers(-most, most, len(jobs), endpoint=True)
-    return JobTable.from_columns(**jobs.columns() | {"submit_time": moved}, overruns=jobs.overruns)
+    return type(jobs).from_columns(**jobs.columns() | {"submit_time": moved})
 
 
 def shift_generator(seed: int, number: int) -> np.random.Generator:

@@ -1,5 +1,6 @@
 """What commands that read a log have in common: its options, reading it, and the files they write."""
 
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -40,6 +41,12 @@ def located_log(_: click.Context, __: click.Parameter, value: Path) -> Path:
 _DAYS = click.FloatRange(0, 1e6)
 
 
+def _is_number(_: click.Context, __: click.Parameter, value: float) -> float:
+    if math.isnan(value):
+        raise click.BadParameter("nan is no number of seconds.")
+    return value
+
+
 def counting_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Gives a command the options that say which jobs count, and how: `warm_up`, `cool_down`, `tau`."""
     for option in (
@@ -47,6 +54,7 @@ def counting_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--tau",
             type=click.FloatRange(0, 1e9, min_open=True),
             default=10.0,
+            callback=_is_number,
             show_default=True,
             metavar="S",
             help="Shorter run times count as this in bounded slowdowns, seconds.",

@@ -182,7 +182,7 @@ class _Run:
         order = np.lexsort((self.jobs.job_id[rows], times))
         rows = rows[order]
         columns = {name: column[rows] for name, column in self.jobs.columns().items()}
-        jobs = JobTable(**columns | {"submit_time": times[order]}, overruns=self.jobs.overruns)
+        jobs = type(self.jobs)(**columns | {"submit_time": times[order]})
         where = np.zeros(len(jobs), np.int16)
         start, end = self.machine.start_time[order], self.machine.end_time[order]
         notes = self.machine.notes

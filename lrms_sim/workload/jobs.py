@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -43,13 +43,11 @@ class JobTable(frames.Framed):
         job_id: shape (n,), the number of the job in its log; unique within the table, which is checked.
         submit_time: shape (n,), seconds since the workload's time 0; finite, may be negative.
         processors: shape (n,), processors held from start to end; at least 1.
-        requested_time: shape (n,), seconds the user asked for; more than 0, and unless `overruns`
-            at least `run_time`.
+        requested_time: shape (n,), seconds the user asked for; at least `run_time`.
         run_time: shape (n,), seconds the job really runs; more than 0. A queue discipline
             cannot see it.
         user: shape (n,), number of the user; -1 where it is unknown.
-        overruns: whether jobs may run for longer than they have requested, which no discipline
-            knows before it happens. Only `lrms_sim` replays such tables.
+        overruns: whether jobs may run for longer than they have requested; only in an `OverrunTable`.
     """
 
     job_id: Int64Array
@@ -58,7 +56,7 @@ class JobTable(frames.Framed):
     requested_time: FloatArray
     run_time: FloatArray
     user: Int32Array
-    overruns: bool = False
+    overruns: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         count = len(self.job_id)
@@ -133,7 +131,6 @@ class JobTable(frames.Framed):
         requested_time: npt.ArrayLike | None = None,
         job_id: npt.ArrayLike | None = None,
         user: npt.ArrayLike | None = None,
-        overruns: bool = False,
     ) -> Self:
         """Builds a table, sorted by `(submit_time, job_id)`, from columns in any order.
 
@@ -145,7 +142,6 @@ class JobTable(frames.Framed):
             requested_time: same; default the run time.
             job_id: unique numbers; default 1, 2, … in the given order.
             user: numbers; default -1.
-            overruns: whether run times may exceed requests.
 
         Raises:
             ValueError: a column breaks a promise of the class, is of texts or booleans, or has
@@ -171,7 +167,7 @@ class JobTable(frames.Framed):
             if len(column) != count:
                 raise ValueError(f"column {name} has {len(column)} rows, submit_time has {count}")
         order = np.lexsort((known["job_id"], submit))
-        return cls(**{name: column[order] for name, column in known.items()}, overruns=overruns)
+        return cls(**{name: column[order] for name, column in known.items()})
 
     @classmethod
     def empty(cls) -> Self:
@@ -182,12 +178,11 @@ class JobTable(frames.Framed):
         return len(self.job_id)
 
     @classmethod
-    def from_frame(cls, frame: Any, *, overruns: bool = False) -> Self:
+    def from_frame(cls, frame: Any) -> Self:
         """Builds a table from a frame of pandas, polars or Arrow, or a mapping of columns.
 
         Columns are `submit_time`, `processors`, `run_time`, and if known `requested_time`,
-        `job_id`, `user`; others are ignored. Dates and durations, and whether run times may exceed
-        requests (`overruns`), are taken as by `from_columns`.
+        `job_id`, `user`; others are ignored. Dates and durations are taken as by `from_columns`.
 
         Raises:
             ValueError: a column is missing or breaks a promise of the class.
@@ -203,7 +198,6 @@ class JobTable(frames.Framed):
             processors=frames.column_of(frame, "processors"),
             run_time=frames.column_of(frame, "run_time"),
             **optional,
-            overruns=overruns,
         )
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
@@ -223,7 +217,7 @@ class JobTable(frames.Framed):
 
     def select(self, rows: IndexArray) -> Self:
         """Returns the rows of a boolean mask of shape (n,), or of increasing row numbers."""
-        return replace(self, **{name: getattr(self, name)[rows] for name, _ in _COLUMNS})
+        return type(self)(*(getattr(self, name)[rows] for name, _ in _COLUMNS))
 
     def shifted(self, seconds: float) -> Self:
         """Returns the same jobs with every submission `seconds` later."""
@@ -253,6 +247,16 @@ class JobTable(frames.Framed):
         return self.run_time * self.processors
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class OverrunTable(JobTable):
+    """Jobs that may run for longer than they have requested, which no discipline knows before it happens.
+
+    A `requested_time` is more than 0 then. Only machines of `lrms_sim` replay such tables.
+    """
+
+    overruns: ClassVar[bool] = True
+
+
 def concatenate(tables: Sequence[JobTable]) -> tuple[JobTable, Int32Array, Int64Array]:
     """Merges the workloads of several machines into one order of arrival.
 
@@ -276,8 +280,6 @@ def concatenate(tables: Sequence[JobTable]) -> tuple[JobTable, Int32Array, Int64
         name: np.concatenate([getattr(table, name) for table in tables])[order]
         for name in frames.JOB_COLUMNS
     }
-    table = JobTable(
-        **merged | {"job_id": np.arange(1, len(submit) + 1)},
-        overruns=any(each.overruns for each in tables),
-    )
+    made = OverrunTable if any(each.overruns for each in tables) else JobTable
+    table = made(**merged | {"job_id": np.arange(1, len(submit) + 1)})
     return table, origin[order], rows[order]

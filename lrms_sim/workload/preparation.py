@@ -19,6 +19,7 @@ from lrms_sim.workload.jobs import (
     Int32Array,
     Int64Array,
     JobTable,
+    OverrunTable,
 )
 from lrms_sim.workload.preparation_report import (
     PreparationEntry,
@@ -128,14 +129,13 @@ def prepare(
     _note_unread(tally, log, dependencies=dependencies)
 
     rows = _in_order(tally, log.submit_time, job_id)
-    jobs = JobTable(
+    jobs = (OverrunTable if options.overrun == "run" else JobTable)(
         job_id[rows],
         log.submit_time[rows],
         processors[rows],
         requested_time[rows],
         run_time[rows],
         log.user[rows],
-        overruns=options.overrun == "run",
     )
     report = PreparationReport(log.path, len(log), len(jobs), tuple(tally.entries))
     return Prepared(jobs, report, rows)

@@ -16,7 +16,7 @@ from lrms_sim.machine.stepped import Machine
 from lrms_sim.malleable.jobs import UtilityJobs
 from lrms_sim.scheduling.disciplines import Batched, discipline_by_name
 from lrms_sim.scheduling.user_defined import MachineView, UserDefinedDiscipline
-from lrms_sim.workload.jobs import JobTable, concatenate
+from lrms_sim.workload.jobs import JobTable, OverrunTable, concatenate
 from lrms_sim.workload.windows import window_by_days
 from tests.lrms_sim.machine.test_nodes import crowd
 from tests.oracles.disciplines import PASSES, simulate_plainly
@@ -36,13 +36,12 @@ def overrunning(rng: np.random.Generator, count: int, processors: int) -> JobTab
     over = rng.choice((-1, 0, 1, 3, 16, 200), count, p=(0.3, 0.3, 0.1, 0.1, 0.15, 0.05))
     run = np.maximum(request + over, 1.0)
     span = float(np.sum(widths * run)) / processors * rng.uniform(0.1, 1.5)
-    return JobTable.from_columns(
+    return OverrunTable.from_columns(
         submit_time=np.floor(rng.random(count) * span) * unit,
         processors=widths,
         run_time=run * unit,
         requested_time=request * unit,
         user=rng.integers(-1, 3, count),
-        overruns=True,
     )
 
 
@@ -89,7 +88,7 @@ def test_random_workloads_equal_oracle(name: str) -> None:
         ), seed
         columns = jobs.columns() | {"run_time": np.minimum(jobs.run_time, jobs.requested_time)}
         killed = JobTable.from_columns(**columns)
-        allowed = JobTable.from_columns(**columns, overruns=True)
+        allowed = OverrunTable.from_columns(**columns)
         one, other = (
             simulate(each, 16, discipline_by_name(name), groups=groups).start_time
             for each in (killed, allowed)
@@ -117,13 +116,12 @@ def test_nodes_equal_oracle(discipline: str) -> None:
         unit = float(rng.choice((1.0, 20.0)))
         request = rng.integers(1, 60, len(table)) * unit
         over = rng.choice((-1, 0, 2, 80, 4000), len(table))
-        jobs = JobTable.from_columns(
+        jobs = OverrunTable.from_columns(
             submit_time=table.submit_time * float(rng.choice((1, 10))),
             processors=table.processors,
             run_time=np.maximum(request + over, 1.0),
             requested_time=request,
             user=table.user,
-            overruns=True,
         )
         found = simulate_on_nodes(jobs, machine, discipline, demands=Demands.of(asked))
         plain = simulate_nodes_plainly(jobs, asked, machine, discipline)
@@ -168,12 +166,11 @@ def test_a_discipline_in_python_sees_the_longer_estimate() -> None:
             if machine.fits(job):
                 machine.start(job)
 
-    jobs = JobTable.from_columns(
+    jobs = OverrunTable.from_columns(
         submit_time=[0, 1, 6, 7, 80],
         processors=[2, 3, 1, 2, 1],
         run_time=[100, 5, 1, 1, 1],
         requested_time=[5, 5, 5, 5, 5],
-        overruns=True,
     )
     simulate(jobs, 4, UserDefinedDiscipline(decide))
     of_the_first = {now: end for now, end, _ in seen if end is not None and now in {6, 7, 80}}
@@ -185,12 +182,8 @@ def test_a_discipline_in_python_sees_the_longer_estimate() -> None:
 def test_estimates_grow_without_end() -> None:
     """Past 100 hours each correction is twice the last, so that a job of years is looked at a few times."""
     year = 365 * 86400.0
-    jobs = JobTable.from_columns(
-        submit_time=[0, 0],
-        processors=[1, 1],
-        run_time=[30 * year, 1],
-        requested_time=[1, 1],
-        overruns=True,
+    jobs = OverrunTable.from_columns(
+        submit_time=[0, 0], processors=[1, 1], run_time=[30 * year, 1], requested_time=[1, 1]
     )
     machine = Machine(1, discipline_by_name("conservative"), overruns=True)
     for row in range(2):
@@ -215,8 +208,8 @@ def test_requests_too_short_for_the_clock_are_refused() -> None:
     with pytest.raises(
         ValueError, match=r"requested_time of job 1 .* is 0.1; .* long enough for a clock"
     ):
-        JobTable.from_columns(
-            submit_time=[late], processors=[2], run_time=[50], requested_time=[0.1], overruns=True
+        OverrunTable.from_columns(
+            submit_time=[late], processors=[2], run_time=[50], requested_time=[0.1]
         )
     machine = Machine(4, overruns=True)
     with pytest.raises(ValueError, match=r"requested_time is 0\.1"):
@@ -233,7 +226,7 @@ def small(**columns: object) -> JobTable:
         "run_time": [9, 2],
         "requested_time": [5, 5],
     }
-    return JobTable.from_columns(**known | columns, overruns=True)  # type: ignore[arg-type]
+    return OverrunTable.from_columns(**known | columns)  # type: ignore[arg-type]
 
 
 def test_tables_keep_their_overruns() -> None:
@@ -243,7 +236,7 @@ def test_tables_keep_their_overruns() -> None:
     assert window_by_days(jobs, 0, 1).outlives_requests
     assert not window_by_days(jobs, 1, 2).outlives_requests
     assert concatenate([jobs.shifted(5), jobs])[0].overruns
-    assert JobTable.from_frame(jobs.columns(), overruns=True).outlives_requests
+    assert OverrunTable.from_frame(jobs.columns()).outlives_requests
     found = compare({"log": (jobs, 1)}, ["fcfs", "easy"], shifts=2, seconds=60)
     assert {replay.figures["utilization"] > 0 for replay in found.replays} == {True}
 

@@ -22,6 +22,11 @@ from lrms_sim.kernel._types cimport job_index_t, processors_t, seconds_t
 from lrms_sim.kernel._view cimport DisciplineOps, View
 
 
+cdef extern from *:
+    # Where no job outlives its request nothing is to be done for those who do.
+    bint unlikely(bint condition) noexcept nogil
+
+
 cdef inline bint ends_before(const Running* left, const Running* right) noexcept nogil:
     # Without branches: which of two jobs ends first is as hard to predict as a coin.
     return (left.end_time < right.end_time) | (
@@ -162,7 +167,7 @@ cdef int run_from(MachineCore* core, job_index_t job, seconds_t start_time) exce
     entry.job = job
     core.start_time[job] = start_time
     core.end_time[job] = entry.end_time
-    if core.estimate != NULL:
+    if unlikely(core.estimate != NULL):
         notice_estimate(core, &entry)
     place = core.running
     core.running += 1
@@ -363,7 +368,7 @@ cdef int core_set_clock(MachineCore* core, seconds_t now) except -1 nogil:
     # Everything before that moment has been handled.
     if now > core.view.now:
         core.view.now = now
-        if core.estimate != NULL:
+        if unlikely(core.estimate != NULL):
             outlive_due(core)
         if core.ops.per_event:
             give_back_due(core, 0)

@@ -24,8 +24,10 @@ from typing import Any, Final, cast
 import numpy as np
 
 from lrms_sim.analysis import metrics
+from lrms_sim.analysis.counted import Counted, counted_jobs
 from lrms_sim.analysis.electricity import machine_consumption, span_of
 from lrms_sim.analysis.fairness import user_fairness
+from lrms_sim.analysis.metrics import BOUNDED_SLOWDOWN_THRESHOLD_S, check_threshold
 from lrms_sim.analysis.robustness import REPEATS_MAX, shift_generator, shifted_arrivals
 from lrms_sim.analysis.samples import MeanInterval, mean_interval
 from lrms_sim.electricity.power import Consumption, Supply, consumption
@@ -43,7 +45,6 @@ from lrms_sim.util.workers import Workers
 from lrms_sim.workload.frames import pandas_frame, polars_frame
 from lrms_sim.workload.jobs import BoolArray, JobTable
 from lrms_sim.workload.schedule import Schedule
-from lrms_sim.workload.windows import SECONDS_PER_DAY
 
 SHIFTS: Final = 10
 """Random shifts by default."""
@@ -61,37 +62,6 @@ AnyDiscipline = str | Discipline | Decides | Callable[[MachineView], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
-    """Which jobs count, by their submission.
-
-    Attributes:
-        begin: seconds; jobs submitted earlier do not count. Minus infinity if nothing is cut off.
-        end: seconds; nor do those that are submitted later. Infinity if nothing is cut off.
-    """
-
-    begin: float = -math.inf
-    end: float = math.inf
-
-    def of(self, jobs: JobTable) -> BoolArray | None:
-        """Returns which jobs count, shape (n,); `None` for all."""
-        if self == Counted():
-            return None
-        return (jobs.submit_time >= self.begin) & (jobs.submit_time <= self.end)
-
-    def utilization(self, schedule: Schedule) -> float:
-        """Returns the share of the machine that is in use from `begin` to `end`, whoever uses it.
-
-        Where nothing is cut off it is that of `lrms_sim.analysis.metrics.utilization`.
-        """
-        if self == Counted():
-            return metrics.utilization(schedule)
-        held = np.minimum(schedule.end_time, self.end) - np.maximum(schedule.start_time, self.begin)
-        work = float(np.sum(np.maximum(held, 0.0) * schedule.jobs.processors))
-        span = self.end - self.begin
-        return work / (schedule.machines[0].processors * span) if span > 0 else math.nan
-
-
-@dataclass(frozen=True, slots=True)
 class Metric:
     """A figure that disciplines are compared by.
 
@@ -99,14 +69,15 @@ class Metric:
         words: what it is called in tables and figures.
         unit: "s" for seconds, empty for a number.
         digits: of its values in tables.
-        measure: of a schedule, with the jobs that count; `None` of electricity, which needs more.
+        measure: of a schedule, with the jobs that count and τ of bounded slowdowns, seconds; `None` of
+            electricity, which needs more.
         greater_is_better: whether more is better.
     """
 
     words: str
     unit: str
     digits: int
-    measure: Callable[[Schedule, Counted], float] | None
+    measure: Callable[[Schedule, Counted, float], float] | None
     greater_is_better: bool = False
 
     @property
@@ -115,14 +86,17 @@ class Metric:
         return f"{self.words}, {self.unit}" if self.unit else self.words
 
 
-def _of_jobs(measure: Callable[..., float]) -> Callable[[Schedule, Counted], float]:
-    return lambda schedule, counted: measure(schedule, where=counted.of(schedule.jobs))
+def _of_jobs(measure: Callable[..., float]) -> Callable[[Schedule, Counted, float], float]:
+    return lambda schedule, counted, _: measure(schedule, where=counted.of(schedule.jobs))
 
 
-def _fairness(schedule: Schedule, counted: Counted) -> float:
-    chosen = counted.of(schedule.jobs)
-    some = schedule if chosen is None else schedule.select(np.flatnonzero(chosen))
-    return user_fairness(some).jain
+def _bounded_slowdown(schedule: Schedule, counted: Counted, tau: float) -> float:
+    where = counted.of(schedule.jobs)
+    return metrics.mean_bounded_slowdown(schedule, where=where, threshold=tau)
+
+
+def _fairness(schedule: Schedule, counted: Counted, tau: float) -> float:
+    return user_fairness(counted.part(schedule), threshold=tau).jain
 
 
 METRICS: Final[Mapping[str, Metric]] = {
@@ -133,13 +107,11 @@ METRICS: Final[Mapping[str, Metric]] = {
         "mean response time", "s", 1, _of_jobs(metrics.mean_response_time)
     ),
     "mean-slowdown": Metric("mean slowdown", "", 3, _of_jobs(metrics.mean_slowdown)),
-    "mean-bounded-slowdown": Metric(
-        "mean bounded slowdown", "", 3, _of_jobs(metrics.mean_bounded_slowdown)
-    ),
+    "mean-bounded-slowdown": Metric("mean bounded slowdown", "", 3, _bounded_slowdown),
     "utilization": Metric(
-        "utilization", "", 4, lambda schedule, counted: counted.utilization(schedule), True
+        "utilization", "", 4, lambda schedule, counted, _: counted.utilization(schedule), True
     ),
-    "makespan": Metric("makespan", "s", 1, lambda schedule, _: metrics.makespan(schedule)),
+    "makespan": Metric("makespan", "s", 1, lambda schedule, *_: metrics.makespan(schedule)),
     "user-fairness": Metric("Jain's index of users", "", 4, _fairness, True),
 }
 """The figures by name, as `lrms_sim.analysis.metrics` and `lrms_sim.analysis.fairness` define them.
@@ -246,6 +218,7 @@ class Comparison:
         cool_down_days: nor do those of so many at the end.
         sizes: jobs, jobs that count, and processors of each log.
         replays: all of them, by log, shift and discipline.
+        tau: shorter run times count as this in bounded slowdowns, seconds.
     """
 
     baseline: str
@@ -258,6 +231,7 @@ class Comparison:
     cool_down_days: float
     sizes: Mapping[str, tuple[int, int, int]]
     replays: tuple[Replay, ...]
+    tau: float = BOUNDED_SLOWDOWN_THRESHOLD_S
 
     @cached_property
     def differences(self) -> tuple[Difference, ...]:
@@ -320,6 +294,7 @@ def compare(
     seed: int = 0,
     warm_up_days: float = 0.0,
     cool_down_days: float = 0.0,
+    tau: float = BOUNDED_SLOWDOWN_THRESHOLD_S,
     supply: Supply | None = None,
     runs: Path | None = None,
     workers: Workers | None = None,
@@ -341,6 +316,8 @@ def compare(
         seed: of the shifts.
         warm_up_days: jobs submitted in the first days of a log do not count.
         cool_down_days: nor do those of the last days.
+        tau: shorter run times count as this in bounded slowdowns, also in those of which
+            `user-fairness` is made, seconds.
         supply: electricity of every machine, which the metrics of electricity need.
         runs: a file of replays that are done, which are not repeated; new ones are added as they
             end. Disciplines written in Python are recognized by their module's file and the state
@@ -362,13 +339,14 @@ def compare(
     chosen = _metrics(metrics, supply)
     if not 1 <= shifts <= REPEATS_MAX:
         raise ValueError(f"{shifts} shifts; from 1 to {REPEATS_MAX} are possible")
+    check_threshold(tau)
     if not logs:
         raise ValueError("no log; at least one is needed")
     counted = {}
     for name, (jobs, processors) in logs.items():
-        counted[name] = _counted(name, jobs, warm_up_days, cool_down_days)
-        check_machine(jobs, processors, name)
-    task = _Task(dict(logs), counted, named, seconds, seed, supply)
+        counted[name] = counted_jobs(name, jobs, warm_up_days, cool_down_days)
+        check_machine(jobs, processors, name, overruns=True)
+    task = _Task(dict(logs), counted, named, seconds, seed, supply, tau=tau)
     cases = [
         _Case(log, name, shift) for log in logs for shift in range(1, shifts + 1) for name in named
     ]
@@ -392,6 +370,7 @@ def compare(
             Replay(case.log, case.discipline, case.shift, found["figures"], found["notes"])
             for case, found in zip(cases, done, strict=True)
         ),
+        tau=tau,
     )
 
 
@@ -413,6 +392,7 @@ class _Task:
     seed: int
     supply: Supply | None = None
     prints: dict[str, str | None] = field(default_factory=dict)
+    tau: float = BOUNDED_SLOWDOWN_THRESHOLD_S
 
     def __call__(self, case: _Case, _bound: float) -> dict[str, Any]:
         recorded, processors = self.logs[case.log]
@@ -420,7 +400,7 @@ class _Task:
         schedule = simulate(jobs, processors, self.disciplines[case.discipline], name=case.log)
         counted = self.counted[case.log]
         figures = {
-            name: metric.measure(schedule, counted)
+            name: metric.measure(schedule, counted, self.tau)
             for name, metric in METRICS.items()
             if metric.measure is not None
         }
@@ -442,6 +422,8 @@ class _Task:
         log = self._print(f"log {case.log}", lambda: _of_jobs_table(*self.logs[case.log]))
         counted = self.counted[case.log]
         parts = [log, discipline, self.seconds, self.seed, case.shift, counted.begin, counted.end]
+        if self.tau != BOUNDED_SLOWDOWN_THRESHOLD_S:
+            parts += ["tau", self.tau]
         if self.supply is not None:
             supply = self.supply
             parts += ["end", self._print("supply", lambda: _digest(pickle.dumps(supply)))]
@@ -583,24 +565,6 @@ def _metrics(names: Sequence[str], supply: Supply | None) -> tuple[str, ...]:
     if not found:
         raise ValueError(f"no metric; there are: {', '.join(METRICS)}")
     return tuple(dict.fromkeys(found))
-
-
-def _counted(name: str, jobs: JobTable, warm_up_days: float, cool_down_days: float) -> Counted:
-    for word, days in (("warm-up", warm_up_days), ("cool-down", cool_down_days)):
-        if not 0 <= days < math.inf:
-            raise ValueError(f"{word} is {days} days; it must be 0 or more")
-    if not len(jobs):
-        raise ValueError(f"the log {name!r} has no job")
-    if warm_up_days == cool_down_days == 0:
-        return Counted()
-    first, last = float(jobs.submit_time[0]), float(jobs.submit_time[-1])
-    found = Counted(first + warm_up_days * SECONDS_PER_DAY, last - cool_down_days * SECONDS_PER_DAY)
-    if not _number(found.of(jobs), len(jobs)):
-        raise ValueError(
-            f"no job of the log {name!r} counts: it is {(last - first) / SECONDS_PER_DAY:.1f} days "
-            f"long, of which {warm_up_days:g} are warm-up and {cool_down_days:g} cool-down"
-        )
-    return found
 
 
 def _number(chosen: BoolArray | None, count: int) -> int:

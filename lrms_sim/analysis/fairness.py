@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lrms_sim.analysis.metrics import BOUNDED_SLOWDOWN_THRESHOLD_S, submitted
+from lrms_sim.analysis.metrics import BOUNDED_SLOWDOWN_THRESHOLD_S, check_threshold, submitted
 from lrms_sim.workload.schedule import Schedule
 
 
@@ -51,8 +51,7 @@ def user_fairness(
     Raises:
         ValueError: there is no such machine, or the threshold is not more than 0.
     """
-    if not threshold > 0:
-        raise ValueError(f"threshold is {threshold} s; it must be more than 0")
+    check_threshold(threshold)
     chosen = submitted(schedule, submitted_to, None) & (schedule.jobs.user >= 0)
     users, place = np.unique(schedule.jobs.user[chosen], return_inverse=True)
     if not len(users):

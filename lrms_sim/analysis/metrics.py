@@ -186,11 +186,20 @@ def mean_bounded_slowdown(
         ValueError: there is no such machine, `where` is not a mask over the jobs, or the
             threshold is not more than 0.
     """
-    if not threshold > 0:
-        raise ValueError(f"threshold is {threshold} s; it must be more than 0")
+    check_threshold(threshold)
     chosen = submitted(schedule, submitted_to, where)
     run_time = np.maximum(schedule.jobs.run_time[chosen], threshold)
     return _mean(np.maximum(schedule.response_time[chosen] / run_time, 1.0))
+
+
+def check_threshold(threshold: float) -> None:
+    """Checks the threshold of a bounded slowdown, τ, in seconds.
+
+    Raises:
+        ValueError: it is not finite and more than 0.
+    """
+    if not 0 < threshold < math.inf:
+        raise ValueError(f"threshold is {threshold} s; it must be finite and more than 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,28 +225,45 @@ class MachineMetrics:
     mean_bounded_slowdown: float
 
 
-def machine_metrics(schedule: Schedule, machine: int = 0, *, origin: float = 0.0) -> MachineMetrics:
-    """Returns the usual metrics of one machine; the makespan counts from `origin`.
+def machine_metrics(
+    schedule: Schedule,
+    machine: int = 0,
+    *,
+    origin: float = 0.0,
+    where: BoolArray | None = None,
+    threshold: float = BOUNDED_SLOWDOWN_THRESHOLD_S,
+) -> MachineMetrics:
+    """Returns the usual metrics of one machine.
+
+    Args:
+        schedule: the result of a replay.
+        machine: its index.
+        origin: from which the makespan counts, seconds.
+        where: shape (n,), metrics of users count only these jobs; those of the machine count all.
+        threshold: of the bounded slowdown, seconds.
 
     Raises:
-        ValueError: there is no such machine.
+        ValueError: there is no such machine, `where` is not a mask over the jobs, or the threshold is not
+            more than 0.
     """
-    own = submitted(schedule, machine, None)
+    own = submitted(schedule, machine, where)
     return MachineMetrics(
         machine=schedule.machines[machine].name,
         processors=schedule.machines[machine].processors,
         jobs_submitted=int(np.count_nonzero(own)),
         jobs_executed=int(np.count_nonzero(executed(schedule, machine))),
-        awrt_s=awrt(schedule, machine),
+        awrt_s=awrt(schedule, machine, where=where),
         utilization=utilization(schedule, machine),
         squashed_area=squashed_area(schedule, machine),
         squashed_area_change=squashed_area_change(schedule, machine),
         makespan_s=makespan(schedule, machine, origin=origin),
-        mean_response_time_s=mean_response_time(schedule, machine),
-        mean_wait_time_s=mean_wait_time(schedule, machine),
-        median_wait_time_s=median_wait_time(schedule, machine),
-        mean_slowdown=mean_slowdown(schedule, machine),
-        mean_bounded_slowdown=mean_bounded_slowdown(schedule, machine),
+        mean_response_time_s=mean_response_time(schedule, machine, where=where),
+        mean_wait_time_s=mean_wait_time(schedule, machine, where=where),
+        median_wait_time_s=median_wait_time(schedule, machine, where=where),
+        mean_slowdown=mean_slowdown(schedule, machine, where=where),
+        mean_bounded_slowdown=mean_bounded_slowdown(
+            schedule, machine, where=where, threshold=threshold
+        ),
     )
 
 

@@ -11,19 +11,24 @@ from typing import Final
 import numpy as np
 
 from lrms_sim.analysis import metrics
+from lrms_sim.analysis.counted import ALL, Counted
 from lrms_sim.analysis.samples import MeanInterval, mean_interval
 from lrms_sim.machine.machine import simulate
 from lrms_sim.scheduling.disciplines import Discipline
 from lrms_sim.workload.jobs import JobTable
 from lrms_sim.workload.schedule import Schedule
 
-FIGURES: Final[dict[str, Callable[[Schedule], float]]] = {
-    "awrt_s": metrics.awrt,
-    "mean_wait_time_s": metrics.mean_wait_time,
-    "mean_bounded_slowdown": metrics.mean_bounded_slowdown,
-    "utilization": metrics.utilization,
+FIGURES: Final[dict[str, Callable[[Schedule, Counted, float], float]]] = {
+    "awrt_s": lambda found, counted, _: metrics.awrt(found, where=counted.of(found.jobs)),
+    "mean_wait_time_s": lambda found, counted, _: metrics.mean_wait_time(
+        found, where=counted.of(found.jobs)
+    ),
+    "mean_bounded_slowdown": lambda found, counted, tau: metrics.mean_bounded_slowdown(
+        found, where=counted.of(found.jobs), threshold=tau
+    ),
+    "utilization": lambda found, counted, _: counted.utilization(found),
 }
-"""Measurements of every repetition, by their names in JSON."""
+"""Measurements of every repetition, by their names in JSON: of the jobs that count, with τ in seconds."""
 
 REPEATS_MAX: Final = 10_000
 
@@ -38,7 +43,7 @@ def shifted_arrivals(jobs: JobTable, seconds: float, rng: np.random.Generator) -
         raise ValueError(f"the shift of arrivals is {seconds}; seconds from 0 on are needed")
     most = int(seconds)
     moved = jobs.submit_time + rng.integers(-most, most, len(jobs), endpoint=True)
-    return JobTable.from_columns(**jobs.columns() | {"submit_time": moved})
+    return type(jobs).from_columns(**jobs.columns() | {"submit_time": moved})
 
 
 def shift_generator(seed: int, number: int) -> np.random.Generator:
@@ -78,15 +83,18 @@ def figures(
     repeat: int,
     seconds: float,
     seed: int,
+    counted: Counted = ALL,
+    tau: float = metrics.BOUNDED_SLOWDOWN_THRESHOLD_S,
 ) -> dict[str, MeanInterval]:
     """Returns the mean and its 95 % confidence interval of each of the `FIGURES`.
 
-    Arguments and errors are those of `repetitions`.
+    Arguments and errors are those of `repetitions`; the jobs that are `counted` are so by their shifted
+    arrivals, and `tau` is the threshold of the bounded slowdown, seconds.
     """
     values: dict[str, list[float]] = {name: [] for name in FIGURES}
     for schedule in repetitions(
         jobs, processors, discipline, repeat=repeat, seconds=seconds, seed=seed
     ):
         for name, figure in FIGURES.items():
-            values[name].append(figure(schedule))
+            values[name].append(figure(schedule, counted, tau))
     return {name: mean_interval(found) for name, found in values.items()}

@@ -12,6 +12,7 @@ from lrms_sim.cli.log_options import (
     LOG,
     PROCESSORS,
     check_output,
+    counting_options,
     located_log,
     preparation_options,
     processors_of,
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 
 RUNS = "runs.jsonl"
 """Replays that are done, in the folder."""
-
-_DAYS = click.FloatRange(0, 1e6)
 
 
 def _located_logs(
@@ -104,20 +103,7 @@ def _located_logs(
     "of each log's header]",
 )
 @click.option("--window-days", metavar="A:B", help="Only jobs submitted from day A until day B.")
-@click.option(
-    "--warm-up",
-    type=_DAYS,
-    default=0.0,
-    metavar="DAYS",
-    help="Jobs submitted in the first days run but do not count.  [default: 0]",
-)
-@click.option(
-    "--cool-down",
-    type=_DAYS,
-    default=0.0,
-    metavar="DAYS",
-    help="Nor do those submitted in the last days.  [default: 0]",
-)
+@counting_options
 @click.option(
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
@@ -165,6 +151,7 @@ def compare(
     window_days: str | None,
     warm_up: float,
     cool_down: float,
+    tau: float,
     delay: float,
     output: Path,
     html: Path | None,
@@ -240,6 +227,7 @@ def compare(
                     seed=seed,
                     warm_up_days=warm_up,
                     cool_down_days=cool_down,
+                    tau=tau,
                     supply=supply,
                     runs=output / RUNS,
                     workers=workers,
@@ -381,7 +369,8 @@ def _write(outcome: "Comparison", folder: Path, html: Path | None) -> list[Path]
 
 def _options(outcome: "Comparison") -> dict[str, object]:
     names = ("baseline", "disciplines", "metrics", "shifts", "seconds", "seed")
-    return {name: getattr(outcome, name) for name in (*names, "warm_up_days", "cool_down_days")}
+    cut = ("warm_up_days", "cool_down_days", "tau")
+    return {name: getattr(outcome, name) for name in (*names, *cut)}
 
 
 def _show(outcome: "Comparison", written: Sequence[Path]) -> None:

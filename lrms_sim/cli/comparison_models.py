@@ -30,4 +30,7 @@ class ComparisonOutput(OutputModel):
     seed: int
     warm_up_days: float
     cool_down_days: float
+    tau: float = Field(
+        default=10.0, description="Shorter run times count as this in bounded slowdowns, seconds."
+    )
     differences: list[DifferenceOutput]

@@ -1,11 +1,12 @@
 """What commands that read a log have in common: its options, reading it, and the files they write."""
 
+import math
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -35,6 +36,46 @@ def located_log(_: click.Context, __: click.Parameter, value: Path) -> Path:
     from lrms_sim.util.trace_folders import located  # noqa: PLC0415  # same
 
     return value if str(value) == STANDARD_INPUT else located(value)
+
+
+_DAYS = click.FloatRange(0, 1e6)
+
+
+def _is_number(_: click.Context, __: click.Parameter, value: float) -> float:
+    if math.isnan(value):
+        raise click.BadParameter("nan is no number of seconds.")
+    return value
+
+
+def counting_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command the options that say which jobs count, and how: `warm_up`, `cool_down`, `tau`."""
+    for option in (
+        click.option(
+            "--tau",
+            type=click.FloatRange(0, 1e9, min_open=True),
+            default=10.0,
+            callback=_is_number,
+            show_default=True,
+            metavar="S",
+            help="Shorter run times count as this in bounded slowdowns, seconds.",
+        ),
+        click.option(
+            "--cool-down",
+            type=_DAYS,
+            default=0.0,
+            metavar="DAYS",
+            help="Nor do those submitted in the last days.  [default: 0]",
+        ),
+        click.option(
+            "--warm-up",
+            type=_DAYS,
+            default=0.0,
+            metavar="DAYS",
+            help="Jobs submitted in the first days run but do not count.  [default: 0]",
+        ),
+    ):
+        command = option(command)
+    return command
 
 
 preparation_options = field_options(PreparationOptions)

@@ -160,6 +160,14 @@ class RunOutput(_RunFigures):
     """`lrms-sim run`: the figures of a replay; lrms_sim is the version of the program."""
 
     makespan_origin_s: float
+    warm_up_days: float = Field(
+        default=0.0,
+        description="Jobs submitted in the first days do not count in figures of users.",
+    )
+    cool_down_days: float = Field(default=0.0, description="Nor those submitted in the last days.")
+    tau_s: float = Field(
+        default=10.0, description="Shorter run times count as this in bounded slowdowns, seconds."
+    )
     user_groups: list[UserGroupOutput]
     user_fairness: UserFairnessOutput
     preparation: PreparationReport

@@ -8,6 +8,7 @@ import click
 from lrms_sim.util.option_fields import option
 
 if TYPE_CHECKING:
+    from lrms_sim.analysis.counted import Counted
     from lrms_sim.report.run_report import Repetitions
     from lrms_sim.scheduling.disciplines import Discipline
     from lrms_sim.workload.jobs import JobTable
@@ -44,7 +45,13 @@ class RepeatOptions:
 
 
 def repeated(
-    jobs: "JobTable", processors: int, queue: "Discipline", options: RepeatOptions
+    jobs: "JobTable",
+    processors: int,
+    queue: "Discipline",
+    options: RepeatOptions,
+    *,
+    counted: "Counted",
+    tau: float,
 ) -> "Repetitions | None":
     """Runs the repetitions that the options ask for; `None` if they ask for none.
 
@@ -61,5 +68,14 @@ def repeated(
     from lrms_sim.report.run_report import Repetitions  # noqa: PLC0415  # same
 
     most = SHIFT_DEFAULT if seconds is None else seconds
-    found = figures(jobs, processors, queue, repeat=repeat, seconds=most, seed=seed or 0)
+    found = figures(
+        jobs,
+        processors,
+        queue,
+        repeat=repeat,
+        seconds=most,
+        seed=seed or 0,
+        counted=counted,
+        tau=tau,
+    )
     return Repetitions(repeat, most, found)

@@ -12,6 +12,7 @@ from lrms_sim.cli.log_options import (
     LOG,
     PROCESSORS,
     check_output,
+    counting_options,
     located_log,
     preparation_options,
     processors_of,
@@ -76,6 +77,7 @@ LONG_JOBS = 500_000
     show_default=True,
     help="What becomes time 0: nothing new, day A, or the first submission.",
 )
+@counting_options
 @click.option(
     "--schedule", type=FILE, metavar="FILE", help="Write the schedule: .csv, .csv.gz, .parquet."
 )
@@ -100,6 +102,9 @@ def run(
     window_days: str | None,
     first_jobs: int | None,
     shift: Any,
+    warm_up: float,
+    cool_down: float,
+    tau: float,
     schedule: Path | None,
     swf: Path | None,
     html: Path | None,
@@ -144,6 +149,7 @@ def run(
       gpu_type = "a100"
       features = ["nvlink"]
     """  # noqa: D301  # \b keeps the lines of the examples as they are
+    from lrms_sim.analysis.counted import counted_jobs  # noqa: PLC0415  # same
     from lrms_sim.report.run_report import RunReport, no_job_left  # noqa: PLC0415  # same
     from lrms_sim.workload.preparation import PreparationOptions, prepare  # noqa: PLC0415  # see the module's docstring
     from lrms_sim.workload.windows import window_by_days  # noqa: PLC0415  # same
@@ -155,6 +161,10 @@ def run(
     demand_rules = DemandOptions(**taken(DemandOptions, given))
     if dependencies and repeat.repeat is not None:
         raise click.UsageError("--dependencies says when jobs come, which --repeat would shift")
+    if nodes.nodes is not None and (warm_up or cool_down):
+        raise click.UsageError(
+            "--warm-up and --cool-down do not go with --nodes, which counts all jobs"
+        )
     with user_errors():
         queue = chosen_discipline(strategy)
         first_day, last_day = two_days(window_days)
@@ -182,6 +192,7 @@ def run(
         click.echo(f"Error: {printable(no_job_left(prepared))}", err=True)
         return EXIT_NOTHING
     with user_errors():
+        counted = counted_jobs(_stem(trace), jobs, warm_up, cool_down)
         row = int((prepared.jobs.job_id == jobs.job_id[0]).argmax())
         origin = float(prepared.jobs.submit_time[row] - jobs.submit_time[0])
         queue = at_local_time(queue, log.header.fields, strategy.time_zone, jobs, origin)
@@ -200,7 +211,7 @@ def run(
         else:
             waits = _waits(log, prepared, followed=dependencies)
             result = _replayed(jobs, size, queue, waits, name or _stem(trace), progress)
-        repetitions = repeated(jobs, size, queue, repeat)
+        repetitions = repeated(jobs, size, queue, repeat, counted=counted, tau=tau)
     # Where a window leaves the clock as it was, most of the time to its end is not its own. A
     # window from day 0 is one from time 0, as is one without a first day.
     report = RunReport(
@@ -212,6 +223,9 @@ def run(
         repetitions=repetitions,
         size_key=log.header.size_key,
         on_nodes=on_nodes,
+        counted=counted,
+        cut_days=(warm_up, cool_down),
+        tau=tau,
     )
     _write(report, log, schedule, swf, html)
     _show(report, as_json=as_json, written=(schedule, swf, html))

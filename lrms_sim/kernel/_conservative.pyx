@@ -62,6 +62,7 @@ cdef struct ConservativeNotes:
     seconds_t freed_to
     seconds_t next_start           # of all reservations
     bint ended_early               # a job has ended before its estimate since the last pass
+    bint outlived                  # a job has outlived its estimate since then: nothing is promised
 
 
 cdef int conservative_submitted(void* own, View* view, job_index_t job) except -1 nogil:
@@ -144,6 +145,51 @@ cdef int conservative_withdrawn(void* own, View* view, job_index_t job) except -
             kept += 1
     notes.fresh_count = kept
     return 0
+
+
+cdef inline int conservative_take(
+    ConservativeNotes* notes, seconds_t from_time, seconds_t to_time, processors_t width
+) except -1 nogil:
+    if notes.long_queue:
+        return long_take(&notes.long_profile, from_time, to_time, width)
+    return profile_take(&notes.profile, from_time, to_time, width)
+
+
+cdef int conservative_take_back(ConservativeNotes* notes, View* view) except -1 nogil:
+    # Takes all reservations out of the profile.
+    cdef WaitingQueue* queue = &view.queue
+    cdef seconds_t reserved
+    cdef job_index_t job
+    cdef Py_ssize_t slot
+    if notes.long_queue:
+        notes.long_profile.stamp = turn(notes.sweep + 1, 0)
+        long_forget(&notes.long_profile, view.now)
+    else:
+        profile_forget(&notes.profile, view.now)
+    for slot in range(queue.head, queue.tail):
+        job = queue.job[slot]
+        if job < 0 or notes.reserved[job] == INFINITY:
+            continue
+        reserved = notes.reserved[job]
+        conservative_take(notes, reserved, reserved + queue.request[slot], -queue.width[slot])
+        notes.reserved[job] = INFINITY
+    notes.next_start = INFINITY
+    return 0
+
+
+cdef int conservative_outlived(
+    void* own, View* view, job_index_t job, seconds_t estimate
+) except -1 nogil:
+    # Its processors were promised from now on.
+    cdef ConservativeNotes* notes = <ConservativeNotes*> own
+    cdef seconds_t start_time = view.start_time[job]
+    if not notes.outlived:
+        conservative_take_back(notes, view)
+        notes.outlived = True
+    return conservative_take(
+        notes, start_time + view.requested_time[job], start_time + estimate,
+        view.job_processors[job],
+    )
 
 
 cdef int conservative_compress(ConservativeNotes* notes, View* view) except -1 nogil:
@@ -243,26 +289,43 @@ cdef int conservative_choose_profile(ConservativeNotes* notes, View* view) excep
     return 0
 
 
+cdef inline int conservative_promise(
+    ConservativeNotes* notes, const View* view, job_index_t job
+) except -1 nogil:
+    cdef processors_t width = view.job_processors[job]
+    cdef seconds_t request = view.requested_time[job]
+    cdef seconds_t start_time
+    if notes.long_queue:
+        start_time = long_earlier(&notes.long_profile, width, request, INFINITY)
+        long_take(&notes.long_profile, start_time, start_time + request, width)
+    else:
+        start_time = profile_earliest(&notes.profile, width, request, INFINITY)
+        profile_take(&notes.profile, start_time, start_time + request, width)
+    notes.reserved[job] = start_time
+    if start_time < notes.next_start:
+        notes.next_start = start_time
+    return 0
+
+
 cdef int conservative_reserve(ConservativeNotes* notes, View* view) except -1 nogil:
     # A reservation for each job that has come since the last pass.
-    cdef seconds_t start_time, request
-    cdef processors_t width
-    cdef job_index_t job
     cdef Py_ssize_t i
     for i in range(notes.fresh_count):
-        job = notes.fresh[i]
-        width = view.job_processors[job]
-        request = view.requested_time[job]
-        if notes.long_queue:
-            start_time = long_earlier(&notes.long_profile, width, request, INFINITY)
-            long_take(&notes.long_profile, start_time, start_time + request, width)
-        else:
-            start_time = profile_earliest(&notes.profile, width, request, INFINITY)
-            profile_take(&notes.profile, start_time, start_time + request, width)
-        notes.reserved[job] = start_time
-        if start_time < notes.next_start:
-            notes.next_start = start_time
+        conservative_promise(notes, view, notes.fresh[i])
     notes.fresh_count = 0
+    return 0
+
+
+cdef int conservative_reserve_all(ConservativeNotes* notes, View* view) except -1 nogil:
+    # The same for all who wait, none of whom has one.
+    cdef WaitingQueue* queue = &view.queue
+    cdef Py_ssize_t slot
+    for slot in range(queue.head, queue.tail):
+        if queue.job[slot] >= 0:
+            conservative_promise(notes, view, queue.job[slot])
+    notes.fresh_count = 0
+    notes.freed_from = INFINITY
+    notes.freed_to = -INFINITY
     return 0
 
 
@@ -286,9 +349,12 @@ cdef int conservative_start_due(ConservativeNotes* notes, View* view) except -1 
 cdef int conservative_decide(void* own, View* view) except -1 nogil:
     cdef ConservativeNotes* notes = <ConservativeNotes*> own
     conservative_choose_profile(notes, view)
-    if notes.long_queue and (notes.ended_early or notes.fresh_count > 0):
+    if notes.long_queue and (notes.ended_early or notes.outlived or notes.fresh_count > 0):
         long_forget_windows(&notes.long_profile, view.now)
-    if notes.ended_early:
+    if notes.outlived:
+        notes.outlived = notes.ended_early = False
+        conservative_reserve_all(notes, view)
+    elif notes.ended_early:
         notes.ended_early = False
         if notes.long_queue:
             conservative_compress_long(notes, view)
@@ -336,7 +402,9 @@ cdef class ConservativeScheduler(Scheduler):
         if long_queue < 1:
             raise ValueError(f"long_queue is {long_queue}; it has to be at least 1")
         (<ConservativeNotes*> self.notes).long_from = long_queue
+        self.outlives = True
         self.ops.submitted = conservative_submitted
+        self.ops.outlived = conservative_outlived
         self.ops.ended = conservative_ended
         self.ops.withdrawn = conservative_withdrawn
         self.ops.decide = conservative_decide

@@ -31,6 +31,7 @@ from lrms_sim.kernel._releases cimport (
     releases_add,
     releases_ended,
     releases_free,
+    releases_outlived,
     releases_remove,
     releases_shadow,
 )
@@ -79,6 +80,12 @@ cdef int deferred_withdrawn(void* own, View* view, job_index_t job) except -1 no
 cdef int deferred_ended(void* own, View* view, job_index_t job) except -1 nogil:
     releases_ended(&(<Notes*> own).releases, view, job)
     return 0
+
+
+cdef int deferred_outlived(
+    void* own, View* view, job_index_t job, seconds_t estimate
+) except -1 nogil:
+    return releases_outlived(&(<Notes*> own).releases, view, job, estimate)
 
 
 cdef int start(Notes* notes, View* view, Py_ssize_t place) except -1 nogil:
@@ -172,7 +179,9 @@ cdef class DeferredScheduler(Scheduler):
         notes.deferral.saving = saving
         notes.deferral.look_ahead = look_ahead
         self.any_order = True
+        self.outlives = True
         self.ops.submitted = deferred_submitted
+        self.ops.outlived = deferred_outlived
         self.ops.withdrawn = deferred_withdrawn
         self.ops.ended = deferred_ended
         self.ops.decide = deferred_decide

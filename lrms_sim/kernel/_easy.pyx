@@ -10,6 +10,7 @@ from lrms_sim.kernel._releases cimport (
     releases_appeared,
     releases_ended,
     releases_free,
+    releases_outlived,
     releases_shadow,
     releases_start,
 )
@@ -25,6 +26,12 @@ cdef int easy_ended(void* own, View* view, job_index_t job) except -1 nogil:
 
 cdef int easy_appeared(void* own, View* view, job_index_t job) except -1 nogil:
     return releases_appeared(<Releases*> own, view, job)
+
+
+cdef int easy_outlived(
+    void* own, View* view, job_index_t job, seconds_t estimate
+) except -1 nogil:
+    return releases_outlived(<Releases*> own, view, job, estimate)
 
 
 cdef int easy_decide(void* own, View* view) except -1 nogil:
@@ -100,7 +107,9 @@ cdef class EasyScheduler(Scheduler):
     def __init__(self, *, per_event=False):
         self.any_order = True
         self.preempts = True
+        self.outlives = True
         self.ops.appeared = easy_appeared
+        self.ops.outlived = easy_outlived
         self.ops.ended = easy_ended
         self.ops.decide = easy_decide
         self.ops.starts_now = easy_per_event_starts_now if per_event else easy_starts_now

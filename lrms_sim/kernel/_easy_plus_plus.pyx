@@ -115,6 +115,7 @@ cdef class EasyPlusPlusScheduler(Scheduler):
 
     def __init__(self, *, predicts=True):
         (<Notes*> self.notes).predictions.predicts = predicts
+        self.outlives = True    # whoever outlives his request has outlived his prediction
         self.ops.submitted = predicting_submitted
         self.ops.withdrawn = predicting_withdrawn
         self.ops.ended = predicting_ended

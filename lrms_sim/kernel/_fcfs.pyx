@@ -26,6 +26,7 @@ cdef class FcfsScheduler(Scheduler):
     def __init__(self):
         self.any_order = True
         self.preempts = True
+        self.outlives = True
         self.ops.decide = fcfs_decide
         self.ops.starts_now = fcfs_starts_now
 
@@ -53,5 +54,6 @@ cdef class ListScheduler(Scheduler):
     def __init__(self):
         self.any_order = True
         self.preempts = True
+        self.outlives = True
         self.ops.decide = list_decide
         self.ops.starts_now = list_starts_now

@@ -23,8 +23,13 @@ class MachineKernel:
         groups: npt.NDArray[np.int8] | None = None,
         users: _Counts | None = None,
         ranks: _Counts | None = None,
+        estimates: _Times | None = None,
     ) -> None:
-        """Says where the jobs are; may be called again when the columns have moved."""
+        """Says where the jobs are; may be called again when the columns have moved.
+
+        `estimates` is given where jobs may outlive their requests: a copy of `requested_time`, which the
+        machine changes.
+        """
 
     def run(self, rows: int) -> int:
         """Replays arrivals until row `rows` or, at the last one, until the machine is empty."""

@@ -38,6 +38,7 @@ cdef class MachineKernel:
     cdef const processors_t[::1] processors
     cdef const seconds_t[::1] requested_time
     cdef const seconds_t[::1] run_time
+    cdef seconds_t[::1] estimates
     cdef const int8_t[::1] groups
     cdef const int32_t[::1] users
     cdef seconds_t[::1] start_time
@@ -67,6 +68,7 @@ cdef class MachineKernel:
         const int8_t[::1] groups=None,
         const int32_t[::1] users=None,
         const job_index_t[::1] ranks=None,
+        seconds_t[::1] estimates=None,
     ):
         cdef JobColumns columns
         cdef Py_ssize_t count = submit_time.shape[0]
@@ -81,13 +83,18 @@ cdef class MachineKernel:
             raise ValueError(f"users has {users.shape[0]} rows for {count} jobs")
         if ranks is not None and ranks.shape[0] != count:
             raise ValueError(f"ranks has {ranks.shape[0]} rows for {count} jobs")
+        if estimates is not None and estimates.shape[0] != count:
+            raise ValueError(f"estimates has {estimates.shape[0]} rows for {count} jobs")
         self.scheduler.check(groups is not None)
+        if estimates is not None and not self.scheduler.outlives:
+            raise ValueError("under this discipline no job runs for longer than it has requested")
         self.groups = groups
         self.users = users
         self.submit_time = submit_time
         self.processors = processors
         self.requested_time = requested_time
         self.run_time = run_time
+        self.estimates = estimates
         self.start_time = start_time
         self.end_time = end_time
         memset(&columns, 0, sizeof(JobColumns))
@@ -98,6 +105,8 @@ cdef class MachineKernel:
             columns.run_time = &run_time[0]
             columns.start_time = &start_time[0]
             columns.end_time = &end_time[0]
+            if estimates is not None:
+                columns.estimate = &estimates[0]
             if groups is not None:
                 columns.group = &groups[0]
             if users is not None:

@@ -6,8 +6,10 @@ from lrms_sim.kernel._types cimport job_index_t, processors_t, seconds_t
 from lrms_sim.kernel._view cimport DisciplineOps, View
 
 cdef struct Running:
-    seconds_t end_time
-    job_index_t rank             # among jobs that end together: the job, or the number of its start
+    seconds_t end_time           # or when its estimate is over, if that comes first
+    # Among jobs that end together: the job, or the number of its start. Less than 0 if it does not
+    # end then, so that estimates are over before jobs end.
+    job_index_t rank
     job_index_t job
 
 cdef struct JobLog:
@@ -23,6 +25,9 @@ cdef struct JobColumns:
     const processors_t* processors
     const seconds_t* requested_time
     const seconds_t* run_time
+    # Room for what each job is taken to run for, at first `requested_time`; NULL where no job
+    # outlives its request.
+    seconds_t* estimate
     const int8_t* group          # NULL where unknown
     const int32_t* user          # same
     seconds_t* start_time
@@ -50,6 +55,10 @@ cdef struct MachineCore:
     const seconds_t* run_time    # by job; behind the discipline's back
     seconds_t* start_time        # by job, written when it starts
     seconds_t* end_time          # by job, written when it starts
+    const seconds_t* requested_time    # by job
+    # By job, what it is taken to run for, and then what the view has for its request. NULL where no
+    # job outlives its request.
+    seconds_t* estimate
     const job_index_t* rank      # by job: its place among jobs of one moment; NULL: the job itself
     Running* heap                # running jobs, least (end_time, rank) first
     Py_ssize_t running

@@ -4,18 +4,27 @@ At one instant a machine handles all terminations in order (end time, job), then
 in order of arrival, then makes one scheduling pass (*batched*). A discipline that asks for passes
 *per event* gets one after each of them, submissions before terminations, and these in the order in
 which the jobs were started. Such a machine has the processors of a job back when its estimated end
-has come, even if its termination is still to be handled: as no run time exceeds its request, that
+has come and its termination is still to be handled: as the job has not outlived it, that
 can only be at the very instant of the end.
+
+Where jobs may outlive their requests, the machine notices at an estimated end, before anything else
+of that instant, who has not ended, and has him run for longer as far as anybody knows.
 """
 
 from libc.math cimport INFINITY
 from libc.stdlib cimport free
 from libc.string cimport memset
 
+from lrms_sim.kernel._corrections cimport extended
 from lrms_sim.kernel._memory cimport doubled, safe_realloc
 from lrms_sim.kernel._queue cimport queue_free, queue_insert, queue_push, queue_remove
 from lrms_sim.kernel._types cimport job_index_t, processors_t, seconds_t
 from lrms_sim.kernel._view cimport DisciplineOps, View
+
+
+cdef extern from *:
+    # Where no job outlives its request nothing is to be done for those who do.
+    bint unlikely(bint condition) noexcept nogil
 
 
 cdef inline bint ends_before(const Running* left, const Running* right) noexcept nogil:
@@ -77,10 +86,10 @@ cdef inline bint given_back_early(const MachineCore* core, job_index_t job) noex
     cdef seconds_t estimate
     if not core.ops.per_event or unseen_place(core, job) >= 0:
         return False
-    if core.ops.estimate == NULL:
-        return view.start_time[job] + view.requested_time[job] <= view.now
-    # An estimate below the request may be too short; whoever outlives it keeps his processors.
-    estimate = core.ops.estimate(core.notes, view, job)
+    estimate = view.requested_time[job]
+    if core.ops.estimate != NULL:
+        estimate = core.ops.estimate(core.notes, view, job)
+    # An estimate may be too short; whoever outlives it keeps his processors.
     return core.end_time[job] <= view.now and view.start_time[job] + estimate <= view.now
 
 
@@ -113,6 +122,38 @@ cdef void heap_remove(MachineCore* core, Py_ssize_t place) noexcept nogil:
     sift_up(heap, place, last)
 
 
+cdef inline void notice_estimate(const MachineCore* core, Running* entry) noexcept nogil:
+    # Has the machine look at a running job at its estimated end where that comes before its end.
+    cdef seconds_t estimated_end = core.start_time[entry.job] + core.estimate[entry.job]
+    if estimated_end < entry.end_time:
+        entry.end_time = estimated_end
+        entry.rank = ~entry.rank
+
+
+cdef int outlive_due(MachineCore* core) except -1 nogil:
+    # Those whose estimates are over by now, and who have not ended, run for longer.
+    cdef View* view = &core.view
+    cdef Running entry
+    cdef seconds_t longer
+    while core.running and core.heap[0].end_time <= view.now and core.heap[0].rank < 0:
+        entry = core.heap[0]
+        longer = extended(
+            core.requested_time[entry.job], core.start_time[entry.job], view.now
+        )
+        if core.ops.outlived != NULL:
+            core.ops.outlived(core.notes, view, entry.job, longer)
+        core.estimate[entry.job] = longer
+        heap_remove(core, 0)
+        entry.end_time = core.end_time[entry.job]
+        entry.rank = ~entry.rank
+        notice_estimate(core, &entry)
+        core.running += 1
+        sift_up(core.heap, core.running - 1, entry)
+        if not core.ops.per_event:
+            core.pass_pending = True
+    return 0
+
+
 cdef int run_from(MachineCore* core, job_index_t job, seconds_t start_time) except -1 nogil:
     # Notes a job as running since then.
     cdef Py_ssize_t place
@@ -126,6 +167,8 @@ cdef int run_from(MachineCore* core, job_index_t job, seconds_t start_time) exce
     entry.job = job
     core.start_time[job] = start_time
     core.end_time[job] = entry.end_time
+    if unlikely(core.estimate != NULL):
+        notice_estimate(core, &entry)
     place = core.running
     core.running += 1
     core.starts += 1
@@ -297,7 +340,11 @@ cdef void core_close(MachineCore* core) noexcept:
 cdef void core_bind(MachineCore* core, JobColumns columns) noexcept nogil:
     core.view.submit_time = columns.submit_time
     core.view.job_processors = columns.processors
+    core.requested_time = columns.requested_time
+    core.estimate = columns.estimate
     core.view.requested_time = columns.requested_time
+    if columns.estimate != NULL:
+        core.view.requested_time = columns.estimate
     core.view.start_time = columns.start_time
     core.view.job_group = columns.group
     core.view.job_user = columns.user
@@ -321,6 +368,8 @@ cdef int core_set_clock(MachineCore* core, seconds_t now) except -1 nogil:
     # Everything before that moment has been handled.
     if now > core.view.now:
         core.view.now = now
+        if unlikely(core.estimate != NULL):
+            outlive_due(core)
         if core.ops.per_event:
             give_back_due(core, 0)
             if core.ops.overdue != NULL and core.view.wake_time <= now:

@@ -64,6 +64,7 @@ from lrms_sim.kernel._releases cimport (
     releases_before,
     releases_ended,
     releases_free,
+    releases_outlived,
     releases_start,
 )
 from lrms_sim.kernel._scheduler cimport Scheduler
@@ -86,6 +87,16 @@ cdef int nodes_ended(void* own, View* view, job_index_t job) except -1 nogil:
     forget_place(notes, job)
     releases_ended(&notes.releases, view, job)
     return 0
+
+
+cdef int nodes_outlived(
+    void* own, View* view, job_index_t job, seconds_t estimate
+) except -1 nogil:
+    # When the head fits is found out anew.
+    cdef NodeNotes* notes = <NodeNotes*> own
+    notes.head.looked = False
+    notes.head.changes += 1
+    return releases_outlived(&notes.releases, view, job, estimate)
 
 
 cdef int nodes_submitted(void* own, View* view, job_index_t job) except -1 nogil:
@@ -856,7 +867,9 @@ cdef class NodeScheduler(Scheduler):
             licences.shape[0], sizeof(int64_t), b"licences"
         )
         self.any_order = False
+        self.outlives = True
         self.ops.submitted = nodes_submitted
+        self.ops.outlived = nodes_outlived
         self.ops.ended = nodes_ended
         self.ops.withdrawn = nodes_withdrawn
         self.ops.job_fits = nodes_job_fits
@@ -877,6 +890,7 @@ cdef class NodeScheduler(Scheduler):
             notes.predictions.predicts = discipline == "easy-plus-plus"
             self.ops.submitted = predicting_submitted
             self.ops.ended = predicting_ended
+            self.ops.outlived = NULL
             self.ops.finished = predicting_finished
             self.ops.overdue = predicting_overdue
             self.ops.estimate = predicting_estimate

@@ -318,6 +318,27 @@ cdef int planning_ended(void* own, View* view, job_index_t job) except -1 nogil:
     return 0
 
 
+cdef int planning_outlived(
+    void* own, View* view, job_index_t job, seconds_t estimate
+) except -1 nogil:
+    # Its nodes were promised from now on: nothing is promised until the next pass.
+    cdef NodeNotes* notes = <NodeNotes*> own
+    cdef Plans* plans = plans_of(notes)
+    cdef WaitingQueue* queue = &view.queue
+    cdef seconds_t estimated_end = view.start_time[job] + view.requested_time[job]
+    cdef seconds_t longer = view.start_time[job] + estimate
+    cdef Py_ssize_t slot
+    for slot in range(queue.head, queue.tail):
+        if queue.job[slot] < 0 or plans.reserved[queue.job[slot]] == INFINITY:
+            continue
+        take_out(notes, plans, view, queue.job[slot], plans.reserved[queue.job[slot]])
+        plans.reserved[queue.job[slot]] = INFINITY
+    releases_remove(&plans.ends, estimated_end, job)
+    releases_add(&plans.ends, longer, job, 0)
+    forget(notes, plans, view.now)
+    return change_plan(notes, plans, view.now, estimated_end, longer, job, True)
+
+
 cdef int planning_decide(void* own, View* view) except -1 nogil:
     cdef NodeNotes* notes = <NodeNotes*> own
     cdef Plans* plans = plans_of(notes)
@@ -436,6 +457,7 @@ cdef class NodeConservative(NodeScheduler):
         self.ops.submitted = planning_submitted
         self.ops.withdrawn = planning_withdrawn
         self.ops.ended = planning_ended
+        self.ops.outlived = planning_outlived
         self.ops.decide = planning_decide
         self.ops.starts_now = planning_starts_now
         self.ops.job_fits = planning_job_fits

@@ -36,6 +36,7 @@ class PickMachine:
         commits: bool,
         objective: int,
         at_end: bool,
+        tau: float = 10.0,
     ) -> None:
         """See `lrms_sim.machine.picks.pick_machine`; objectives are numbered as there."""
 

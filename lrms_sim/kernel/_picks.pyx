@@ -45,7 +45,6 @@ cdef enum Objective:
     WAIT
     AWRT
 
-cdef double LEAST_RUN_TIME = 10.0     # s; shorter run times count as this in a bounded slowdown
 cdef double LONGEST = log1p(1e7)      # s; longer spans are observed as this
 
 
@@ -79,6 +78,7 @@ cdef class PickMachine:
     cdef bint backfills
     cdef bint at_end                     # the reward comes with the last step
     cdef Objective objective
+    cdef double tau                      # s; shorter run times count as this in a bounded slowdown
     cdef double weight                   # of all jobs of the sequence
     cdef double cost                     # of those that have started, not yet handed out
 
@@ -99,6 +99,7 @@ cdef class PickMachine:
         bint commits,
         int objective,
         bint at_end,
+        double tau=10.0,
     ):
         cdef Py_ssize_t count = submit_time.shape[0]
         if self.slots != NULL:
@@ -112,6 +113,7 @@ cdef class PickMachine:
         if machine_processors < 1 or not BOUNDED_SLOWDOWN <= objective <= AWRT:
             raise ValueError("no such machine or objective")
         self.objective = <Objective> objective
+        self.tau = tau
         self.submit_time = submit_time
         self.processors = processors
         self.requested_time = requested_time
@@ -208,7 +210,7 @@ cdef class PickMachine:
         elif self.objective == AWRT:
             self.cost += self.processors[job] * run_time * (wait + run_time)
         else:
-            least = run_time if run_time > LEAST_RUN_TIME else LEAST_RUN_TIME
+            least = run_time if run_time > self.tau else self.tau
             self.cost += (wait + run_time) / least if wait + run_time > least else 1.0
         return 0
 

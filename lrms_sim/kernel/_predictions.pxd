@@ -5,6 +5,7 @@ from libc.math cimport INFINITY, NAN, floor
 from libc.stdint cimport int8_t, int32_t
 from libc.stdlib cimport free
 
+from lrms_sim.kernel._corrections cimport CORRECTIONS, correction
 from lrms_sim.kernel._memory cimport doubled, safe_realloc
 from lrms_sim.kernel._queue cimport queue_slot
 from lrms_sim.kernel._releases cimport Releases, releases_add, releases_remove
@@ -12,7 +13,6 @@ from lrms_sim.kernel._types cimport job_index_t, processors_t, seconds_t
 from lrms_sim.kernel._view cimport View
 
 cdef enum:
-    CORRECTIONS = 11
     USERS_MAX = 1 << 24
 
 cdef struct Guess:
@@ -101,23 +101,6 @@ cdef inline int learn(Predictions* predictions, const View* view, job_index_t jo
         predictions.recent[user].before = predictions.recent[user].last
         predictions.recent[user].last = view.now - view.start_time[job]
     return 0
-
-
-cdef inline seconds_t correction(int8_t number) noexcept nogil:
-    # What is added to the first prediction of a job, time after time.
-    cdef seconds_t[CORRECTIONS] seconds
-    seconds[0] = 60.0
-    seconds[1] = 300.0
-    seconds[2] = 900.0
-    seconds[3] = 1800.0
-    seconds[4] = 3600.0
-    seconds[5] = 7200.0
-    seconds[6] = 18000.0
-    seconds[7] = 36000.0
-    seconds[8] = 72000.0
-    seconds[9] = 180000.0
-    seconds[10] = 360000.0
-    return seconds[number]
 
 
 cdef inline void correct(

@@ -17,7 +17,7 @@ from lrms_sim.kernel._node_state cimport Free
 from lrms_sim.kernel._nodes cimport NodeScheduler
 from lrms_sim.kernel._queue cimport queue_next_fit, queue_slot
 from lrms_sim.kernel._scheduler cimport Scheduler
-from lrms_sim.kernel._types cimport job_index_t
+from lrms_sim.kernel._types cimport job_index_t, seconds_t
 from lrms_sim.kernel._view cimport View
 
 
@@ -37,11 +37,12 @@ cdef class QueuedJob:
     cdef readonly int user
     cdef readonly object start_time
     cdef readonly object request
+    cdef double estimate
 
     @property
     def estimated_end(self):
-        """Latest end of a running job, seconds; `None` while it waits."""
-        return None if self.start_time is None else self.start_time + self.requested_time
+        """When a running job will end at the latest, as far as is known, seconds; else `None`."""
+        return None if self.start_time is None else self.start_time + self.estimate
 
     def __repr__(self):
         return (
@@ -212,6 +213,14 @@ cdef int python_ended(void* own, View* view, job_index_t number) except -1 nogil
     return 0
 
 
+cdef int python_outlived(
+    void* own, View* view, job_index_t number, seconds_t estimate
+) except -1 nogil:
+    with gil:
+        (<PythonScheduler> own).note_outlived(number, estimate)
+    return 0
+
+
 cdef int python_withdrawn(void* own, View* view, job_index_t number) except -1 nogil:
     with gil:
         (<PythonScheduler> own).note_withdrawn(number)
@@ -262,6 +271,8 @@ cdef class PythonScheduler(Scheduler):
         self.notes = <void*> self
         self.ops.submitted = python_submitted
         self.ops.ended = python_ended
+        self.ops.outlived = python_outlived
+        self.outlives = True
         self.ops.withdrawn = python_withdrawn
         self.ops.decide = python_decide
         self.ops.per_event = per_event
@@ -296,7 +307,7 @@ cdef class PythonScheduler(Scheduler):
         job.job_id = number if self.job_ids is None else int(self.job_ids[number])
         job.submit_time = view.submit_time[number]
         job.processors = view.job_processors[number]
-        job.requested_time = view.requested_time[number]
+        job.requested_time = job.estimate = view.requested_time[number]
         job.group = None if view.job_group == NULL else view.job_group[number]
         job.user = -1 if view.job_user == NULL else view.job_user[number]
         if self.seen.placing is not None:
@@ -316,6 +327,10 @@ cdef class PythonScheduler(Scheduler):
             forget_place(notes, number)
         if self.ended is not None:
             self.call(view, self.ended, job)
+        return 0
+
+    cdef int note_outlived(self, job_index_t number, seconds_t estimate) except -1:
+        (<QueuedJob> self.seen.running_jobs[number]).estimate = estimate
         return 0
 
     cdef int make_pass(self, View* view) except -1:

@@ -112,6 +112,15 @@ cdef inline void releases_ended(
     releases_remove(releases, view.start_time[job] + view.requested_time[job], job)
 
 
+cdef inline int releases_outlived(
+    Releases* releases, const View* view, job_index_t job, seconds_t estimate
+) except -1 nogil:
+    # Moves the release of a running job that is taken to run for longer.
+    cdef seconds_t start_time = view.start_time[job]
+    releases_remove(releases, start_time + view.requested_time[job], job)
+    return releases_add(releases, start_time + estimate, job, view.job_processors[job])
+
+
 cdef inline Shadow releases_shadow(
     const Releases* releases, processors_t processors_free, processors_t width
 ) noexcept nogil:

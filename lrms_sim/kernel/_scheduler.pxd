@@ -8,6 +8,7 @@ cdef class Scheduler:
     cdef readonly bint any_order    # jobs may join the queue in another order than their numbers
     # Jobs that it does not see may run beside its own, and jobs come back to their old places.
     cdef readonly bint preempts
+    cdef readonly bint outlives     # jobs may run for longer than they have requested
     cdef readonly bint needs_groups    # it reads job_group, which must not be NULL then
     cdef readonly bint needs_users     # it reads job_user, where NULL says that nobody is known
 

@@ -21,11 +21,13 @@ cdef class Scheduler:
         self.taken = False
         self.any_order = False
         self.preempts = False
+        self.outlives = False
         self.needs_groups = False
         self.needs_users = False
         self.ops.submitted = NULL
         self.ops.ended = NULL
         self.ops.appeared = NULL
+        self.ops.outlived = NULL
         self.ops.withdrawn = NULL
         self.ops.finished = NULL
         self.ops.decide = NULL

@@ -28,6 +28,7 @@ from lrms_sim.kernel._waiting cimport (
     Waiting,
     waiting_ended,
     waiting_free,
+    waiting_outlived,
     waiting_submitted,
     waiting_withdrawn,
 )
@@ -83,6 +84,12 @@ cdef int strategy_ended(void* own, View* view, job_index_t job) except -1 nogil:
         notes.history.response += consumption * (view.now - view.submit_time[job])
         notes.history.service += consumption * elapsed
     return 0
+
+
+cdef int strategy_outlived(
+    void* own, View* view, job_index_t job, seconds_t estimate
+) except -1 nogil:
+    return waiting_outlived(&(<Notes*> own).waiting, view, job, estimate)
 
 
 cdef int strategy_decide(void* own, View* view) except -1 nogil:
@@ -155,6 +162,8 @@ cdef class StrategyScheduler(Scheduler):
             self.ops.withdrawn = strategy_withdrawn
         if notes.waiting.by_release or notes.chooses:
             self.ops.ended = strategy_ended
+        self.outlives = True
+        self.ops.outlived = strategy_outlived
         self.ops.decide = strategy_decide
 
     cdef int _compile(self, Alternative* alternative, words) except -1:

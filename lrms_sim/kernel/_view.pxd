@@ -15,7 +15,8 @@ cdef struct View:
     seconds_t wake_time                   # written by the discipline: make a pass at this time
     const seconds_t* submit_time          # by job
     const processors_t* job_processors    # by job
-    const seconds_t* requested_time       # by job
+    # By job; of a running job that has outlived its request what it is taken to run for.
+    const seconds_t* requested_time
     const seconds_t* start_time           # by job, of those that have started
     const int8_t* job_group               # by job, user group 1 to 5; NULL where unknown
     const int32_t* job_user               # by job, number of the user, -1 for unknown; NULL for all
@@ -28,6 +29,11 @@ cdef struct View:
 ctypedef int (*notice_t)(void* notes, View* view, job_index_t job) except -1 nogil
 ctypedef int (*pass_t)(void* notes, View* view) except -1 nogil
 ctypedef seconds_t (*estimate_t)(void* notes, const View* view, job_index_t job) noexcept nogil
+
+# A running job has outlived its estimate and is now taken to run for that long.
+ctypedef int (*extension_t)(
+    void* notes, View* view, job_index_t job, seconds_t estimate
+) except -1 nogil
 
 # A question about a job that is not in the queue. Asked between passes, when nothing more is to
 # start; the answer allocates nothing and changes nothing that could be seen.
@@ -44,6 +50,9 @@ cdef struct DisciplineOps:
     # A job that it has not started runs, or is seen again, since its start time. NULL if not of
     # interest, or if the discipline cannot be told (Scheduler.preempts).
     notice_t appeared
+    # Told before `requested_time` says the new estimate. NULL if not of interest, or if the
+    # discipline cannot be told (Scheduler.outlives).
+    extension_t outlived
     notice_t finished    # its end is handled, maybe later in that instant; NULL if not of interest
     notice_t withdrawn   # a waiting job leaves the queue unstarted; NULL if not of interest
     pass_t decide        # a scheduling pass: start what is to start now

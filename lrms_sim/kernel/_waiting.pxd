@@ -35,4 +35,7 @@ cdef void waiting_free(Waiting* waiting) noexcept nogil
 cdef int waiting_submitted(Waiting* waiting, View* view, job_index_t job) except -1 nogil
 cdef void waiting_withdrawn(Waiting* waiting, View* view, job_index_t job) noexcept nogil
 cdef int waiting_ended(Waiting* waiting, View* view, job_index_t job) except -1 nogil
+cdef int waiting_outlived(
+    Waiting* waiting, View* view, job_index_t job, seconds_t estimate
+) except -1 nogil
 cdef int waiting_start(Waiting* waiting, View* view, job_index_t job) except -1 nogil

@@ -10,7 +10,12 @@ from lrms_sim.kernel._keyed cimport KEY_KINDS, keyed_free, keyed_push, keyed_rem
 from lrms_sim.kernel._lines cimport group_of, lines_free, lines_push, lines_remove
 from lrms_sim.kernel._profile cimport profile_close
 from lrms_sim.kernel._queue cimport queue_free, queue_push, queue_remove, queue_slot
-from lrms_sim.kernel._releases cimport releases_ended, releases_free, releases_start
+from lrms_sim.kernel._releases cimport (
+    releases_ended,
+    releases_free,
+    releases_outlived,
+    releases_start,
+)
 from lrms_sim.kernel._types cimport job_index_t, processors_t, seconds_t
 from lrms_sim.kernel._view cimport View
 
@@ -55,6 +60,14 @@ cdef int waiting_submitted(Waiting* waiting, View* view, job_index_t job) except
 cdef int waiting_ended(Waiting* waiting, View* view, job_index_t job) except -1 nogil:
     if waiting.by_release:
         releases_ended(&waiting.releases, view, job)
+    return 0
+
+
+cdef int waiting_outlived(
+    Waiting* waiting, View* view, job_index_t job, seconds_t estimate
+) except -1 nogil:
+    if waiting.by_release:
+        return releases_outlived(&waiting.releases, view, job, estimate)
     return 0
 
 

@@ -77,8 +77,12 @@ def simulate_closed(
         ValueError: as `simulate`.
         TypeError: same.
     """
-    check_machine(jobs, processors, name)
-    machine = Machine(processors, cast("Discipline", Fcfs() if discipline is None else discipline))
+    check_machine(jobs, processors, name, overruns=True)
+    machine = Machine(
+        processors,
+        cast("Discipline", Fcfs() if discipline is None else discipline),
+        overruns=jobs.overruns,
+    )
     run = _Run(jobs, machine, _known(jobs, waits))
     done = 0
     while run.step():
@@ -178,7 +182,7 @@ class _Run:
         order = np.lexsort((self.jobs.job_id[rows], times))
         rows = rows[order]
         columns = {name: column[rows] for name, column in self.jobs.columns().items()}
-        jobs = JobTable(**columns | {"submit_time": times[order]})
+        jobs = type(self.jobs)(**columns | {"submit_time": times[order]})
         where = np.zeros(len(jobs), np.int16)
         start, end = self.machine.start_time[order], self.machine.end_time[order]
         notes = self.machine.notes

@@ -12,7 +12,7 @@ from lrms_sim.kernel._scheduler import Scheduler
 from lrms_sim.scheduling.disciplines import Discipline, Fcfs, scheduler_of
 from lrms_sim.scheduling.user_defined import Decides, MachineView
 from lrms_sim.workload.groups import check_groups, known_user_groups
-from lrms_sim.workload.jobs import Int32Array, JobTable
+from lrms_sim.workload.jobs import FloatArray, Int32Array, JobTable
 from lrms_sim.workload.schedule import MachineInfo, Schedule
 
 PROGRESS_ROWS = 250_000
@@ -27,17 +27,24 @@ def user_numbers(users: Int32Array) -> Int32Array:
     return dense
 
 
+def estimates_of(jobs: JobTable) -> FloatArray | None:
+    """Returns a column for what a machine takes each job to run for; `None` if no job outlives its request."""
+    return jobs.requested_time.copy() if jobs.outlives_requests else None
+
+
 def notes_of(scheduler: Scheduler) -> object:
     """Returns what a discipline written in Python has noted; `None` of others and if it gives nothing back."""
     return scheduler.noted_so_far() if isinstance(scheduler, PythonScheduler) else None
 
 
-def check_machine(jobs: JobTable, processors: int, name: str) -> None:
-    """Checks that every job fits the machine.
+def check_machine(jobs: JobTable, processors: int, name: str, *, overruns: bool = False) -> None:
+    """Checks that every job fits the machine; `overruns`: jobs may outlive their requests there.
 
     Raises:
-        ValueError: the machine has no processor, or a job is wider than it.
+        ValueError: the machine has no processor, or a job is wider than it or outlives its request.
     """
+    if not overruns:
+        jobs.refuse_overruns(f"here no job of {name!r} may outlive its request")
     if not 1 <= processors < 2**31:
         raise ValueError(f"machine {name!r} has {processors} processors; at least 1 is needed")
     if len(jobs) and int(jobs.processors.max()) > processors:
@@ -62,7 +69,7 @@ def simulate(
     The rows of the schedule are those of `jobs`.
 
     Args:
-        jobs: the workload, n jobs, none wider than the machine.
+        jobs: the workload, n jobs, none wider than the machine. They may outlive their requests.
         processors: size of the machine.
         discipline: default FCFS; may be written in Python (`lrms_sim.scheduling.user_defined`).
         groups: shape (n,), the group 1 to 5 of each job's user; default those of
@@ -75,7 +82,7 @@ def simulate(
             needed and cannot be had, or a discipline written in Python never starts a job.
         TypeError: the discipline is none that a machine can run.
     """
-    check_machine(jobs, processors, name)
+    check_machine(jobs, processors, name, overruns=True)
     chosen = cast("Discipline", Fcfs() if discipline is None else discipline)
     return replayed(
         jobs,
@@ -114,6 +121,7 @@ def replayed(
         end_time,
         groups,
         user_numbers(jobs.user) if scheduler.needs_users else None,
+        estimates=estimates_of(jobs),
     )
     row = 0
     while True:

@@ -1,5 +1,6 @@
 """One batch machine on which somebody outside picks the job that starts next: an agent that learns, a person, a search."""
 
+import math
 from typing import Final, Literal, get_args
 
 from lrms_sim.kernel._picks import FEATURES, PickMachine, step_all
@@ -9,7 +10,7 @@ from lrms_sim.workload.jobs import JobTable
 __all__ = ["FEATURES", "OBJECTIVES", "Objective", "PickMachine", "pick_machine", "step_all"]
 
 Objective = Literal["bounded-slowdown", "wait", "awrt"]
-"""What rewards are made of: mean bounded slowdown (10 s), mean wait (s), average weighted response time (s)."""
+"""What rewards are made of: mean bounded slowdown, mean wait (s), average weighted response time (s)."""
 
 OBJECTIVES: Final[tuple[Objective, ...]] = get_args(Objective)
 
@@ -23,6 +24,7 @@ def pick_machine(
     commit: bool = False,
     objective: Objective = "bounded-slowdown",
     reward_at_end: bool = False,
+    tau: float = 10.0,
 ) -> PickMachine:
     """Returns a machine for sequences of consecutive jobs of a workload; `reset` begins one.
 
@@ -35,13 +37,17 @@ def pick_machine(
             instant at which something happens and a waiting job fits.
         objective: what rewards are made of.
         reward_at_end: whether the last step has the whole reward.
+        tau: shorter run times count as this in bounded slowdowns, seconds.
 
     Raises:
-        ValueError: there is no job, one is wider than the machine, no job would be seen, or the objective is unknown.
+        ValueError: there is no job, one is wider than the machine or outlives its request, no job would be seen, the
+            objective is unknown, or `tau` is not more than 0.
     """
     check_machine(jobs, processors, "machine")
     if objective not in OBJECTIVES:
         raise ValueError(f"objective is {objective!r}; it must be one of {', '.join(OBJECTIVES)}")
+    if not 0 < tau < math.inf:
+        raise ValueError(f"tau is {tau} s; it must be finite and more than 0")
     return PickMachine(
         jobs.submit_time,
         jobs.processors,
@@ -53,4 +59,5 @@ def pick_machine(
         commits=commit,
         objective=OBJECTIVES.index(objective),
         at_end=reward_at_end,
+        tau=tau,
     )

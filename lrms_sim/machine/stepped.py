@@ -58,9 +58,16 @@ class Machine:
     Submissions at one instant form one batch: they join the queue as they come and the pass over it
     is made when the clock is advanced, to that instant or beyond. The schedule is that of
     `simulate`.
+
+    Args:
+        processors: its size.
+        discipline: default FCFS.
+        overruns: jobs may run for longer than they have requested. Then none can start past the queue.
     """
 
-    def __init__(self, processors: int, discipline: Discipline | None = None) -> None:
+    def __init__(
+        self, processors: int, discipline: Discipline | None = None, *, overruns: bool = False
+    ) -> None:
         check_machine(JobTable.empty(), processors, "machine")
         self._processors = processors
         self._job_ids: list[int] = []
@@ -68,8 +75,9 @@ class Machine:
         self._scheduler = scheduler
         self._kernel = MachineKernel(processors, scheduler)
         self._kernel.keep_log()
+        self._overruns = overruns
         self._count = 0
-        self._float_columns = np.zeros((5, 0))
+        self._float_columns = np.zeros((6 if overruns else 5, 0))
         self._width_column = np.zeros(0, np.int32)
         self._group_column = np.zeros(0, np.int8)
         self._user_column = np.zeros(0, np.int32)
@@ -77,7 +85,7 @@ class Machine:
         self._room(64)
 
     def _room(self, capacity: int) -> None:
-        floats = np.full((5, capacity), math.nan)
+        floats = np.full((len(self._float_columns), capacity), math.nan)
         floats[:, : self._count] = self._float_columns[:, : self._count]
         widths = np.zeros(capacity, np.int32)
         widths[: self._count] = self._width_column[: self._count]
@@ -92,10 +100,21 @@ class Machine:
         self._group_column = groups
         self._user_column = users
         self._rank_column = ranks
-        submit, request, run, start, end = floats
+        submit, request, run, start, end = floats[:5]
         self._submit_column, self._request_column, self._run_column = submit, request, run
         self._start_column, self._end_column = start, end
-        self._kernel.bind(submit, widths, request, run, start, end, groups, users, ranks)
+        self._kernel.bind(
+            submit,
+            widths,
+            request,
+            run,
+            start,
+            end,
+            groups,
+            users,
+            ranks,
+            floats[5] if self._overruns else None,
+        )
 
     def submit(
         self,
@@ -117,7 +136,7 @@ class Machine:
         Args:
             submit_time: seconds, not before the clock.
             processors: at most the machine's.
-            requested_time: seconds, at least `run_time`.
+            requested_time: seconds, more than 0, and at least `run_time` unless the machine has overruns.
             run_time: seconds, more than 0; hidden from the discipline.
             group: of the job's user, 1 to 5; used by some disciplines only.
             user: number of the user, -1 for unknown; used by EASY++ only.
@@ -143,6 +162,16 @@ class Machine:
         self._kernel.enqueue(job, submit_time)
         return job
 
+    def _check_times(self, moment: float, requested_time: float, run_time: float) -> None:
+        if not (math.isfinite(run_time) and run_time > 0):
+            raise ValueError(f"run_time is {run_time}; it must be finite and more than 0")
+        least = math.ulp(moment) if self._overruns else run_time
+        if not (math.isfinite(requested_time) and requested_time >= least and requested_time > 0):
+            raise ValueError(
+                f"requested_time is {requested_time}; it must be finite and "
+                + ("more than 0" if self._overruns else f"at least the run_time, {run_time}")
+            )
+
     def _new_job(
         self,
         moment: float,
@@ -161,13 +190,7 @@ class Machine:
             raise ValueError(f"submit_time is {moment}; the clock already shows {self._kernel.now}")
         if not 1 <= processors <= self._processors:
             raise ValueError(f"processors is {processors}; this machine has {self._processors}")
-        if not (math.isfinite(run_time) and run_time > 0):
-            raise ValueError(f"run_time is {run_time}; it must be finite and more than 0")
-        if not (math.isfinite(requested_time) and requested_time >= run_time):
-            raise ValueError(
-                f"requested_time is {requested_time}; it must be finite and at least the "
-                f"run_time, {run_time}"
-            )
+        self._check_times(moment, requested_time, run_time)
         if group is None and self._scheduler.needs_groups:
             raise ValueError("this discipline needs the user group of every job")
         if group is not None and group not in GROUPS:
@@ -183,6 +206,8 @@ class Machine:
         self._submit_column[job] = since
         self._request_column[job] = requested_time
         self._run_column[job] = run_time
+        if self._overruns:
+            self._float_columns[5, job] = requested_time
         self._width_column[job] = processors
         self._group_column[job] = GROUPS[-1] if group is None else group
         self._user_column[job] = user
@@ -323,6 +348,8 @@ class Machine:
 
     def hide(self, job: int) -> None:
         """Has the discipline see a running job no more; the pass is pending then."""
+        if self._overruns:
+            raise ValueError("where jobs outlive their requests the discipline sees all of them")
         self._kernel.hide(job, True)
 
     def show(self, job: int) -> None:
@@ -339,7 +366,7 @@ class Machine:
     @property
     def preempts(self) -> bool:
         """Whether the discipline can have jobs lose their processors."""
-        return bool(self._scheduler.preempts)
+        return bool(self._scheduler.preempts) and not self._overruns
 
     @property
     def idle(self) -> int:
@@ -359,7 +386,9 @@ class Machine:
         processors, group = jobs["processors"], jobs["group"]
         requested_time, run_time = jobs["requested_time"], jobs["run_time"]
         fit = (processors >= 1) & (processors <= self._processors)
-        fit &= (run_time > 0) & (requested_time >= run_time) & np.isfinite(requested_time)
+        least = math.ulp(submit_time) if self._overruns else run_time
+        fit &= (run_time > 0) & (requested_time >= least) & (requested_time > 0)
+        fit &= np.isfinite(requested_time) & np.isfinite(run_time)
         fit &= (group >= GROUPS[0]) & (group <= GROUPS[-1])
         if not (
             math.isfinite(submit_time)
@@ -374,6 +403,8 @@ class Machine:
         self._submit_column[rows] = np.minimum(jobs["waiting_since"], submit_time)
         self._request_column[rows] = requested_time
         self._run_column[rows] = run_time
+        if self._overruns:
+            self._float_columns[5, rows] = requested_time
         self._width_column[rows] = processors
         self._group_column[rows] = group
         self._rank_column[rows] = np.arange(first, behind, dtype=np.int32)

@@ -66,6 +66,7 @@ class UtilityJobs:
                 column = column.view()
                 column.flags.writeable = False
             object.__setattr__(self, each.name, column)
+        self.jobs.refuse_overruns("malleable jobs do not outlive their requests")
         self._check("weight", self.weight, np.isfinite(self.weight) & (self.weight >= 0), WEIGHT)
         self._check("plateau", self.plateau, self.plateau >= 0, "at least 0")
         falls = (self.zero >= self.plateau) & (np.isfinite(self.zero) | np.isinf(self.plateau))

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from lrms_sim.analysis.comparison import VERDICTS, Comparison, Difference, metric_named
+from lrms_sim.analysis.metrics import BOUNDED_SLOWDOWN_THRESHOLD_S
 from lrms_sim.report.comparison_figure import figure_of_page
 from lrms_sim.report.comparison_tables import HEADS, caption, cells, grouped, plain
 from lrms_sim.report.parts import Figure, Page, Section, Strong, Table, Words, made
@@ -102,4 +103,6 @@ def _facts(comparison: Comparison) -> list[tuple[str, object]]:
     if comparison.warm_up_days or comparison.cool_down_days:
         cut = f"{comparison.warm_up_days:g} and {comparison.cool_down_days:g} days"
         rows.append(("Warm-up and cool-down", f"{cut}, whose jobs run but do not count"))
+    if comparison.tau != BOUNDED_SLOWDOWN_THRESHOLD_S:
+        rows.append(("Bounded slowdown", f"run times below {comparison.tau:g} s count as this"))
     return rows

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +47,7 @@ class JobTable(frames.Framed):
         run_time: shape (n,), seconds the job really runs; more than 0. A queue discipline
             cannot see it.
         user: shape (n,), number of the user; -1 where it is unknown.
+        overruns: whether jobs may run for longer than they have requested; only in an `OverrunTable`.
     """
 
     job_id: Int64Array
@@ -55,6 +56,7 @@ class JobTable(frames.Framed):
     requested_time: FloatArray
     run_time: FloatArray
     user: Int32Array
+    overruns: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         count = len(self.job_id)
@@ -72,8 +74,21 @@ class JobTable(frames.Framed):
         self._check("processors", self.processors >= 1, "at least 1")
         run_time_good = np.isfinite(self.run_time) & (self.run_time > 0)
         self._check("run_time", run_time_good, "finite and more than 0")
-        request_good = np.isfinite(self.requested_time) & (self.requested_time >= self.run_time)
-        self._check("requested_time", request_good, "finite and at least the job's run_time")
+        request_good = np.isfinite(self.requested_time)
+        if self.overruns:
+            request_good &= self.requested_time > 0
+            self._check("requested_time", request_good, "finite and more than 0")
+            # A job is started before its estimated end, whatever the clock shows by then.
+            latest = float(np.sum(self.run_time) + np.max(self.submit_time, initial=0.0))
+            seen = self.requested_time >= np.spacing(
+                max(latest, -np.min(self.submit_time, initial=0.0))
+            )
+            self._check(
+                "requested_time", seen, f"long enough for a clock that may come to {latest:g} s"
+            )
+        else:
+            request_good &= self.requested_time >= self.run_time
+            self._check("requested_time", request_good, "finite and at least the job's run_time")
         if count > 1:
             step = np.diff(self.submit_time)
             ordered = (step > 0) | ((step == 0) & (np.diff(self.job_id) > 0))
@@ -209,9 +224,37 @@ class JobTable(frames.Framed):
         return replace(self, submit_time=self.submit_time + seconds)
 
     @property
+    def outlives_requests(self) -> bool:
+        """Whether some job runs for longer than it has requested."""
+        return self.overruns and bool((self.run_time > self.requested_time).any())
+
+    def refuse_overruns(self, reason: str) -> None:
+        """Refuses jobs that outlive their requests, where `reason` says why.
+
+        Raises:
+            ValueError: one does; the text names it.
+        """
+        if self.outlives_requests:
+            row = int(np.argmax(self.run_time > self.requested_time))
+            raise ValueError(
+                f"job {self.job_id[row]} runs for {self.run_time[row]:g} s and has requested "
+                f"{self.requested_time[row]:g} s; {reason}: prepare the log with overrun kill or extend"
+            )
+
+    @property
     def resource_consumption(self) -> FloatArray:
         """Processor-seconds of each job, `run_time · processors`, shape (n,)."""
         return self.run_time * self.processors
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class OverrunTable(JobTable):
+    """Jobs that may run for longer than they have requested, which no discipline knows before it happens.
+
+    A `requested_time` is more than 0 then. Only machines of `lrms_sim` replay such tables.
+    """
+
+    overruns: ClassVar[bool] = True
 
 
 def concatenate(tables: Sequence[JobTable]) -> tuple[JobTable, Int32Array, Int64Array]:
@@ -237,5 +280,6 @@ def concatenate(tables: Sequence[JobTable]) -> tuple[JobTable, Int32Array, Int64
         name: np.concatenate([getattr(table, name) for table in tables])[order]
         for name in frames.JOB_COLUMNS
     }
-    table = JobTable(**merged | {"job_id": np.arange(1, len(submit) + 1)})
+    made = OverrunTable if any(each.overruns for each in tables) else JobTable
+    table = made(**merged | {"job_id": np.arange(1, len(submit) + 1)})
     return table, origin[order], rows[order]

@@ -19,6 +19,7 @@ from lrms_sim.workload.jobs import (
     Int32Array,
     Int64Array,
     JobTable,
+    OverrunTable,
 )
 from lrms_sim.workload.preparation_report import (
     PreparationEntry,
@@ -121,14 +122,14 @@ def prepare(
     overrun = run_time > requested_time
     if options.overrun == "kill":
         run_time = np.minimum(run_time, requested_time)
-    else:
+    elif options.overrun == "extend":
         requested_time = np.maximum(requested_time, run_time)
     _check_ends(tally, log, run_time)
     _note_alterations(tally, log, from_other_field, overrun, options)
     _note_unread(tally, log, dependencies=dependencies)
 
     rows = _in_order(tally, log.submit_time, job_id)
-    jobs = JobTable(
+    jobs = (OverrunTable if options.overrun == "run" else JobTable)(
         job_id[rows],
         log.submit_time[rows],
         processors[rows],
@@ -292,8 +293,10 @@ def _note_alterations(
     )
     if options.overrun == "kill":
         tally.note("overrun", "run time above request, killed at the request", overrun)
-    else:
+    elif options.overrun == "extend":
         tally.note("overrun", "run time above request, request extended", overrun)
+    else:
+        tally.note("overrun", "run time above request, runs on", overrun, "kept")
     if options.partial_execution == "drop":
         tally.note(
             "partial-without-whole",

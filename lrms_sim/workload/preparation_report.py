@@ -32,8 +32,8 @@ class PreparationOptions:
         run_time_zero: a run time of 0 s: `drop` the job, or let it run for `one_second`. A
             negative (unknown) run time is always dropped.
         requested_time_missing: a request of 0 s or less: `drop` the job, or take its `run_time`.
-        overrun: a run time above the request: `kill` the job when its request is used up, or
-            `extend` the request to the run time.
+        overrun: a run time above the request: `kill` the job when its request is used up, `extend`
+            the request to the run time, or let the job `run` on, which no discipline knows before.
         too_wide: a job wider than the machine: `drop` it, or stop with an `error`.
         submit_time_negative: SWF writes -1 for "not known": `drop` the job, or `keep` it at the
             negative time.
@@ -51,8 +51,10 @@ class PreparationOptions:
     requested_time_missing: Literal["drop", "run_time"] = option(
         "Jobs without a requested time.", default="drop"
     )
-    overrun: Literal["kill", "extend"] = option(
-        "Jobs that ran longer than requested: cap which of the two.", default="kill"
+    overrun: Literal["kill", "extend", "run"] = option(
+        "Jobs that ran longer than requested: kill them then, extend the request, or let them run on, "
+        "unknown to the scheduler.",
+        default="kill",
     )
     too_wide: Literal["drop", "error"] = option("Jobs wider than the machine.", default="drop")
     submit_time_negative: Literal["drop", "keep"] = option(

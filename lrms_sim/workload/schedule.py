@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from lrms_sim.util import columns
 from lrms_sim.workload import frames
-from lrms_sim.workload.jobs import FloatArray, Int64Array, JobTable
+from lrms_sim.workload.jobs import FloatArray, Int64Array, JobTable, OverrunTable
 
 Int16Array = npt.NDArray[np.int16]
 
@@ -89,7 +89,7 @@ class Schedule(frames.Framed):
                     f"column {name} has {len(column)} rows, submit_time has {len(submit)}"
                 )
         order = np.lexsort((number, submit))
-        jobs = JobTable.from_frame(frame)
+        jobs = OverrunTable.from_frame(frame)
         start = clock["start_time"].astype(np.float64)[order]
         end = (
             clock["end_time"].astype(np.float64)[order]

@@ -19,7 +19,7 @@ from lrms_sim.kernel import _schedule_csv
 from lrms_sim.util.errors import HanseError
 from lrms_sim.util.files import replacing
 from lrms_sim.util.log_files import rows_of
-from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.jobs import OverrunTable
 from lrms_sim.workload.schedule import MachineInfo, Schedule
 from lrms_sim.workload.swf_log import SwfHeader, SwfLog
 
@@ -170,7 +170,7 @@ def read_csv(path: str | os.PathLike[str], machines: Sequence[MachineInfo]) -> S
     submitted_to = columns["submitted_to"].astype(np.int16)
     one_workload = len(submitted_to) == 0 or bool((submitted_to == submitted_to[0]).all())
     try:
-        jobs = JobTable(
+        jobs = OverrunTable(
             job_id=log_job_id if one_workload else np.arange(1, len(log_job_id) + 1),
             submit_time=columns["submission_time"],
             processors=columns["requested_number_of_resources"].astype(np.int32),

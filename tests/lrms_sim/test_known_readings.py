@@ -18,12 +18,14 @@ from lrms_sim.workload.preparation import prepare
 from lrms_sim.workload.preparation_report import PreparationOptions
 from lrms_sim.workload.schedule import Schedule
 from lrms_sim.workload.swf import read_swf
+from tests.oracles.disciplines import simulate_plainly
 
 HERE = Path(__file__).parent
 FILES = sorted((HERE / "known_readings").glob("*.toml"))
 EXAMPLES = runpy.run_path(str(HERE.parents[1] / "docs/examples/other_readings.py"))
 WRITTEN = {"committed-sjf": EXAMPLES["CommittedSjf"], "unicep": EXAMPLES["Unicep"]}
-OVERRUNS: dict[str, Literal["kill", "extend"]] = {"easy-kill": "kill", "easy-extend": "extend"}
+Overrun = Literal["kill", "extend", "run"]
+OVERRUNS: tuple[Overrun, ...] = ("kill", "extend", "run")
 
 
 def known(name: str) -> dict[str, Any]:
@@ -35,7 +37,7 @@ def table(document: dict[str, Any]) -> JobTable:
     return JobTable.from_columns(**{key: [row[key] for row in document["jobs"]] for key in columns})
 
 
-def prepared(document: dict[str, Any], overrun: Literal["kill", "extend"], path: Path) -> JobTable:
+def prepared(document: dict[str, Any], overrun: Overrun, path: Path) -> JobTable:
     """Returns the jobs as they come out of a log."""
     lines = [
         f"{row['id']} {row['submit_time']} -1 {row['run_time']} {row['processors']} -1 -1 {row['processors']} "
@@ -51,9 +53,12 @@ def test_known_schedule(path: Path, tmp_path: Path) -> None:
     document = known(path.stem)
     assert document["explanation"].strip()
     for reading, expected in document["start_times"].items():
-        if reading in OVERRUNS:
-            jobs = prepared(document, OVERRUNS[reading], tmp_path / "log.swf")
-            discipline = discipline_by_name("easy")
+        name, _, word = reading.rpartition("-")
+        if word in OVERRUNS:
+            jobs = prepared(document, word, tmp_path / "log.swf")
+            discipline = discipline_by_name(name)
+            oracle = simulate_plainly(jobs, document["processors"], name)
+            assert [oracle.start_time[row] for row in range(len(jobs))] == expected, reading
         else:
             jobs = table(document)
             discipline = (

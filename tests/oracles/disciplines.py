@@ -73,7 +73,7 @@ def conservative(machine: PlainMachine, now: float) -> None:
     for job in machine.waiting:
         if job.row not in machine.reservation:
             machine.reservation[job.row] = earliest_fit(machine, job, now)
-            machine.first_reservation[job.row] = machine.reservation[job.row]
+            machine.first_reservation.setdefault(job.row, machine.reservation[job.row])
     for job in list(machine.waiting):
         if machine.reservation[job.row] <= now:
             machine.start(job, now)

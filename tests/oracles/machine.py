@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from lrms_sim.workload.jobs import JobTable
+from tests.oracles.overruns import longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +26,13 @@ class PlainJob:
     user: int = -1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Running:
-    """A job that holds its processors."""
+    """A job that holds its processors; `estimate` is how long it runs, as far as is known."""
 
     job: PlainJob
     start_time: float
+    estimate: float
 
     @property
     def end_time(self) -> float:
@@ -39,8 +41,8 @@ class Running:
 
     @property
     def estimated_end(self) -> float:
-        """When it will end at the latest."""
-        return self.start_time + self.job.requested_time
+        """When it will end at the latest, as far as is known."""
+        return self.start_time + self.estimate
 
 
 @dataclass(slots=True)
@@ -92,7 +94,7 @@ class PlainMachine:
     @property
     def next_event_time(self) -> float:
         """When the machine must be looked at again if nobody submits anything."""
-        ends = [running.end_time for running in self.running]
+        ends = [min(running.end_time, running.estimated_end) for running in self.running]
         return min([*ends, *self.reservation.values()], default=math.inf)
 
     def fits(self, job: PlainJob, now: float) -> bool:
@@ -100,7 +102,12 @@ class PlainMachine:
         return job.processors <= self.processors_free(now)
 
     def come_to(self, now: float) -> None:
-        """Hears that a moment has come, before anything of that moment happens."""
+        """Has those run for longer whose estimate is over and who have not ended; all promises are off then."""
+        for running in self.running:
+            if running.estimated_end <= now < running.end_time:
+                request = running.job.requested_time
+                running.estimate = longer(request, running.start_time, now)
+                self.reservation.clear()
 
     def submit(self, job: PlainJob) -> None:
         """Puts a job into the queue."""
@@ -113,7 +120,7 @@ class PlainMachine:
         assert job.row not in self.start_time
         self.waiting.remove(job)
         self.reservation.pop(job.row, None)
-        self.running.append(Running(job, now))
+        self.running.append(Running(job, now, job.requested_time))
         self.start_time[job.row] = now
 
     def due(self, now: float) -> list[Running]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from lrms_sim.machine.node_kinds import NodeMachine
 from lrms_sim.workload.jobs import JobTable
 from lrms_sim.workload.requests import Request
-from tests.oracles.predictions import CORRECTIONS
+from tests.oracles.overruns import CORRECTIONS, longer
 
 
 @dataclass(slots=True)
@@ -42,6 +42,7 @@ class Job:
     request: Request
     start_time: float = math.nan
     place: dict[int, int] = field(default_factory=dict)
+    outlived: float | None = None
 
     @property
     def end_time(self) -> float:
@@ -49,9 +50,14 @@ class Job:
         return self.start_time + self.run_time
 
     @property
+    def estimate(self) -> float:
+        """How long it runs, as far as is known."""
+        return self.requested_time if self.outlived is None else self.outlived
+
+    @property
     def estimated_end(self) -> float:
-        """When it ends at the latest."""
-        return self.start_time + self.requested_time
+        """When it ends at the latest, as far as is known."""
+        return self.start_time + self.estimate
 
 
 class PlainNodes:
@@ -300,10 +306,10 @@ def guessed_end(machine: PlainNodes, job: Job) -> float:
 def correct(machine: PlainNodes, job: Job, now: float) -> None:
     """Gives a job that has outlived its prediction further ones until one is still to come."""
     guesses = machine.guesses[job.row]
-    while guessed_end(machine, job) <= now and guesses[-1] < job.requested_time:
+    while guessed_end(machine, job) <= now and guesses[-1] < job.estimate:
         done = len(guesses) - 1
         later = guesses[0] + CORRECTIONS[done] if done < len(CORRECTIONS) else math.inf
-        guesses.append(min(later, job.requested_time))
+        guesses.append(min(later, job.estimate))
 
 
 def is_over(machine: PlainNodes, job: Job, now: float) -> bool:
@@ -374,6 +380,14 @@ PASSES = {
 }
 
 
+def outlive(machine: PlainNodes, now: float) -> None:
+    """Has those run for longer whose estimate is over and who have not ended; all promises are off then."""
+    for job in machine.running:
+        if job.estimated_end <= now < job.end_time:
+            job.outlived = longer(job.requested_time, job.start_time, now)
+            machine.reserved.clear()
+
+
 def events(jobs: Sequence[Job], machine: PlainNodes, discipline: str) -> Iterator[float]:
     """Yields the moments at which a pass is made, after their events."""
     arrivals = list(jobs)
@@ -381,11 +395,12 @@ def events(jobs: Sequence[Job], machine: PlainNodes, discipline: str) -> Iterato
     guesses = "sjbf" in discipline or "plus" in discipline
     while arrivals or machine.running or machine.waiting:
         now = min(
-            [job.end_time for job in machine.running]
+            [min(job.end_time, job.estimated_end) for job in machine.running]
             + [arrival.submit_time for arrival in arrivals[:1]]
             + [start for start, _ in machine.reserved.values()]
             + [guessed_end(machine, job) for job in machine.running if guesses]
         )
+        outlive(machine, now)
         if guesses:
             for job in machine.running:
                 if not is_over(machine, job, now):

@@ -8,12 +8,7 @@ import math
 from dataclasses import dataclass, field
 
 from tests.oracles.machine import PlainJob, PlainMachine, Running
-
-MINUTE, HOUR = 60.0, 3600.0
-CORRECTIONS = [
-    *(minutes * MINUTE for minutes in (1, 5, 15, 30)),
-    *(hours * HOUR for hours in (1, 2, 5, 10, 20, 50, 100)),
-]
+from tests.oracles.overruns import CORRECTIONS
 
 
 @dataclass(slots=True)
@@ -51,7 +46,7 @@ class PredictingMachine(PlainMachine):
     def correct(self, running: Running, now: float) -> None:
         """Gives a job that has outlived its prediction further ones until one is still to come."""
         predictions = self.predictions[running.job.row]
-        request = running.job.requested_time
+        request = running.estimate
         while self.predicted_end(running) <= now and predictions[-1] < request:
             later = [predictions[0] + correction for correction in CORRECTIONS]
             done = len(predictions) - 1
@@ -59,6 +54,7 @@ class PredictingMachine(PlainMachine):
 
     def come_to(self, now: float) -> None:
         """Corrects all that have outlived their predictions."""
+        PlainMachine.come_to(self, now)
         for running in self.running:
             if not self.is_over(running, now):
                 self.correct(running, now)

@@ -42,10 +42,16 @@ def test_an_agent_that_picks_the_oldest_is_judged_as_fcfs(objective: Objective) 
     sequences = Sequences(log(), 64, 30, "test")
     firsts = sequences.fixed(4, seed=1)
     (fcfs,) = constants(sequences, firsts, ("fcfs",), objective)
-    agent = judged(
-        "oldest", lambda _: 0, sequences, firsts, PickOptions(window=5, objective=objective)
-    )
-    assert agent.values == pytest.approx(fcfs.values, rel=1e-12)
+    found = []
+    for tau in (10.0, 600.0):
+        (same,) = constants(sequences, firsts, ("fcfs",), objective, tau)
+        options = PickOptions(window=5, objective=objective, tau=tau)
+        agent = judged("oldest", lambda _: 0, sequences, firsts, options)
+        assert agent.values == pytest.approx(same.values, rel=1e-12)
+        found.append(agent.mean)
+    assert (found[0] > found[1]) == (objective == "bounded-slowdown")
+    with pytest.raises(ValueError, match="tau is 0"):
+        PickOptions(tau=0.0).machine(sequences)
     assert fcfs.low <= fcfs.mean <= fcfs.high
     with pytest.raises(ValueError, match="must be one of bounded-slowdown"):
         constants(sequences, firsts, ("fcfs",), "makespan")  # type: ignore[arg-type]  # none of them

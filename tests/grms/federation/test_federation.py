@@ -20,7 +20,7 @@ from grms.policy.transfer import AcceptWhenFit
 from lrms_sim.kernel._scheduler import Scheduler
 from lrms_sim.machine.machine import simulate
 from lrms_sim.scheduling.disciplines import discipline_by_name
-from lrms_sim.workload.jobs import JobTable, concatenate
+from lrms_sim.workload.jobs import JobTable, OverrunTable, concatenate
 from lrms_sim.workload.schedule import Schedule
 from tests.examples import runs
 from tests.kernel_sites import kernel_site
@@ -354,6 +354,16 @@ def test_a_job_wider_than_its_home_is_refused(host: Callable[[list[Site]], Sched
     big = Site("big", 9, JobTable.empty(), transfer_policies={"small": AcceptWhenFit()})
     with pytest.raises(ValueError, match=r"job 2 needs 3 processors.*'small'"):
         host([small, big])
+
+
+@pytest.mark.parametrize("host", [replay, replay_alone])
+def test_a_job_that_outlives_its_request_is_refused(host: Callable[[list[Site]], Schedule]) -> None:
+    """Sites promise each other by requests; the error names the job."""
+    jobs = OverrunTable.from_columns(
+        submit_time=[0], processors=[1], run_time=[9], requested_time=[5]
+    )
+    with pytest.raises(ValueError, match=r"job 1 runs for 9 s and has requested 5 s.*'kth'"):
+        host([Site("kth", 2, jobs)])
 
 
 @pytest.mark.parametrize("stranger", ["nowhere", "a"])

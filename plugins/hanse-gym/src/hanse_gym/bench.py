@@ -6,6 +6,7 @@
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from importlib import import_module
 from typing import Any, Final, Literal, get_args
 
@@ -18,7 +19,12 @@ from hanse_gym.agents import objectives
 from hanse_gym.options import PickOptions
 from hanse_gym.sequences import SPLITS, Sequences, Split
 from hanse_gym.workloads import SUITE, workload
-from lrms_sim.analysis.metrics import awrt, mean_bounded_slowdown, mean_wait_time
+from lrms_sim.analysis.metrics import (
+    BOUNDED_SLOWDOWN_THRESHOLD_S,
+    awrt,
+    mean_bounded_slowdown,
+    mean_wait_time,
+)
 from lrms_sim.cli.log_options import preparation_options, user_errors
 from lrms_sim.machine.machine import simulate
 from lrms_sim.machine.picks import FEATURES, OBJECTIVES, Objective
@@ -102,15 +108,20 @@ def constants(
     firsts: Iterable[int],
     names: Sequence[str] = CONSTANTS,
     objective: Objective = OBJECTIVES[0],
+    tau: float = BOUNDED_SLOWDOWN_THRESHOLD_S,
 ) -> list[Result]:
     """Replays disciplines on the sequences that begin in the rows `firsts`; one result each, in their order.
 
+    In bounded slowdowns shorter run times count as `tau`, seconds.
+
     Raises:
-        ValueError: an unknown discipline or objective.
+        ValueError: an unknown discipline or objective, or `tau` is not more than 0.
     """
     if objective not in _METRICS:
         raise ValueError(f"objective is {objective!r}; it must be one of {', '.join(_METRICS)}")
     metric = _METRICS[objective]
+    if objective == "bounded-slowdown":
+        metric = partial(mean_bounded_slowdown, threshold=tau)
     given = [sequences.table(int(first)) for first in firsts]
     exact = [replace(jobs, requested_time=jobs.run_time) for jobs in given]
     return [
@@ -250,6 +261,14 @@ def _learned(
     "--objective", type=click.Choice(OBJECTIVES), default=OBJECTIVES[0], show_default=True
 )
 @click.option(
+    "--tau",
+    type=click.FloatRange(0, 1e9, min_open=True),
+    default=BOUNDED_SLOWDOWN_THRESHOLD_S,
+    show_default=True,
+    metavar="S",
+    help="Shorter run times count as this in bounded slowdowns, seconds.",
+)
+@click.option(
     "--length", type=click.IntRange(1), default=256, show_default=True, help="Jobs of a sequence."
 )
 @click.option("--sequences", "count", type=click.IntRange(1), default=100, show_default=True)
@@ -281,6 +300,7 @@ def main(
     processors: int | None,
     disciplines: str,
     objective: Objective,
+    tau: float,
     length: int,
     count: int,
     split: Split,
@@ -299,7 +319,7 @@ def main(
     names = (*logs, *(SUITE if suite else ()))
     if not names:
         raise click.UsageError("no log; name at least one, or give --suite")
-    options = PickOptions(backfill=backfill, objective=objective)
+    options = PickOptions(backfill=backfill, objective=objective, tau=tau)
     documents = []
     for name in names:
         with user_errors():
@@ -309,7 +329,7 @@ def main(
                 raise click.ClickException(str(error)) from error
             sequences = Sequences(found.jobs, found.processors, length, split)
             firsts = sequences.fixed(count, seed)
-            results = constants(sequences, firsts, disciplines.split(","), objective)
+            results = constants(sequences, firsts, disciplines.split(","), objective, tau)
             learned = (
                 _learned(agent, sequences, firsts, options, range(seed, seed + learn))
                 if learn
@@ -321,6 +341,7 @@ def main(
                 "log": found.name,
                 "processors": found.processors,
                 "objective": objective,
+                "tau": tau,
                 "length": length,
                 "split": split,
                 "seed": seed,

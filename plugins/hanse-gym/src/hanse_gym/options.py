@@ -18,6 +18,7 @@ class PickOptions:
         objective: `bounded-slowdown`, `wait` or `awrt`.
         reward_at_end: whether the last step has the whole reward; otherwise each step has the part of the jobs
             that started with it. Both sum up to −(the objective).
+        tau: shorter run times count as this in bounded slowdowns, seconds.
     """
 
     window: int = 128
@@ -25,6 +26,7 @@ class PickOptions:
     commit: bool = False
     objective: Objective = "bounded-slowdown"
     reward_at_end: bool = False
+    tau: float = 10.0
 
     def machine(self, sequences: Sequences) -> PickMachine:
         """Returns a machine for sequences; a ValueError says which option is impossible."""

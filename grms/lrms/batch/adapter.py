@@ -222,16 +222,21 @@ class BatchLrms:
             # found; if it is over here, or goes elsewhere, it stays held.
             if await self._came(key, want):
                 return
-            if job.partner or (isinstance(error, LrmsRefusedError) and not error.passing):
-                self._tracker.refused(key)
-                if marks is None:
-                    # Else an earlier attempt may still come, and be looked up; to run it needs its folder.
-                    await self._disk.do(self._spool.drop, key)
-            if isinstance(error, LrmsRefusedError) and error.full and not job.partner:
-                raise await self._full(error, job.account) from error
+            await self._not_taken(job, error, new=marks is None)
             raise
         self._tracker.acknowledged(key, number, self._clock())
         self._poller.want()
+
+    async def _not_taken(
+        self, job: LrmsJob, error: LrmsRefusedError | LrmsDiskError, *, new: bool
+    ) -> None:
+        if job.partner or (isinstance(error, LrmsRefusedError) and not error.passing):
+            self._tracker.refused(job.key)
+            if new:
+                # Else an earlier attempt may still come, and be looked up; to run it needs its folder.
+                await self._disk.do(self._spool.drop, job.key)
+        if isinstance(error, LrmsRefusedError) and error.full and not job.partner:
+            raise await self._full(error, job.account) from error
 
     async def _full(self, error: LrmsRefusedError, account: str) -> LrmsRefusedError:
         # Whoever reads of a limit is told which of the jobs are none that wait here.

@@ -27,6 +27,7 @@ from typing import Any, Final
 from benchmarks.load import spread
 from benchmarks.run import machine
 from grms.client import Client, JobState
+from grms.lrms.slurm.slurm_arrays import element_name
 from lrms_sim.util.files import to_toml
 from tests.clusters.slurm import SlurmCluster
 
@@ -158,9 +159,9 @@ async def _measured(
     figures["pending_of_others"] = PENDING
     figures["they_wait"] = await shares(pid, seconds)
     figures["submissions"], kept = await submissions(client, seconds)
-    names = Counter(
-        (await asyncio.to_thread(cluster.ask, "squeue", "-h", "-t", "all", "-o", "%j")).split()
-    )
+    rows = await asyncio.to_thread(cluster.ask, "squeue", "-h", "-r", "-t", "all", "-o", "%j %i")
+    # What was just submitted may have its array's name still.
+    names = Counter(element_name(*row.split()) for row in rows.splitlines())
     found = Counter(name.rpartition("/")[2] for name in names.elements() if "hanse:" in name)
     wanted = {job_id.rpartition("-")[2] for job_id in kept}
     figures["submissions"]["acknowledged_and_lost"] = len(wanted - set(found))

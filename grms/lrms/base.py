@@ -661,6 +661,15 @@ def place_words(lrms: object, key: str, *, away: bool) -> str:
 
 
 @runtime_checkable
+class TakesMany(Protocol):
+    """An LRMS that takes many jobs in fewer calls, if their submissions come together."""
+
+    @property
+    def submissions_at_once(self) -> int:
+        """How many `submit` are worth calling at one time; 0: as many as other commands."""
+
+
+@runtime_checkable
 class WithProblem(Protocol):
     """An LRMS that may answer, and be handed no jobs all the same."""
 

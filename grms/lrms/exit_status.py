@@ -13,6 +13,9 @@ It runs in the job's folder, or where its user has submitted it, with the path o
 output and declared files are where the user wants them, and linked into the folder, or copied at the end if that is
 on another disk; `begun.since` is as old as the run, so that files of the job can be told from older ones. No variable is set before the script has ended, as the user could have one of the same name.
 
+As an element of an array of Slurm, in which jobs were submitted together (`slurm_arrays`), it has two arguments, by which and by its
+index it finds its folder. What Slurm says of the array is not for the script, to which its job is one alone.
+
 If a job may not run twice, a second run ends before its script starts, as `begun` says that one has begun. `ONCE`
 is created atomically (`O_EXCL`, which file servers honour as well), so that of two concurrent runs one continues.
 If the node cannot see the job's folder, another one is not mistaken for it.
@@ -65,6 +68,20 @@ streams() {
 	test "$(stream 1)" = "$(stream 2)" || keep "$(stream 2)" "$1/stderr"
 	: >>"$1/stdout" >>"$1/stderr"
 }
+if test "$#" -eq 2; then
+	case $2 in
+	"") set -- "$1$SLURM_ARRAY_TASK_ID" "$SLURM_ARRAY_TASK_ID" ;;
+	*)
+		set -- "$1" "$(($2 + SLURM_ARRAY_TASK_ID))"
+		set -- "$1${2#1}" "${2#1}"
+		;;
+	esac
+	cd "$1" || exit 125
+	case $SLURM_JOB_NAME in *\\*) export SLURM_JOB_NAME="${SLURM_JOB_NAME%?}$2" ;; esac
+	export SLURM_SUBMIT_DIR="$1"
+	unset SLURM_ARRAY_JOB_ID SLURM_ARRAY_TASK_ID SLURM_ARRAY_TASK_COUNT SLURM_ARRAY_TASK_MIN SLURM_ARRAY_TASK_MAX SLURM_ARRAY_TASK_STEP
+	set -- .
+fi
 test "$#" -gt 0 || set -- .
 """
 

@@ -11,6 +11,7 @@ import argparse
 import copy
 import os
 import pwd
+import re
 import signal
 import socketserver
 import subprocess
@@ -48,6 +49,9 @@ LONG_STATES = {
 PROGRAMS = ("squeue", "sbatch", "scontrol", "scancel")
 
 _CLIENT = """#!/bin/bash
+typed=()
+[ "$#" -gt 0 ] || mapfile -t typed
+set -- "$@" "${{typed[@]}}"
 exec 3<>/dev/tcp/127.0.0.1/{port} || exit 1
 printf '%s\\0' {program}"${{FAKE_ACCOUNT:+@$FAKE_ACCOUNT}}" "$#" "$@" >&3
 if ! IFS= read -r -d '' -t "${{FAKE_PATIENCE:-600}}" code <&3; then
@@ -260,6 +264,10 @@ class Machine:
         hides: names of jobs that `squeue` leaves out, as one does that is filtered for its user.
         loses: how many answers of `sbatch` get lost from now on, of jobs that it takes all the same.
         drops: how many calls of `sbatch` from now on it never hears of.
+        array_size: indices of arrays are below it (`MaxArraySize`).
+        refuses_arrays: what `sbatch` says to every array; nothing where it takes them.
+        arrays: how many elements each array had.
+        fixes_names: nobody may change a job's name.
         unheard: numbers of jobs whose start never comes to their node, as where that dies at this moment.
     """
 
@@ -286,6 +294,10 @@ class Machine:
         self.hides: set[str] = set()
         self.loses = 0
         self.drops = 0
+        self.array_size = 1001
+        self.refuses_arrays = ""
+        self.arrays: list[int] = []
+        self.fixes_names = False
         self.unheard: set[str] = set()
         self._hidden: set[str] = set()
         self._is_over = False
@@ -431,7 +443,7 @@ class Machine:
                 left -= nodes[node]
         if left:
             return False
-        job.update(state="R", nodes=nodes, start=self.now, reason="None")
+        job.update(state="R", nodes=nodes, start=self.now, reason="None", parted=True)
         job["attempt"] += 1
         command = [job["script"], *job["arguments"]]
         if job["id"] in self.unheard:
@@ -454,6 +466,8 @@ class Machine:
                     "SLURM_JOB_ID": job["id"],
                     "SLURM_CLUSTER_NAME": self._cluster,
                     "SLURMD_NODENAME": min(nodes),
+                    "SLURM_JOB_NAME": job["named"],
+                    **_array_variables(job),
                 },
             )
         return True
@@ -482,6 +496,7 @@ class Machine:
                 f"EndTime={moments[1]} NodeList={nodes} NodeCnt=1 ProcCnt={job['cpus']} "
                 f"WorkDir={job['folder']} ReservationName= Tres= Account= QOS= WcKey= "
                 f"Cluster=unknown SubmitTime={moments[2]} EligibleTime={moments[2]} "
+                f"{'' if job['task'] is None else 'ArrayJobId={array} ArrayTaskId={task} '.format(**job)}"
                 f"DerivedExitCode=0:0 ExitCode={job['exit']} \n"
             )
 
@@ -500,7 +515,7 @@ class Machine:
             if wanted is None and "-a" not in arguments and job["partition"] in self._hidden:
                 continue
             values = {
-                "i": job["id"] if job["task"] is None else f"{job['array']}_{job['task']}",
+                "i": _number_of(job),
                 "t": job["state"],
                 "C": job["cpus"],
                 "V": job["submit"],
@@ -532,7 +547,7 @@ class Machine:
             "node": self._nodes_shown(),
             "partition": self._partitions_shown(name),
             "reservation": "No reservations in the system\n",
-            "config": _CONFIGURATION,
+            "config": f"{_CONFIGURATION}MaxArraySize            = {self.array_size}\n",
         }[what]
 
     def _nodes_shown(self) -> str:
@@ -568,11 +583,11 @@ class Machine:
             raise NotDoneError(f"Batch job submission failed: {text}")
         if self.refuses:
             raise NotDoneError(self.refuses)
+        tasks = self._tasks(given.array)
         mine = [job for job in self._jobs() if job["user"] == self._asker]
-        if self.most is not None and sum(job["state"] not in ENDED for job in mine) >= self.most:
+        left = sum(job["state"] not in ENDED for job in mine)
+        if self.most is not None and left + len(tasks) > self.most:
             raise NotDoneError(_TOO_MANY)
-        first, _, last = given.array.partition("-")
-        tasks = range(int(first), int(last) + 1) if given.array else [None]
         array = str(self._next)
         for task in tasks:
             number = str(self._next)
@@ -608,14 +623,32 @@ class Machine:
                 "script": script,
                 "arguments": words,
                 "folder": given.chdir or "/",
-                "output": given.output or "/dev/null",
-                "error": given.error or given.output or "/dev/null",
+                "output": _expanded(given.output or "/dev/null", task),
+                "error": _expanded(given.error or given.output or "/dev/null", task),
                 "mode": given.open_mode,
+                "named": given.job_name or "wrap",
+                "parted": task is None,
             }
         return f"{array}\n"
 
+    def _tasks(self, text: str) -> list[int] | list[None]:
+        if not text:
+            return [None]
+        if self.refuses_arrays:
+            raise NotDoneError(self.refuses_arrays)
+        tasks: list[int] = []
+        for word in text.split(","):
+            first, _, last = word.partition("-")
+            tasks += range(int(first), int(last or first) + 1)
+        if max(tasks) >= self.array_size:
+            raise NotDoneError("Batch job submission failed: Invalid job array specification")
+        self.arrays.append(len(tasks))
+        return tasks
+
     def scontrol(self, arguments: list[str]) -> str:
-        """Shows, holds, releases, requeues, and sets nodes and limits."""
+        """Shows, holds, releases, requeues, and sets nodes and limits; lines are what was typed, each for itself."""
+        if any(" " in word for word in arguments[:1]):
+            return self._typed(arguments)
         act, *rest = (word for word in arguments if not word.startswith("--"))
         if act == "show" and rest[0] != "job":
             return self._machine_shown(*rest)
@@ -631,13 +664,30 @@ class Machine:
             raise refused
         return shown
 
+    def _typed(self, lines: list[str]) -> str:
+        errors = []
+        for line in lines:
+            try:
+                self.scontrol(line.split())
+            except NotDoneError as error:
+                number = line.partition("JobId=")[2].partition(" ")[0]
+                errors.append(f"{number}: {error}")
+        if errors:
+            raise NotDoneError("\n".join(errors))
+        return ""
+
+    def _job(self, number: str) -> Job | None:
+        # By its own number, or that of its array with its index.
+        return next((job for job in self._jobs() if number in {job["id"], _number_of(job)}), None)
+
     def _one_job(self, act: str, number: str) -> str:
-        job = self._table.get(number)
+        job = self._job(number)
         if job is None:
             raise NotDoneError("Invalid job id specified")
         if act == "show":
             return _shown(job)
         self._check_owner(job)
+        job["parted"] = True
         if act == "requeue" and (job["state"] != "R" or not job["requeue"]):
             raise NotDoneError("Requested operation is presently disabled")
         if job["state"] in ENDED:
@@ -669,14 +719,17 @@ class Machine:
         elif "EndTime" in values:
             self._table[values["JobId"]]["limit"] = 1
         elif {"StartTime", "JobName"} & values.keys():
-            self._update_job(self._table.get(values["JobId"]), values)
+            self._update_job(self._job(values["JobId"]), values)
 
     def _update_job(self, job: Job | None, values: Mapping[str, str]) -> None:
         if job is None:
             raise NotDoneError("Invalid job id specified")
+        if "JobName" in values and self.fixes_names:
+            raise NotDoneError("Access/permission denied")
         over = NotDoneError(f"Job is no longer pending execution for job {job['id']}")
         if job["state"] in ENDED:
             raise over
+        job["parted"] = True
         job["name"] = values.get("JobName", job["name"])  # of one that runs, too
         if "StartTime" in values:
             if job["state"] != "PD":
@@ -689,21 +742,66 @@ class Machine:
         users = [word.split("=", 1)[1] for word in arguments if word.startswith("--user=")]
         wanted = [word for word in arguments if not word.startswith("-")]
         self.ended_together.append(len(wanted))
-        over = set(wanted)
+        over, asked = set(wanted), set(wanted)
+        if names or users or "--state=PENDING" in arguments:
+            # With a filter it ends all elements of an array that are not parted, instead of one.
+            waits = (job for job in self._jobs() if _is_whole(job) and _number_of(job) in asked)
+            whole = {job["array"] for job in waits}
+        else:
+            whole = {number for number in asked if "_" not in number}
         for job in self._jobs():
-            if not {job["id"], job["array"]} & set(wanted) or job["state"] in ENDED:
+            known = {job["id"], job["array"], _number_of(job)}
+            unparted = _is_whole(job) and job["array"] in whole
+            if not (known & asked or unparted) or job["state"] in ENDED:
                 continue
-            over -= {job["id"], job["array"]}
+            over -= known
             named = not names or job["name"] in names
             named = named and (not users or job["user"] in users)
             if named and ("--state=PENDING" not in arguments or job["state"] == "PD"):
                 self._check_owner(job)
                 self._kill(job)
-                self._end(job, "CA")
+                if unparted:
+                    self._end_whole(job)
+                else:
+                    self._end(job, "CA")
         if over:
             said = "Kill job error on job id {}: Invalid job id specified"
             raise NotDoneError("\nscancel: error: ".join(map(said.format, sorted(over))))
         return ""
+
+    def _end_whole(self, job: Job) -> None:
+        # An element of an array that is ended as one: of all there is one row, without an index.
+        row = self._table.get(job["array"])
+        if row is None or row["task"] is not None or row["state"] not in ENDED:
+            row = self._table[job["array"]] = {**job, "id": job["array"], "task": None}
+            self._end(row, "CA", reason="JobHeldUser" if job["hold"] else "")
+        if job["id"] != job["array"]:
+            del self._table[job["id"]]
+
+
+def _number_of(job: Job) -> str:
+    return str(job["id"]) if job["task"] is None else f"{job['array']}_{job['task']}"
+
+
+def _is_whole(job: Job) -> bool:
+    # Whether it is an element that waits and is not parted from the others.
+    return job["task"] is not None and job["state"] == "PD" and not job["parted"]
+
+
+def _array_variables(job: Job) -> dict[str, str]:
+    if job["task"] is None:
+        return {}
+    return {
+        "SLURM_ARRAY_JOB_ID": job["array"],
+        "SLURM_ARRAY_TASK_ID": str(job["task"]),
+        "SLURM_ARRAY_TASK_COUNT": "1",
+    }
+
+
+def _expanded(path: str, task: int | None) -> str:
+    if task is None:
+        return path
+    return re.sub(r"%(\d*)a", lambda found: str(task).zfill(int(found[1] or 0)), path)
 
 
 def _options() -> argparse.ArgumentParser:
@@ -760,6 +858,7 @@ def _reason(job: Job) -> str:
 def _shown(job: Job) -> str:
     fields = {
         "JobId": job["id"],
+        **({} if job["task"] is None else {"ArrayJobId": job["array"], "ArrayTaskId": job["task"]}),
         "JobName": job["name"],
         "UserId": f"{job['user']}({_number(job['user'])})",
         "Priority": 0 if job["hold"] else 4294901757,

@@ -8,6 +8,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,6 +36,7 @@ from grms.lrms.batch.launcher import Spool, check_home, check_key, check_program
 from grms.lrms.batch.poller import Poller
 from grms.lrms.batch.queue_snapshot import Ending, Evidence, JobRow, Question, QueueSnapshot
 from grms.lrms.batch.reconciler import Reconciler
+from grms.lrms.batch.submissions import Submissions
 from grms.lrms.batch.system import BatchSystem, PlaceKeepingSystem, PreemptingSystem
 from grms.lrms.batch.tracked_job import TrackedJob, Want
 from grms.lrms.exit_status import as_evicted, is_fenced, is_unstarted, true_end, with_kept
@@ -105,6 +107,8 @@ class BatchLrms:
         self._orders = Reconciler(
             system, spool, self._poller, repeats=repeats, clock=clock, deputies=deputies
         )
+        # Deputies are many, each of which takes a few calls at one time.
+        self._submissions = Submissions(system, together=deputies is None)
         self._unpreempted = unpreempted
         self._guests: GuestPreemption | None = None
         if preempting is not None:
@@ -186,8 +190,18 @@ class BatchLrms:
         """Returns the name of a job at the batch system."""
         return self._system.encode(check_key(key))
 
+    @property
+    def submissions_at_once(self) -> int:
+        """How many can go in one call; 0 if each has one."""
+        return self._submissions.at_once
+
     async def submit(self, job: LrmsJob, *, held: bool = False) -> None:
         """Submits a job held, and releases it when it is safe."""
+        with ExitStack() as prepares:
+            prepares.enter_context(self._submissions.coming())
+            await self._submit(job, held=held, prepared=prepares.close)
+
+    async def _submit(self, job: LrmsJob, *, held: bool, prepared: Callable[[], None]) -> None:
         key, want = check_key(job.key), Want.HELD if held else Want.RUN
         program = check_program(job.program)
         if await self._stays(job):
@@ -215,7 +229,8 @@ class BatchLrms:
             if await self._came(key, want):
                 return
             self._tracker.intended(key, want)
-            number = await self._system.submit(self._system.encode(key), job, folder)
+            prepared()
+            number = await self._submissions.submit(self._system.encode(key), job, folder)
         except (LrmsRefusedError, LrmsDiskError) as error:
             # This attempt, or an earlier one, may have reached the batch system all the same. What a poll has shown
             # meanwhile is there, and may have been released: it is not refused. If a local job is resubmitted, it is
@@ -226,6 +241,7 @@ class BatchLrms:
             raise
         self._tracker.acknowledged(key, number, self._clock())
         self._poller.want()
+        self._poller.want_in(self._settle_s)
 
     async def _not_taken(
         self, job: LrmsJob, error: LrmsRefusedError | LrmsDiskError, *, new: bool

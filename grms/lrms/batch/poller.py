@@ -5,6 +5,7 @@ emitted as events. Between two polls nothing is known of the batch system.
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
@@ -100,6 +101,7 @@ class Poller:
         self._rotation = Rotation()
         self._released: dict[str, str] = {}  # numbers by key; empty of what was not
         self._wanted = asyncio.Event()
+        self._due: set[int] = set()
 
     # --- when it is looked -----------------------------------------------------------------------
 
@@ -116,6 +118,19 @@ class Poller:
     def want(self) -> None:
         """Requests the next poll soon."""
         self._wanted.set()
+
+    def want_in(self, seconds: float) -> None:
+        """Requests a poll soon after a time, when something is due; those for about the same moment are one."""
+        loop = asyncio.get_running_loop()
+        step_s = max(self.soon_s, 0.01)
+        at = math.ceil((loop.time() + seconds) / step_s)
+        if at not in self._due:
+            self._due.add(at)
+            loop.call_at(at * step_s, self._is_due, at)
+
+    def _is_due(self, at: int) -> None:
+        self._due.discard(at)
+        self.want()
 
     async def follow(self, carry_out: Callable[[Iterable[Order]], Awaitable[None]]) -> None:
         """Polls until cancelled; `carry_out` gets the orders of each poll."""

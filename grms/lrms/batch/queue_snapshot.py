@@ -32,6 +32,7 @@ class JobRow:
         request: all that it asks for; `None` if this process has not submitted it.
         partition: in which it is, or several joined by commas; empty if the batch system has none.
         nodes: on which it runs, as far as the batch system says.
+        in_array: the batch system has it under the name of the array in which it was submitted; `name` is what it is to have.
     """
 
     name: str
@@ -48,6 +49,7 @@ class JobRow:
     request: Request | None = None
     partition: str = ""
     nodes: tuple[str, ...] = ()
+    in_array: bool = False
 
     @property
     def live(self) -> bool:

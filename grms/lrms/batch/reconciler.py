@@ -179,6 +179,8 @@ class Reconciler:
                 pass  # it was logged, and the next poll finds the same
             finally:
                 self._under_way.difference_update(some)
+        if waiting:
+            self._poller.want()  # whose turn has not come is not left to wait for a poll that takes its time
         return [order for order in orders if order.key not in sure or order.key in alone]
 
     async def _release_some(self, system: ReleasesMany, rows: Mapping[str, JobRow]) -> set[str]:

@@ -115,6 +115,7 @@ class Programs:
         account: str = "",
         folder: str = "/",
         umask: int = -1,
+        typed: bytes = b"",
     ) -> Answer:
         """Runs a program to its end.
 
@@ -128,6 +129,7 @@ class Programs:
                 with this process or at the time-out, as it belongs to another user.
             folder: its working directory.
             umask: negative for this process's.
+            typed: what it finds on its standard input; only of this process's own account.
 
         Raises:
             NoDeputyError: nobody runs it as that account now.
@@ -159,7 +161,9 @@ class Programs:
             try:
                 async with asyncio.timeout(self._timeout_s):
                     environment = {**self._environment, **(also or {})}
-                    answer = await self._run(command, environment, said, folder=folder, umask=umask)
+                    answer = await self._run(
+                        command, environment, said, folder=folder, umask=umask, typed=typed
+                    )
             except TimeoutError as error:
                 text = f"{program} has not answered within {self._timeout_s:g} s"
                 complaint = said.decode("utf-8", "replace").strip()[-ERROR_CHARACTERS_MAX:]
@@ -202,8 +206,9 @@ class Programs:
         *,
         folder: str,
         umask: int,
+        typed: bytes,
     ) -> Answer:
-        process = await self._started(command, environment, folder, umask)
+        process = await self._started(command, environment, folder, umask, types=bool(typed))
         assert process.stdout is not None
         assert process.stderr is not None
         try:
@@ -211,6 +216,7 @@ class Programs:
             await asyncio.gather(
                 _read(process.stdout, OUTPUT_BYTES_MAX, output),
                 _read(process.stderr, _CHUNK_BYTES, said),
+                *([] if process.stdin is None else [_type(process.stdin, typed)]),
             )
             code = await process.wait()
         finally:
@@ -220,14 +226,20 @@ class Programs:
         return Answer(code, bytes(output), text[-ERROR_CHARACTERS_MAX:])
 
     async def _started(
-        self, command: list[str], environment: Mapping[str, str], folder: str, umask: int
+        self,
+        command: list[str],
+        environment: Mapping[str, str],
+        folder: str,
+        umask: int,
+        *,
+        types: bool,
     ) -> asyncio.subprocess.Process:
         # If cancelled while it starts a program, asyncio would kill that process only and then wait for all holders
         # of its pipes, so that children already started would continue.
         start = asyncio.ensure_future(
             asyncio.create_subprocess_exec(
                 *command,
-                stdin=asyncio.subprocess.DEVNULL,
+                stdin=asyncio.subprocess.PIPE if types else asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 env=environment,
@@ -262,10 +274,17 @@ def _close_pipes(process: asyncio.subprocess.Process) -> None:
     # Children in a session of their own may hold them for long, and asyncio considers a process ended only when
     # they are closed.
     transport: asyncio.SubprocessTransport = process._transport  # type: ignore[attr-defined]  # noqa: SLF001  # no other way
-    for number in (1, 2):
+    for number in (0, 1, 2):
         pipe = transport.get_pipe_transport(number)
         if pipe is not None:
             pipe.close()
+
+
+async def _type(stream: asyncio.StreamWriter, text: bytes) -> None:
+    with suppress(ConnectionError):  # it has ended before it has read all
+        stream.write(text)
+        await stream.drain()
+    stream.close()
 
 
 async def _read(stream: asyncio.StreamReader, most: int, into: bytearray) -> None:

@@ -1,6 +1,6 @@
 """The interface of one kind of batch system for the adapter."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -94,6 +94,21 @@ class ReleasesMany(Protocol):
 
         Raises:
             LrmsRefusedError: some, possibly unknown ones, were not released; the others were.
+        """
+
+
+@runtime_checkable
+class SubmitsMany(Protocol):
+    """What a kind of batch system adds that takes many jobs in one call."""
+
+    def alike(self, name: str, job: LrmsJob, folder: Path) -> Hashable:
+        """Returns a word that is the same for jobs that it takes in one call; `None` for a job that goes alone."""
+
+    async def submit_all(self, jobs: Sequence[tuple[str, LrmsJob, Path]]) -> list[str]:
+        """Submits jobs that are alike held, each as `BatchSystem.submit` gets it, and returns their ids.
+
+        Raises:
+            LrmsRefusedError: none was submitted; each by itself may be.
         """
 
 

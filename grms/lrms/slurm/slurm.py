@@ -9,11 +9,12 @@ job` while the controller remembers the job, else from `sacct` if the site has i
 
 import asyncio
 import contextlib
+import math
 import re
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -43,6 +44,14 @@ from grms.lrms.partitions import Charged, Partitions
 from grms.lrms.preemption import Preemption
 from grms.lrms.slurm.sbatch_text import options_at_home
 from grms.lrms.slurm.silence import is_no_answer
+from grms.lrms.slurm.slurm_arrays import (
+    SIZE,
+    array_folder,
+    array_tag,
+    array_words,
+    element_name,
+    is_array_name,
+)
 from grms.lrms.slurm.slurm_limits import whole_minutes
 from grms.lrms.slurm.slurm_machine import hindrance
 from grms.lrms.slurm.slurm_nodes import (
@@ -114,6 +123,15 @@ SECONDS: Final = {"SLURM_TIME_FORMAT": "%s"}
 FAR: Final = "now+365days"
 """The start of a job that is set aside; should the daemon be away for so long, its launcher ends it."""
 
+ARRAYS_MAX: Final = 200
+"""Arrays whose elements are kept."""
+
+NO_ARRAYS_S: Final = 600.0
+"""After a refusal, how long jobs are submitted one by one, real seconds."""
+
+_IN_ARRAY: Final = "(array)"
+"""Names, among the fields of a job, that of its array, which it has still."""
+
 _AWAY: Final = ":away"
 """Ends the tag of a marker, which is no job's tag."""
 
@@ -143,8 +161,14 @@ _PASSING = (
 
 _NO_JOB = "Invalid job id"
 
+_ELEMENT = re.compile(r"\b[0-9]+_[0-9]+\b")
+"""An element's number in what scontrol says."""
+
 _NUMBER = re.compile(r"[0-9]{1,20}")
 """A job's id, as sbatch prints it."""
+
+_PLAIN = re.compile(r"[A-Za-z0-9_.@:/-]+")
+"""A name as a site gives it: one word of what scontrol reads."""
 
 ASKED_S: Final = 5.0
 """Longest wait for what a user's own process says of a job, seconds."""
@@ -204,6 +228,9 @@ class Slurm:
         self._prefix = f"hanse:{settings.site}:"
         self._wanted: OrderedDict[str, Request] = OrderedDict()
         self._numbers: dict[str, int] = {}
+        # By the number of an array: the names that its elements are to have, by their numbers.
+        self._elements: OrderedDict[str, dict[str, str]] = OrderedDict()
+        self._no_arrays_until = -math.inf
         self._rules: SlurmRules | None = None
         self._rules_asked_at = -RULES_AGE_S
         self._preemption = SlurmPreemption(Preemption())
@@ -252,7 +279,8 @@ class Slurm:
         except ValueError as error:
             raise LrmsUnavailableError(f"Slurm's answer cannot be read: {error}") from error
         taken_at = self._clock()
-        self._guest_numbers = {row.number for row in queue.rows if not self._is_own(row.name)}
+        rows = self._with_elements(queue.rows)
+        self._guest_numbers = {row.number for row in rows if not self._is_own(row.name)}
         plan = None
         if queue.planned and rules is not None and rules.scheduler == "backfill":
             plan = QueuePlan(taken_at, free, queue.running, queue.planned, step_s=60.0)
@@ -264,7 +292,7 @@ class Slurm:
             everything,
             free,
             queue.waiting_others,
-            self._no_room.told([self._with_request(row, machine) for row in queue.rows]),
+            self._no_room.told([self._with_request(row, machine) for row in rows]),
             plan,
             machine.partitions,
             None if rules is None else nodes,
@@ -421,40 +449,50 @@ class Slurm:
 
     async def submit(self, name: str, job: LrmsJob, folder: Path) -> str:
         """Submits a job held."""
-        minutes = whole_minutes(job.requested_time)
-        shown = shown_name(job.name, name, MARK)
-        arguments = ["--parsable", "--hold", f"--job-name={shown}", "--comment=hanse"]
-        arguments.append("--input=/dev/null")
-        if job.aside:
-            arguments.append(f"--begin={FAR}")
         begin, launch = str(folder), [f"{folder}/launch"]
-        streams = _streams(job, folder)
+        streams = _streams(job, str(folder))
+        shown = shown_name(job.name, name, MARK)
         if job.home is None:
-            arguments.append("--export=ALL")
+            words = ["--export=ALL"]
         else:
             variables = {} if job.program is None else job.program.environment
             array, number = element_in(variables), told_number(variables)
             said = options_at_home(job.home.options, job.name, job.processors, array, number)
             others = [word for word in said.others if not self._watched(word)]
-            arguments += [f"--export-file={folder}/{ENVIRONMENT}", *others]
+            words = [f"--export-file={folder}/{ENVIRONMENT}", *others]
             if job.home.folder:
                 begin, launch = job.home.folder, [f"{folder}/launch", str(folder)]
                 output = f"slurm-{number}.out" if number else OUTPUT
                 output = output if array is None else f"slurm-{array[0]}_{array[1]}.out"
                 streams = list(said.streams) or [f"--output={begin}/{output}"]
-        arguments += [f"--chdir={begin}", *streams, f"--time={minutes}"]
+        number = await self._handed_in(
+            job,
+            [*self._arguments(job, shown, words, f"--chdir={begin}", *streams), *launch],
+            # Another user's own folder may be closed to this process.
+            begin if launch == [f"{folder}/launch"] or not job.account else "/",
+        )
+        self._want(name, job)
+        return number
+
+    def _arguments(self, job: LrmsJob, shown: str, words: list[str], *places: str) -> list[str]:
+        # What sbatch is told of a job, or of several that are alike in it.
+        arguments = ["--parsable", "--hold", f"--job-name={shown}", "--comment=hanse"]
+        arguments.append("--input=/dev/null")
+        if job.aside:
+            arguments.append(f"--begin={FAR}")
+        arguments += [*words, *places, f"--time={whole_minutes(job.requested_time)}"]
         again = self._settings.requeue and not job.once and not job.preemptible
         arguments.append("--requeue" if again else "--no-requeue")
-        arguments += self.options(job, arguments)
+        return arguments + self.options(job, arguments)
+
+    async def _handed_in(self, job: LrmsJob, arguments: list[str], folder: str) -> str:
         try:
             answer = await self._programs.run(
                 "sbatch",
                 *arguments,
-                *launch,
                 dies_with_us=True,
                 account=job.account,
-                # Another user's own folder may be closed to this process.
-                folder=begin if launch == [f"{folder}/launch"] or not job.account else "/",
+                folder=folder,
                 umask=-1 if job.home is None else job.home.umask,
             )
         except SilentError as error:
@@ -475,12 +513,108 @@ class Slurm:
         if _NUMBER.fullmatch(number) is None:
             text = f"sbatch has printed {number[:80]!r} for a job's id"
             raise UserAwayError(text) if answer.theirs else LrmsUnavailableError(text)
+        return number
+
+    def _want(self, name: str, job: LrmsJob) -> None:
         self._wanted[name] = job.request or Request.of_processors(
             job.processors, job.requested_time
         )
         if len(self._wanted) > WANTED_MAX:
             self._wanted.popitem(last=False)
-        return number
+
+    # --- arrays --------------------------------------------------------------------------------------
+
+    def alike(self, name: str, job: LrmsJob, folder: Path) -> Hashable:
+        """Returns a word that is the same for jobs that can be elements of one array; `None` for a job alone."""
+        rules, array = self._rules, array_tag(name)
+        if rules is None or rules.array_size < SIZE or time.monotonic() < self._no_arrays_until:
+            return None
+        if array is None or job.account or job.home is not None or job.aside or job.preemptible:
+            return None
+        return tuple(self._array_arguments(array[0], job, folder))
+
+    def _array_arguments(self, tag: str, job: LrmsJob, folder: Path) -> list[str]:
+        begin, word, pad = array_folder(folder)
+        # Only the launcher knows where an element runs.
+        places = ("--chdir=/", *_streams(job, begin + pad))
+        shown = shown_name(job.name, tag, MARK)
+        return [*self._arguments(job, shown, ["--export=ALL", *places]), begin, word]
+
+    async def submit_all(self, jobs: Sequence[tuple[str, LrmsJob, Path]]) -> list[str]:
+        """Submits jobs that are alike as a held array, and returns their numbers."""
+        _, job, folder = jobs[0]
+        indices, tag = list[int](), ""
+        for each, _, _ in jobs:
+            array = array_tag(each)
+            assert array is not None, "they are not alike"
+            tag, index = array
+            indices.append(index)
+        *arguments, begin, word = self._array_arguments(tag, job, folder)
+        arguments.append(f"--array={array_words(indices)}")
+        try:
+            number = await self._handed_in(job, [*arguments, f"{folder}/launch", begin, word], "/")
+        except LrmsRefusedError as error:
+            # It may be the array: whoever submits them one by one finds out.
+            self._give_up_arrays(error.reason)
+            raise
+        numbers = [f"{number}_{index}" for index in indices]
+        for (each, one, _), its in zip(jobs, numbers, strict=True):
+            self._want(each, one)
+            self._elements.setdefault(number, {})[its] = shown_name(one.name, each, MARK)
+        while len(self._elements) > ARRAYS_MAX:
+            self._elements.popitem(last=False)
+        return numbers
+
+    def _give_up_arrays(self, reason: str) -> None:
+        _log.warning("lrms.no_arrays", reason=reason, for_s=NO_ARRAYS_S)
+        self._no_arrays_until = time.monotonic() + NO_ARRAYS_S
+
+    def _with_elements(self, rows: Iterable[JobRow]) -> list[JobRow]:
+        # An array that is ended as a whole, before its elements were parted, is one row without an index.
+        found, numbers = list[JobRow](), set[str]()
+        ended: list[JobRow] = []
+        for row in rows:
+            numbers.add(row.number)
+            if row.in_array:
+                array = row.number.partition("_")[0]
+                self._elements.setdefault(array, {})[row.number] = row.name
+            known = self._elements.get(row.number)
+            (found if known is None else ended).append(row)
+        for row in ended:
+            named = is_array_name(row.name)
+            elements = self._elements[row.number].items()
+            own = [
+                each
+                for each in elements
+                if each[0] not in numbers and (named or each[1] == row.name)
+            ]
+            found += [replace(row, number=number, name=name) for number, name in own]
+        while len(self._elements) > ARRAYS_MAX:
+            self._elements.popitem(last=False)
+        return found
+
+    async def _parted(self, rows: Sequence[JobRow]) -> list[JobRow]:
+        # Gives elements their own names, by which they are parted from each other, and returns the rows as they are then.
+        # Whatever is refused stays in its array, and is asked for by its number alone.
+        unnamed = [row for row in rows if row.in_array and _PLAIN.fullmatch(row.name)]
+        if not unnamed:
+            return list(rows)
+        words = "".join(f"update JobId={row.number} JobName={row.name}\n" for row in unnamed)
+        answer = await self._programs.run("scontrol", also=SECONDS, typed=words.encode())
+        refused = set[str]()
+        if answer.code != 0:
+            error = failure("scontrol", answer)
+            if isinstance(error, LrmsUnavailableError):
+                raise error
+            # It goes on where it is refused one, with a line for each: those that have ended meanwhile, or all.
+            lines = [line for line in answer.error.splitlines() if line.strip()]
+            refused = {number for line in lines for number in _ELEMENT.findall(line)}
+            if len(refused) != len(lines) or len(answer.error) >= ERROR_CHARACTERS_MAX:
+                refused = {row.number for row in unnamed}  # it does not say which
+            if not _all_over(answer.error):
+                self._give_up_arrays(error.reason)
+        named = {row.number for row in unnamed} - refused
+        return [replace(row, in_array=row.in_array and row.number not in named) for row in rows]
 
     def options(self, job: LrmsJob, said: Sequence[str] = ()) -> list[str]:
         """Returns the options of sbatch that follow from the site's configuration and from what a job asks for.
@@ -522,10 +656,12 @@ class Slurm:
 
     async def release(self, row: JobRow) -> None:
         """Lifts the submission hold."""
+        await self._parted([row])
         await self._ask("scontrol", "release", row.number, account=self._other(row.name))
 
     async def release_all(self, rows: Sequence[JobRow]) -> None:
         """Lifts submission holds, in one call for each account; `scontrol` goes on where it is refused one."""
+        await self._parted(rows)
         numbers: dict[str, list[str]] = {}
         for row in rows:
             numbers.setdefault(self._other(row.name), []).append(row.number)
@@ -540,6 +676,7 @@ class Slurm:
 
     async def hold(self, row: JobRow) -> None:
         """Holds a job again."""
+        await self._parted([row])
         await self._ask("scontrol", "hold", row.number, account=self._other(row.name))
 
     @property
@@ -590,8 +727,12 @@ class Slurm:
             if fields is None:
                 return False
             name = fields["JobName"]
+            row = replace(row, name=name, in_array=_IN_ARRAY in fields)
+        row = (await self._parted([row]))[0]
         try:
-            words = (f"--name={name}", *_only(row), row.number)
+            # With a filter all are ended that are not parted.
+            sure = () if row.in_array else (f"--name={name}", *_only(row))
+            words = (*sure, row.number)
             await self._ask("scancel", *words, account=account)
         except LrmsRefusedError as error:
             if not any(word in error.reason for word in _OVER):
@@ -607,11 +748,13 @@ class Slurm:
         are only those not yet saved by the controller; in any case only the user's own jobs are affected.
         """
         numbers: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-        for row in rows:
-            numbers.setdefault((self._other(row.name), _only(row)), []).append(row.number)
-        for (account, only), those in numbers.items():
+        for row in await self._parted(rows):
+            account = self._other(row.name)
             user = (account or self._settings.account).removeprefix("#")
-            words = (f"--user={user}", *only, *those)
+            only = () if row.in_array else (f"--user={user}", *_only(row))
+            numbers.setdefault((account, only), []).append(row.number)
+        for (account, only), those in numbers.items():
+            words = (*only, *those)
             answer = await self._programs.run("scancel", *words, also=SECONDS, account=account)
             if answer.code != 0 and not _all_over(answer.error):
                 raise failure("scancel", answer)
@@ -674,7 +817,8 @@ class Slurm:
             # It keeps no records, or hides them from this user: other sources have to do.
             _log.warning("lrms.no_records", reason=error.reason)
             return None
-        return read_accounting(_text(answer.output), self._tag(question.name), question.submit_time)
+        tag, number = self._tag(question.name), question.number
+        return read_accounting(_text(answer.output), tag, number, question.submit_time)
 
     async def _said(self, number: str, name: str) -> dict[str, str] | None:
         # `None` also if access is denied.
@@ -692,8 +836,11 @@ class Slurm:
                 raise
             return None
         fields = read_job(_text(answer.output))
-        tag = self._tag(name)
-        return fields if tag_of(fields.get("JobName", ""), tag, MARK) == tag else None
+        said, tag = fields.get("JobName", ""), self._tag(name)
+        fields["JobName"] = element_name(said, number)
+        if fields["JobName"] != said:
+            fields[_IN_ARRAY] = said
+        return fields if tag_of(fields["JobName"], tag, MARK) == tag else None
 
     def _logged(self, lines: list[str]) -> Iterable[tuple[str, Logged]]:
         for line in read_log(lines, is_owner=self._is_owner, prefix=self._prefix):
@@ -788,7 +935,7 @@ def _text(output: bytes) -> str:
     return output.decode("utf-8", "replace")
 
 
-def _streams(job: LrmsJob, folder: Path) -> list[str]:
+def _streams(job: LrmsJob, folder: str) -> list[str]:
     # Of a job that prints into its own folder.
     program = job.program or Program("")
     words = [f"--output={folder}/stdout", *([] if program.merged else [f"--error={folder}/stderr"])]

@@ -64,6 +64,7 @@ class SlurmRules:
             it waits.
         preemption: how jobs are ended for others.
         keeps_places: a job whose start was put off, and then is now, stands where it stood.
+        array_size: indices of arrays are below it; 0: it is not said, or there are no arrays.
     """
 
     scheduler: str = ""
@@ -78,6 +79,7 @@ class SlurmRules:
     enforced: Literal["", "any", "all"] = ""
     preemption: PreemptionRules = field(default_factory=PreemptionRules)
     keeps_places: bool = False
+    array_size: int = 0
 
 
 def read_rules(text: str) -> SlurmRules | None:
@@ -102,6 +104,7 @@ def read_rules(text: str) -> SlurmRules | None:
         enforced=_ENFORCED.get(found.get("EnforcePartLimits", "NO"), ""),
         preemption=read_preemption_rules(found),
         keeps_places=keeps_places(found),
+        array_size=int(size) if (size := found.get("MaxArraySize", "")).isdecimal() else 0,
     )
 
 

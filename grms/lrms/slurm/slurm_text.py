@@ -20,6 +20,7 @@ from grms.lrms.batch.queue_snapshot import Ending, JobRow
 from grms.lrms.immediate_start import Taken
 from grms.lrms.job_names import tag_of
 from grms.lrms.node_groups import Promised
+from grms.lrms.slurm.slurm_arrays import element_name
 from grms.lrms.slurm.slurm_machine import node_names
 from grms.util.outcomes import Outcome
 
@@ -146,12 +147,13 @@ def read_queue(
         fields = line.split("|", _FIELDS - 1)
         if len(fields) < _FIELDS or fields[0] != token:
             continue  # the rest of a name that has line feeds
-        name, wanted, parts = fields[12], int(fields[3]), fields[11].split(",")
+        wanted, parts = int(fields[3]), fields[11].split(",")
+        name = fields[12] = element_name(in_queue := fields[12], fields[1])
         ours = bool(tag_of(name, prefix, MARK)) and is_owner(name, fields[8])
         elsewhere = bool(used) and used.isdisjoint(parts)
         waits = fields[2] == "PD" and _reason(fields[7]) in _CAN_START
         if ours:
-            row = _row(fields, preemptible)
+            row = replace(_row(fields, preemptible), in_array=name != in_queue)
             rows.append(replace(row, can_start=False) if elsewhere else row)
         if waits:
             expected.append((ours, fields))
@@ -344,7 +346,8 @@ _LOGGED = re.compile(
     r"JobId=(?P<JobId>\d+) UserId=(?P<user>[^ ()]+\(\d+\)) GroupId=\S+ Name=(?P<Name>[^ ]+) "
     r"JobState=(?P<JobState>\w+) Partition=\S* TimeLimit=\S+ StartTime=(?P<StartTime>\S+) "
     r"EndTime=(?P<EndTime>\S+) NodeList=(?P<NodeList>\S+) "
-    r".* SubmitTime=(?P<SubmitTime>\S+) .*DerivedExitCode=\S+ ExitCode=(?P<ExitCode>\d+:\d+) ?"
+    r".* SubmitTime=(?P<SubmitTime>\S+) (?:EligibleTime=\S+ )?"
+    r"(?:ArrayJobId=(?P<array>\d+) ArrayTaskId=(?P<task>\d+) )?.*DerivedExitCode=\S+ ExitCode=(?P<ExitCode>\d+:\d+) ?"
 )
 """A line of jobcomp/filetxt. The name of a job of this site has no blank."""
 
@@ -368,9 +371,12 @@ def read_log(lines: Iterable[str], *, is_owner: IsOwner, prefix: str) -> list[Lo
         if prefix not in line:
             continue
         match = _LOGGED.fullmatch(line.rstrip("\n"))
-        tag = "" if match is None else tag_of(match["Name"], prefix, MARK)
-        if match is not None and tag and is_owner(tag, match["user"]):
-            found.append(Logged(tag, match["JobId"], match.groupdict()))
+        if match is None:
+            continue
+        number = match["JobId"] if match["array"] is None else f"{match['array']}_{match['task']}"
+        tag = tag_of(element_name(match["Name"], number), prefix, MARK)
+        if tag and is_owner(tag, match["user"]):
+            found.append(Logged(tag, number, match.groupdict()))
     return found
 
 
@@ -415,16 +421,17 @@ _KILLED_S = 300.0
 _UNDONE = frozenset((Outcome.FAILED, Outcome.NODE_FAIL))
 
 
-def read_accounting(text: str, name: str, submit_time: float | None) -> Ending | None:
+def read_accounting(text: str, name: str, number: str, submit_time: float | None) -> Ending | None:
     """Returns how a job ended, from the output of `sacct --parsable2`.
 
     `text` has rows of JobIDRaw, State, ExitCode, Submit, Start, End, NodeList and JobName; moments in seconds
-    since 1970. `name` is the unique tag; as a number may have been reused, `submit_time` is compared if known.
+    since 1970. `name` is the unique tag of the job asked for by `number`; as that may have been reused, `submit_time` is
+    compared if known.
     """
     endings = []
     for line in text.splitlines():
         fields = line.split("|", 7)
-        if len(fields) < 8 or tag_of(fields[7], name, MARK) != name:
+        if len(fields) < 8 or tag_of(element_name(fields[7], number), name, MARK) != name:
             continue
         _, state, code, submitted, started, ended, nodes, _ = fields
         moment = _seconds(submitted)

@@ -35,6 +35,7 @@ from grms.lrms.base import (
     LrmsSnapshot,
     LrmsUnavailableError,
     NodeView,
+    TakesMany,
     UserAwayError,
     WithPlaces,
     WithProblem,
@@ -157,7 +158,8 @@ class LrmsDriver:
         self._clock = clock
         self._limits = limits
         self._log = log
-        self._queue = LrmsQueue(limits.commands, lrms.remembers)
+        together = lrms.submissions_at_once if isinstance(lrms, TakesMany) else 0
+        self._queue = LrmsQueue(max(limits.commands, together), lrms.remembers)
         self._hear: Hear = lambda *_: None
         self._gathered: list[LrmsNews] | None = None
         self._seen: LrmsLoad | None = None

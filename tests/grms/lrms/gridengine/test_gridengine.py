@@ -35,9 +35,10 @@ class Says(Programs):
         account: str = "",
         folder: str = "/",
         umask: int = -1,
+        typed: bytes = b"",
     ) -> Answer:
         """Answers."""
-        del also, dies_with_us, account, folder, umask
+        del typed, also, dies_with_us, account, folder, umask
         self.words += [program, *arguments]
         return self.answer
 

@@ -63,8 +63,10 @@ class Says(Programs):
         account: str = "",
         folder: str = "/",
         umask: int = -1,
+        typed: bytes = b"",
     ) -> Answer:
         """Answers."""
+        del typed
         assert (folder, umask) == ("/", -1)
         assert NUMBER in arguments
         assert (also, dies_with_us, account) == ({"SLURM_TIME_FORMAT": "%s"}, False, "")
@@ -236,9 +238,10 @@ class Records(Programs):
         account: str = "",
         folder: str = "/",
         umask: int = -1,
+        typed: bytes = b"",
     ) -> Answer:
         """Notes."""
-        del also, dies_with_us, folder, umask
+        del typed, also, dies_with_us, folder, umask
         self.words.append((account, program, *arguments))
         return self.answer(program, arguments)
 
@@ -370,6 +373,7 @@ class Ends(Says):
         account: str = "",
         folder: str = "/",  # noqa: ARG002  # as there
         umask: int = -1,  # noqa: ARG002  # as there
+        typed: bytes = b"",  # noqa: ARG002  # as there
     ) -> Answer:
         """Answers."""
         assert program == "scancel"
@@ -465,8 +469,10 @@ class Takes(Programs):
         account: str = "",
         folder: str = "/",
         umask: int = -1,
+        typed: bytes = b"",
     ) -> Answer:
         """Answers."""
+        del typed
         assert (program, also, dies_with_us, account) == ("sbatch", None, True, "")
         self.taken.append((list(arguments), folder, umask))
         return said("7\n")

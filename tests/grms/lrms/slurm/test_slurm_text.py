@@ -394,14 +394,17 @@ def test_accounting_is_read() -> None:
         "12|COMPLETED|0:0|1795300000|1795342848|1795342850|n1|hanse:A:A/1/4\n"
         "13|COMPLETED|0:0|1795342847|1795342848|1795342850|n1|x|y\n"
     )
-    ending = read_accounting(text, "hanse:A:A/1/4", SUBMITTED)
+    ending = read_accounting(text, "hanse:A:A/1/4", "7", SUBMITTED)
     assert ending is not None
     assert ending.end.exit_code == 3
     by = "12|CANCELLED by 1000|0:0|1795342847|Unknown|1795342850|None assigned|hanse:A:A/1/4\n"
-    ended = read_accounting(by, "hanse:A:A/1/4", SUBMITTED)
+    ended = read_accounting(by, "hanse:A:A/1/4", "7", SUBMITTED)
     assert ended is not None
     assert (ended.start_time, ended.end.reason) == (None, "cancelled by 1000")
-    assert read_accounting(text, "hanse:A:A/1/5", None) is None
+    assert read_accounting(text, "hanse:A:A/1/5", "7", None) is None
+    element = "12|FAILED|3:0|1795342847|1795342848|1795342850|n1|hanse:A:A/1/2*\n"
+    assert read_accounting(element, "hanse:A:A/1/2004", "12_4", SUBMITTED) == ending
+    assert read_accounting(element, "hanse:A:A/1/2004", "12_5", SUBMITTED) is None
 
 
 def test_every_state_has_its_phase() -> None:

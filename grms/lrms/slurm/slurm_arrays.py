@@ -1,0 +1,76 @@
+"""Arrays of Slurm in which jobs are submitted together, and how each job is known in one. Pure.
+
+An array has one name for all. Its tag ends with `*` and stands for the keys of a thousand jobs; an element's index is the rest
+of its job's number: element 345 of `hanse:S:A/1f/12*` is the job `A/1f/12345`. So nothing has to be kept to tell whose an
+element is, also after a crash, and of an array that arrives late.
+
+An array only carries the submission. Before anything else is asked for an element it gets its own name, by which Slurm
+parts it from the others (`job_array_split`). That is also a must: with a filter (`--name`, `--state`), `scancel` of Slurm 22.05
+ends all elements that were not parted yet, instead of the one that it is asked for.
+"""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+DIGITS: Final = 3
+"""Digits of an index."""
+
+SIZE: Final = 10**DIGITS
+"""The configuration has to allow indices below this (`MaxArraySize`; by default 1001)."""
+
+_ALL: Final = "*"
+_NUMBER = re.compile(r"[0-9]{1,20}_([0-9]{1,9})")
+
+
+def array_tag(tag: str) -> tuple[str, int] | None:
+    """Returns the tag of the array in which a job can be, and its index there; `None` for one that was lost before.
+
+    `tag` is that of the job alone.
+    """
+    begin, _, number = tag.rpartition("/")
+    if begin.count("/") != 1:
+        return None  # its key ends with the count of its submissions
+    return f"{begin}/{number[:-DIGITS]}{_ALL}", int(number[-DIGITS:])
+
+
+def element_name(name: str, number: str) -> str:
+    """Returns the name that a job would have alone, by that of its array and its number, such as `12_345`.
+
+    Any other name is returned unchanged.
+    """
+    found = _NUMBER.fullmatch(number) if name.endswith(_ALL) else None
+    if found is None or int(found[1]) >= SIZE:
+        return name
+    head = name.removesuffix(_ALL)
+    return head + (str(int(found[1])) if head.endswith("/") else found[1].zfill(DIGITS))
+
+
+def is_array_name(name: str) -> bool:
+    """Returns whether a name is that of an array; no job alone has one that ends so."""
+    return name.endswith(_ALL)
+
+
+def array_folder(folder: Path) -> tuple[str, str, str]:
+    """Returns how the folders of all elements are found by that of one.
+
+    Returns:
+        Their common beginning; the word by which `launch` makes of an index what follows; and the same for Slurm, in names of
+        files.
+    """
+    begin, mark, number = folder.name.rpartition("+")
+    head = number[:-DIGITS]
+    pad, word = (f"%{DIGITS}a", str(SIZE)) if head else ("%a", "")
+    return f"{folder.parent}/{begin}{mark}{head}", word, pad
+
+
+def array_words(indices: Iterable[int]) -> str:
+    """Returns indices as `--array` has them, such as `1-3,7`."""
+    parts: list[list[int]] = []
+    for index in sorted(indices):
+        if parts and index == parts[-1][1] + 1:
+            parts[-1][1] = index
+        else:
+            parts.append([index, index])
+    return ",".join(f"{first}-{last}" if last > first else f"{first}" for first, last in parts)

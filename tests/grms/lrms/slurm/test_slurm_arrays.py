@@ -1,0 +1,336 @@
+"""Jobs that are submitted together, as an array of Slurm, of which each is a job like any other."""
+
+import asyncio
+import subprocess
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grms.lrms.base import (
+    Ended,
+    Lost,
+    LrmsPhase,
+    LrmsUnavailableError,
+    Requeued,
+    Started,
+    Vanished,
+)
+from grms.lrms.batch.launcher import Spool
+from grms.lrms.batch.subprocesses import SilentError
+from grms.lrms.exit_status import LAUNCH
+from grms.lrms.slurm.slurm_arrays import (
+    SIZE,
+    array_folder,
+    array_tag,
+    array_words,
+    element_name,
+    is_array_name,
+)
+from grms.lrms.slurm.slurm_text import read_log
+from grms.util.outcomes import Outcome
+from tests.clusters.fake_slurm import FakeSlurm
+from tests.grms.lrms.batch.scene import Scene, undisturbed
+from tests.waiting import until
+
+JOBS = range(997, 1003)
+"""They are in two arrays, of which one has names without a thousand."""
+
+
+@given(st.integers(1, 10**20 - 1), st.integers(1, 10**9))
+def test_an_element_is_known_by_the_arrays_name_and_its_index(number: int, array: int) -> None:
+    """With what its user calls it, too."""
+    tag = f"hanse:S:A/1f/{number}"
+    found = array_tag(tag)
+    assert found is not None
+    name, index = found
+    assert 0 <= index < SIZE
+    assert is_array_name(name)
+    assert not is_array_name(tag)
+    assert element_name(name, f"{array}_{index}") == tag
+    assert element_name(f"word@{name}", f"{array}_{index}") == f"word@{tag}"
+    for other in (str(array), f"{array}_{SIZE}", f"{array}_[1-3]"):
+        assert element_name(name, other) == name
+    assert element_name(tag, f"{array}_{index}") == tag
+
+
+def test_a_job_that_was_lost_before_goes_alone() -> None:
+    """An index would not say how often it was."""
+    assert array_tag("hanse:S:A/1f/17/1") is None
+
+
+@given(st.sets(st.integers(0, SIZE - 1), min_size=1))
+def test_the_indices_are_said_as_ranges(indices: set[int]) -> None:
+    """Each is in one of them."""
+    said: list[int] = []
+    for word in array_words(indices).split(","):
+        first, _, last = word.partition("-")
+        said += range(int(first), int(last or first) + 1)
+    assert said == sorted(indices)
+
+
+@pytest.mark.parametrize("number", [1, 17, 999, 1000, 1017, 10999])
+def test_the_launcher_finds_the_folder_of_its_job(tmp_path: Path, number: int) -> None:
+    """Whatever the number; and its script finds nothing of the array."""
+    place = Spool(tmp_path).place(f"A/1f/{number}")
+    place.mkdir()
+    (place / "launch").write_text(LAUNCH)
+    (place / "values").write_text("set -- /usr/bin/env\n")
+    begin, word, pad = array_folder(place)
+    found = array_tag(f"hanse:S:A/1f/{number}")
+    assert found is not None
+    name, index = found
+    assert begin + (str(index).zfill(3) if pad == "%3a" else str(index)) == str(place)
+    done = subprocess.run(  # noqa: S603  # the launcher
+        ["/bin/sh", place / "launch", begin, word],
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=True,
+        env={
+            "SLURM_ARRAY_TASK_ID": str(index),
+            "SLURM_ARRAY_JOB_ID": "7",
+            "SLURM_JOB_NAME": f"word@{name}",
+            "SLURM_SUBMIT_DIR": "/",
+        },
+    )
+    said = dict(line.split("=", 1) for line in done.stdout.splitlines())
+    assert (said["PWD"], said["SLURM_SUBMIT_DIR"]) == (str(place), str(place))
+    assert said["SLURM_JOB_NAME"] == f"word@hanse:S:A/1f/{number}"
+    assert not [name for name in said if name.startswith("SLURM_ARRAY")]
+    assert (place / "begun").exists()
+
+
+def test_the_log_says_which_element_has_ended() -> None:
+    """By the array's number and its index, as the queue does; the name may still be the array's."""
+    line = (
+        "JobId=5 UserId=root(0) GroupId=root(0) Name=w@hanse:S:A/1/1* JobState=FAILED Partition=main TimeLimit=5 "
+        "StartTime=2026-11-29T15:26:42 EndTime=2026-11-29T15:26:43 NodeList=n1 NodeCnt=1 ProcCnt=1 WorkDir=/ "
+        "ReservationName= Tres=cpu=1 Account= QOS= WcKey= Cluster=unknown SubmitTime=2026-11-29T15:26:42 "
+        "EligibleTime=2026-11-29T15:26:42 ArrayJobId=1 ArrayTaskId=31 DerivedExitCode=0:0 ExitCode=3:0 \n"
+    )
+    (logged,) = read_log([line], is_owner=lambda _name, _user: True, prefix="hanse:S:")
+    assert (logged.name, logged.number) == ("hanse:S:A/1/1031", "1_31")
+    assert logged.fields["ExitCode"] == "3:0"
+
+
+# --- what operators and crashes do to them -------------------------------------------------------
+
+
+def scene_at(folder: Path, **settings: Any) -> Scene[FakeSlurm]:
+    """Returns a scene with a fake of Slurm."""
+    return Scene(FakeSlurm(folder / "cluster", nodes=1, cpus=2 * len(JOBS)), folder, **settings)
+
+
+async def together(
+    scene: Scene[FakeSlurm], numbers: Iterable[int] = JOBS, *, held: bool = False
+) -> list[str]:
+    """Submits jobs at one time, and returns their keys; the first look is over, as it is when a site has begun."""
+    await scene.lrms.snapshot()
+    return await asyncio.gather(*(scene.submitted(number, held=held) for number in numbers))
+
+
+def names(scene: Scene[FakeSlurm]) -> list[str]:
+    """Returns the names that the queue shows."""
+    return sorted(row[3] for row in scene.rows())
+
+
+async def begun_once(scene: Scene[FakeSlurm], keys: list[str]) -> None:
+    """Returns when each has begun, and ends them."""
+    await until(lambda: all(scene.runs(key) == 1 for key in keys))
+    await undisturbed(scene, keys)
+
+
+async def unanswered(scene: Scene[FakeSlurm]) -> None:
+    """Submits jobs at one time, of which no answer comes."""
+    tries = (scene.submitted(number) for number in JOBS)
+    answers = await asyncio.gather(*tries, return_exceptions=True)
+    assert {type(answer) for answer in answers} <= {LrmsUnavailableError, SilentError}
+
+
+async def run_once(scene: Scene[FakeSlurm], keys: list[str]) -> None:
+    """Returns when each has begun once, has been let end, and has completed."""
+    await until(lambda: all(scene.runs(key) == 1 for key in keys))
+    for key in keys:
+        end = await scene.ends(key)
+        assert (end.outcome, scene.runs(key)) == (Outcome.COMPLETED, 1)
+
+
+async def test_jobs_that_come_together_are_an_array_and_have_their_own_names(
+    tmp_path: Path,
+) -> None:
+    """Held they have its name; before one is released it gets its own."""
+    scene = scene_at(tmp_path)
+    async with scene.up():
+        keys = await together(scene, held=True)
+        assert sorted(scene.cluster.machine.arrays) == [3, 3]
+        assert names(scene) == ["hanse:S:A/1/*"] * 3 + ["hanse:S:A/1/1*"] * 3
+        for key in keys:
+            record = await scene.lrms.look_up(key)
+            assert record is not None
+            assert record.phase is LrmsPhase.HELD
+            await scene.lrms.release(key)
+        await begun_once(scene, keys)
+        assert names(scene) == sorted(f"hanse:S:{key}" for key in keys)
+
+
+async def test_one_of_many_is_cancelled_alone(tmp_path: Path) -> None:
+    """While all are held, and while all run; Slurm ends all that are not parted where a filter is given."""
+    scene = scene_at(tmp_path)
+    async with scene.up():
+        first, second, *rest = await together(scene, held=True)
+        assert await scene.lrms.cancel(first)
+        await until(lambda: scene.has(first, Ended))
+        assert await scene.lrms.cancel(second, only_waiting=True)
+        for key in rest:
+            await scene.lrms.release(key)
+        await until(lambda: all(scene.runs(key) == 1 for key in rest))
+        third, *rest = rest
+        assert await scene.lrms.cancel(third)
+        await until(lambda: scene.has(third, Ended))
+        await undisturbed(scene, rest)
+        assert scene.states() == ["CA"] * 3 + ["CD"] * 3
+
+
+async def test_many_of_an_array_are_cancelled_at_once(tmp_path: Path) -> None:
+    """And no others."""
+    scene = scene_at(tmp_path)
+    async with scene.up():
+        keys = await together(scene, held=True)
+        await scene.looks(1)
+        assert all(await asyncio.gather(*map(scene.lrms.cancel, keys[1::2])))
+        await until(lambda: all(scene.has(key, Ended) for key in keys[1::2]))
+        for key in keys[::2]:
+            await scene.lrms.release(key)
+        await begun_once(scene, keys[::2])
+        assert scene.states() == ["CA"] * 3 + ["CD"] * 3
+
+
+async def test_an_array_that_an_operator_ends_has_ended_for_all(tmp_path: Path) -> None:
+    """What Slurm shows of it then is one row, without an index; nothing is submitted again."""
+    scene = scene_at(tmp_path)
+    async with scene.up():
+        keys = await together(scene, range(1, 5), held=True)
+        await scene.looks(1)
+        scene.cluster.ask("scancel", "1")
+        assert scene.rows() == [["CA", "JobHeldUser", "main", "hanse:S:A/1/*"]]
+        await until(lambda: all(scene.has(key, Ended, Lost, Vanished) for key in keys))
+        ends = [event.end for event in scene.events if isinstance(event, Ended)]
+        assert [end.outcome for end in ends] == [Outcome.CANCELLED] * 4
+
+
+async def test_an_operator_requeues_one_of_many(tmp_path: Path) -> None:
+    """It alone runs anew."""
+    scene = scene_at(tmp_path, requeue=True)
+    async with scene.up():
+        first, *rest = await together(scene)
+        await until(lambda: scene.has(first, Started) and scene.runs(first) == 1)
+        words = ("squeue", "-h", "-a", "-t", "all", "-o", "%j %i")
+        numbers = dict(line.split() for line in scene.cluster.ask(*words).splitlines())
+        number = numbers[f"hanse:S:{first}"]
+        assert number.endswith("_997")
+        scene.cluster.ask("scontrol", "requeue", number)
+        await until(lambda: scene.has(first, Requeued))
+        scene.cluster.ask("scontrol", "update", f"JobId={number}", "StartTime=now")
+        await until(lambda: scene.runs(first) == 2)
+        await undisturbed(scene, rest)
+        await scene.ends(first)
+
+
+@pytest.mark.parametrize("life", ["same", "next"])
+async def test_an_array_whose_answer_is_lost_is_found(tmp_path: Path, life: str) -> None:
+    """By this process and by the next one: each job is looked up, and runs once."""
+    scene = scene_at(tmp_path)
+    scene.cluster.up()
+    try:
+        async with scene.life():
+            await scene.lrms.snapshot()
+            scene.cluster.machine.loses = 2
+            await unanswered(scene)
+            assert names(scene) == ["hanse:S:A/1/*"] * 3 + ["hanse:S:A/1/1*"] * 3
+            keys = [f"A/1/{number}" for number in JOBS]
+            if life == "same":
+                for key in keys:
+                    assert await scene.lrms.look_up(key) is not None
+                assert await together(scene) == keys
+                await begun_once(scene, keys)
+        if life == "next":
+            async with scene.life():
+                for key in keys:
+                    assert await scene.lrms.look_up(key) is not None
+                assert await together(scene) == keys
+                await run_once(scene, keys)
+        assert len(names(scene)) == len(JOBS)
+    finally:
+        scene.cluster.down()
+
+
+async def test_an_array_that_comes_late_is_of_copies(tmp_path: Path) -> None:
+    """The controller has hung, and everybody has submitted again: what comes of it then is ended, and nothing else."""
+    scene = scene_at(tmp_path)
+    async with scene.up():
+        await scene.lrms.snapshot()
+        scene.cluster.hang_controller()
+        await unanswered(scene)
+        late = scene.cluster.machine
+        keys = [f"A/1/{number}" for number in JOBS]
+        scene.cluster.wake_controller()
+        await until(lambda: len(late.arrays) == 2)
+        # Under other numbers than what is submitted now; the first to come are not known to this process.
+        assert await together(scene) == keys
+        await run_once(scene, keys)
+        await until(lambda: "PD" not in scene.states())
+        anomalies = asdict(scene.lrms.anomalies)
+        assert anomalies["run_again"] == 0
+
+
+@pytest.mark.parametrize("way", ["size", "refused"])
+async def test_where_there_are_no_arrays_each_job_is_submitted_alone(
+    tmp_path: Path, way: str
+) -> None:
+    """Where the configuration says so none is tried; a plugin's refusal is not tried again and again."""
+    scene = scene_at(tmp_path)
+    async with scene.up():
+        machine = scene.cluster.machine
+        if way == "size":
+            machine.array_size = 100
+        else:
+            machine.refuses_arrays = "Batch job submission failed: Unspecified error"
+        keys = await together(scene)
+        keys += await together(scene, range(1, 3))
+        assert machine.arrays == []
+        await run_once(scene, keys)
+
+
+async def test_an_array_that_a_crash_has_undone_is_lost_as_its_jobs_are(tmp_path: Path) -> None:
+    """Each is told, and may be submitted again."""
+    scene = scene_at(tmp_path)
+    async with scene.up():
+        keys = await together(scene, held=True)
+        await scene.looks(1)
+        scene.cluster.kill_controller()
+        scene.cluster.start_controller()
+        await until(lambda: all(scene.has(key, Lost) for key in keys))
+        scene.events.clear()
+        assert await together(scene) == keys
+        await run_once(scene, keys)
+
+
+async def test_where_names_are_fixed_jobs_are_known_all_the_same(tmp_path: Path) -> None:
+    """A plugin forbids the change: none is ended in place of another, all run, and no further array is made."""
+    scene = scene_at(tmp_path)
+    async with scene.up():
+        scene.cluster.machine.fixes_names = True
+        first, second, *rest = await together(scene, held=True)
+        assert await scene.lrms.cancel(first)
+        assert all(await asyncio.gather(*map(scene.lrms.cancel, [second, rest.pop()])))
+        for key in rest:
+            await scene.lrms.release(key)
+        await begun_once(scene, rest)
+        assert len(scene.cluster.machine.arrays) == 2
+        await together(scene, [1, 2], held=True)
+        assert len(scene.cluster.machine.arrays) == 2

@@ -34,10 +34,12 @@ from broker.planner.search import Budget, Search
 from lrms_sim.util.executors import DaskExecutor, Executor, ThreadExecutor
 
 FIGURES: Final = Path(__file__).with_name("figures-islands.json")
-SIZES: Final = {"sRlD 200": ("sRlD", 200, 60_000)}
-"""Class, tasks, and schedules of all islands together."""
+SIZES: Final = {
+    "sRlD 200": ("sRlD", 200, 60_000, 5),
+    "sRlD 200, as long as a cycle allows": ("sRlD", 200, 1_200_000, 3),
+}
+"""Class, tasks, schedules of all islands together, and runs."""
 
-RUNS: Final = 5
 TICK_S: Final = 1 / os.sysconf("SC_CLK_TCK")
 
 
@@ -75,9 +77,10 @@ def on_islands(executor: Executor, problem: Problem, evaluations: int, seed: int
     return found.evaluations
 
 
-def measured(executors: dict[str, Executor], name: str, runs: int, share: float) -> dict[str, Any]:
+def measured(executors: dict[str, Executor], name: str, dry: bool) -> dict[str, Any]:
     """Returns medians of microseconds a schedule, and over those of searches apart."""
-    kind, tasks, schedules = SIZES[name]
+    kind, tasks, schedules, runs = SIZES[name]
+    share, runs = (0.02, 1) if dry else (1.0, runs)
     evaluations = int(schedules * share)
     problem = paper_problem(kind, tasks, np.random.default_rng(1))
     ways: dict[str, Callable[[int], int]] = {
@@ -122,7 +125,7 @@ def main() -> None:
     with DaskExecutor(workers=2) as dask, ThreadExecutor(1) as one, ThreadExecutor(2) as two:
         executors: dict[str, Executor] = {"one after another": one, "threads": two, "dask": dask}
         for name in SIZES:
-            row = measured(executors, name, *((1, 0.02) if options.dry else (RUNS, 1.0)))
+            row = measured(executors, name, options.dry)
             rows.append(row)
             print(json.dumps(row), flush=True)
     if not options.dry:

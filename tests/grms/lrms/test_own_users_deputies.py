@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from grpc import aio
 
+from grms.daemon.rpc.questions import Questions
 from grms.daemon.rpc_errors import Context
 from grms.lrms.base import (
     Away,
@@ -314,6 +315,8 @@ async def test_what_it_refuses_waits(tmp_path: Path, fake: FakeSlurm) -> None:
 
 class _Admission:
     # As much of `Admission` as deputies need; who calls the kernel says.
+    read = Questions.read
+
     def __init__(self, users: UserSocket) -> None:
         self._users = users
 

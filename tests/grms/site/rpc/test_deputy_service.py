@@ -16,6 +16,7 @@ from grms.client.calls import Calls
 from grms.client.deputy import ACTS, Deputy, programs_here
 from grms.client.errors import SiteError
 from grms.daemon.messages import WireError
+from grms.daemon.rpc.questions import Questions
 from grms.lrms.base import NoDeputyError, UserAwayError
 from grms.lrms.batch.deputies import (
     OUTPUT_BYTES_MAX,
@@ -38,6 +39,8 @@ ME = 4711
 
 class _Admission:
     # As much of `Admission` as the service needs; who calls is whom the test says.
+    read = Questions.read
+
     def __init__(self) -> None:
         self.uid = ME
         self.counted: list[str] = []

@@ -1,7 +1,7 @@
 """Workloads of a scenario file."""
 
 import dataclasses
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -10,13 +10,15 @@ from scenarios.spec.workloads import PreparationSpec, WindowSpec
 
 
 def test_preparation_offers_what_the_preparation_offers() -> None:
-    """Names, defaults and choices are those of `PreparationOptions`."""
+    """Names, defaults and choices are those of `PreparationOptions`, but for jobs that run over their requests."""
     assert PreparationSpec().options == PreparationOptions()
     names = [option.name for option in dataclasses.fields(PreparationOptions)]
     assert list(PreparationSpec.model_fields) == names
-    hints = PreparationOptions.__annotations__
-    for name, option in PreparationSpec.model_fields.items():
-        assert option.annotation == hints[name]
+    hints = dict(PreparationOptions.__annotations__)
+    overruns = get_args(PreparationSpec.model_fields["overrun"].annotation)
+    assert {*overruns, "run"} == set(get_args(hints.pop("overrun")))
+    for name in hints:
+        assert PreparationSpec.model_fields[name].annotation == hints[name]
     assert PreparationSpec(overrun="extend").options.overrun == "extend"
 
 

@@ -158,6 +158,9 @@ LAUNCH: Final = _FIRST + _ASIDE + _LAUNCH
 LAUNCH_ONCE: Final = _FIRST + _ASIDE + _FENCE + _LAUNCH
 """The same for a job that may not run twice."""
 
+NOT_LAUNCHED: Final = "JobLaunchFailure"
+"""Slurm's reason for a failure where a node has turned a job away, or has it no more; its exit code 1 is not the script's."""
+
 _LINE = re.compile(r"(\d+)(?: (\d+))?")
 KEPT_LEAST_S: Final = 0.001
 """What is kept at least of a job that has written its state, seconds."""
@@ -170,6 +173,9 @@ _KILLS: Final = frozenset((9, 15))
 
 _KILLING_S: Final = 60.0
 """How long a batch system may take to end a job, seconds: it terminates, and kills after a while."""
+
+_STILLBORN_S: Final = 1.0
+"""Longest run that may be none: the moments are whole seconds, and one may have begun meanwhile."""
 
 _CLOCKS_S: Final = 2.0
 """By which the times of node and batch system may differ, seconds; both are whole."""
@@ -243,14 +249,14 @@ def _is_failed_start(end: LrmsEnd, script: ScriptEnd | None, *, later: bool) -> 
         return False
     if end.exit_code is None:
         return later  # no record says whether the launcher has skipped the script
-    if not is_stillborn(end):
-        return False
-    return later if script is None else script.code != end.exit_code
+    if script is None:
+        return later  # a launcher that ends with a code has written it
+    return is_stillborn(end) and script.code != end.exit_code
 
 
 def is_stillborn(end: LrmsEnd) -> bool:
     """Returns whether a job failed at the moment of its start, as far as the batch system remembers."""
-    return end.outcome is Outcome.FAILED and end.run_time == 0.0
+    return end.outcome is Outcome.FAILED and end.run_time <= _STILLBORN_S
 
 
 def read_script_end(text: str) -> ScriptEnd | None:
@@ -295,9 +301,13 @@ def true_end(
             ended_itself(script, end.end_time),
             reason="the batch system says cancelled before its start; its script had run to its end",
         )
-    if begun is False and end.outcome is Outcome.TIMEOUT:
-        reason = "the batch system says timeout; the script was never started on its node"
-        return replace(end, outcome=Outcome.NODE_FAIL, reason=reason)
+    failed = end.outcome is Outcome.FAILED and end.reason == NOT_LAUNCHED
+    if begun is False and (failed or end.outcome is Outcome.TIMEOUT):
+        reason = (
+            f"the batch system says {end.outcome.value}; the script was never started on its node"
+        )
+        code = None if failed else end.exit_code
+        return replace(end, outcome=Outcome.NODE_FAIL, exit_code=code, reason=reason)
     if script is None or end.outcome not in {Outcome.TIMEOUT, Outcome.NODE_FAIL}:
         return end
     early = script.run_time is not None and script.run_time < limit_s - 1.0

@@ -250,9 +250,7 @@ class KeptPlaces:
     async def _look_away(self, key: str, place: KeptPlace, table: QueueSnapshot) -> None:
         row = self.marker(key, table) or self._with_old_name(place, table)
         if row is None:
-            self._missing[key] = self._missing.get(key, 0) + 1
-            if self._missing[key] >= MISSING_LOOKS and self._is_settled(key, table):
-                await self._lost(key, "the batch system does not have its marker any more")
+            await self._look_missing(key, place, table)
             return
         self._missing.pop(key, None)
         if place.number != row.number:
@@ -269,15 +267,30 @@ class KeptPlaces:
                     await self.note(key, place)  # the next poll asks again
                     raise
         elif self._system.place_of(row.name) is None or not self._system.is_aside(row):
+            if place.left:
+                await self._disk.do(self._spool.ask_aside, place.key)  # a crash came before
             await self._system.set_aside(row, self._system.place_name(key))
 
+    async def _look_missing(self, key: str, place: KeptPlace, table: QueueSnapshot) -> None:
+        self._missing[key] = self._missing.get(key, 0) + 1
+        if self._missing[key] < MISSING_LOOKS or not self._is_settled(key, table):
+            return
+        if await self._is_undecided(place):
+            await self._stays(place.key, None, place)
+        else:
+            await self._lost(key, "the batch system does not have its marker any more")
+
     async def _look_started(self, key: str, place: KeptPlace, row: JobRow) -> None:
-        if place.left and await self._disk.do(self._spool.is_asked_aside, place.key):
-            await self._stays(place.key, row, place)  # it was not known whether it had left
+        if await self._is_undecided(place):
+            await self._stays(place.key, row, place)
             return
         if row.live:
             await self._system.cancel(row)
         await self._lost(key, "its marker was ended, or started, and has not run")
+
+    async def _is_undecided(self, place: KeptPlace) -> bool:
+        # Whether it was not known yet if a job has left: its launcher waits for that, if it has one that starts.
+        return place.left and await self._disk.do(self._spool.is_asked_aside, place.key)
 
     async def _look_unnoted(self, key: str, row: JobRow) -> None:
         # One that came back long ago, which a controller with an older state has forgotten, or one for which nobody waits.
@@ -327,10 +340,12 @@ class KeptPlaces:
         """
         place = await self.of(key)
         if place is None or place.key != key:
-            if row is None or not await self._disk.do(self._spool.ask_aside, key):
+            if row is None or not await self._disk.do(self._spool.can_be_aside, key):
                 return False
+            # First: after a crash nobody else would know of a launcher that waits.
             place = KeptPlace(row.number, key, released=True, left=True)
             await self.note(key, place)
+        await self._disk.do(self._spool.ask_aside, key)
         try:
             if row is not None:
                 await self._system.set_aside(row, self._system.place_name(key))
@@ -352,7 +367,10 @@ class KeptPlaces:
 
     async def _stays(self, key: str, row: JobRow | None, place: KeptPlace) -> None:
         if row is not None and row.live:
+            name = self._system.shown_as(row.name, place.key)
             with suppress(LrmsRefusedError):  # it has ended since; what it has written says how
-                await self._system.rename(row, self._system.shown_as(row.name, place.key))
+                await self._system.rename(row, name)
+                if row.phase in _NOT_STARTED:  # as one that somebody holds
+                    await self._system.start_now(replace(row, name=name))
         await self._disk.do(self._spool.lift_aside, key, key)
         await self.forget(key)

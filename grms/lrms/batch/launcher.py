@@ -672,28 +672,28 @@ class Spool:
                 self._keep(key, replace(marks, evicted=True))
             return True
 
-    def ask_aside(self, key: str) -> bool:
-        """Has a job's launcher wait until it is decided whether it is set aside (`set_aside`, `lift_aside`).
-
-        Returns False if that is of an older version, and would begin.
-        """
+    def can_be_aside(self, key: str) -> bool:
+        """Returns whether a job's launcher can wait; one of an older version would begin."""
         try:
             launcher = (self.place(key) / "launch").read_text()
         except FileNotFoundError:
             self._notes.check_there()
             return False
-        if ASIDE not in launcher or f"= {ASKED};" not in launcher:
-            return False
-        self._mark_aside(key, f"{ASKED}\n")
-        return True
+        return ASIDE in launcher and f"= {ASKED};" in launcher
+
+    def ask_aside(self, key: str) -> None:
+        """Has a job's launcher wait until it is decided whether it is set aside (`set_aside`, `lift_aside`), unless it is."""
+        if not (self.place(key) / ASIDE).exists():
+            self._notes.check_there()
+            self._mark_aside(key, f"{ASKED}\n")
 
     def is_asked_aside(self, key: str) -> bool:
-        """Returns whether it is still to be decided whether a job is set aside."""
+        """Returns whether it is still to be decided whether a job is set aside; so it is of one that was not asked yet."""
         try:
             descriptor = opened(self.place(key), ASIDE)
         except FileProblemError:
             self._notes.check_there()
-            return False
+            return (self.place(key) / "launch").exists()
         with os.fdopen(descriptor, "rb") as file:
             return file.read(len(ASKED) + 1) == f"{ASKED}\n".encode()
 

@@ -781,6 +781,10 @@ class Slurm:
             ending = None if fields is None else self._ending_of(fields)
         if ending is None and self._settings.sacct and question.number:
             ending = await self._of_accounting(question)
+        row_end = None if question.row is None else question.row.end
+        if ending is not None and row_end is not None and not ending.end.reason:
+            # The completion log has none.
+            ending = replace(ending, end=replace(ending.end, reason=row_end.reason))
         return ending
 
     async def knows(self, question: Question) -> Ending | bool | None:

@@ -17,6 +17,7 @@ from typing import Final
 
 from grms.lrms.base import LrmsEnd, LrmsPhase
 from grms.lrms.batch.queue_snapshot import Ending, JobRow
+from grms.lrms.exit_status import NOT_LAUNCHED
 from grms.lrms.immediate_start import Taken
 from grms.lrms.job_names import tag_of
 from grms.lrms.node_groups import Promised
@@ -93,9 +94,6 @@ _TAKES_NOTHING: Final = frozenset(("ReqNodeNotAvail", "NodeDown", "PartitionDown
 """Reasons of waiting jobs that none of the nodes that work now will do for."""
 
 _HELD_REASONS: Final = frozenset(("JobHeldUser", "JobHeldAdmin"))
-
-_FORGOTTEN_KILL: Final = "JobLaunchFailure"
-"""Reason of a failure after a crash of the controller that has forgotten how it ended a job: its node has it no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +247,7 @@ def _row(fields: list[str], preemptible: Collection[str]) -> JobRow:
 
 def _preempted(state: str, reason: str, partition: str, preemptible: Collection[str]) -> str:
     # The state of an ended job, with what a controller has forgotten that died while it ended the job for another one.
-    forgotten = state in {"F", "FAILED"} and reason == _FORGOTTEN_KILL
+    forgotten = state in {"F", "FAILED"} and reason == NOT_LAUNCHED
     return "PR" if forgotten and partition in preemptible else state
 
 

@@ -127,6 +127,7 @@ class QueueStep:
         to_tracker(self._poller.tracker, known.tracker, passed)
         self._poller._last = 0, Seen(_EMPTY, ())  # noqa: SLF001  # a poll of before
         self._poller._away = known.away  # noqa: SLF001  # as pickle would
+        self._poller.want_in = _no_timer  # type: ignore[method-assign]  # a poll may come at any time as it is
         lrms.listen(self._told)
         self._calls = list(known.calls)
         self._paused = list(known.paused)
@@ -248,6 +249,10 @@ def plain(news: LrmsNews) -> LrmsNews:
             ran = min(news.end.run_time, 1.0)
             return replace(news, end=replace(news.end, end_time=0.0, run_time=ran))
     return news
+
+
+def _no_timer(seconds: float) -> None:
+    del seconds
 
 
 def run(steps: Coroutine[Any, Any, R]) -> R:

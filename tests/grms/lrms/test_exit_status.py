@@ -12,6 +12,7 @@ from grms.lrms.exit_status import (
     FENCED,
     LAUNCH,
     LAUNCH_ONCE,
+    NOT_LAUNCHED,
     ScriptEnd,
     as_evicted,
     ended_itself,
@@ -288,7 +289,12 @@ def test_a_failed_start_after_the_run_is_not_the_runs_end() -> None:
 
     assert fenced(end, ScriptEnd(0, 2.0))
     assert fenced(end, None)  # it may run on
+    # Its moments are whole seconds, and a node may take its time to say no.
+    assert fenced(replace(end, run_time=1.0), ScriptEnd(0, 2.0))
+    assert fenced(replace(end, run_time=1.0), None)
+    assert fenced(replace(end, run_time=5.0), None)
     assert not fenced(end, ScriptEnd(1, 0.0))  # it was so quick
+    assert not fenced(replace(end, run_time=1.0), ScriptEnd(1, 1.0))
     assert not fenced(end, None, 49.0)
     assert not fenced(end, None, None)
     assert not fenced(replace(end, run_time=2.0), ScriptEnd(0, 2.0))
@@ -296,6 +302,18 @@ def test_a_failed_start_after_the_run_is_not_the_runs_end() -> None:
     assert not fenced(replace(end, exit_code=None, signal=9), ScriptEnd(0, 2.0))
     assert not is_fenced(end, ScriptEnd(0, 2.0), begun=True, begun_at=40.0)  # it may run again
     assert not is_fenced(end, ScriptEnd(0, 2.0), begun=False, once=True)
+
+
+def test_what_no_node_has_launched_has_not_failed_itself() -> None:
+    """Slurm gives it exit code 1; only what has not begun by its folder is certainly not the script's."""
+    end = LrmsEnd(Outcome.FAILED, 50.0, 1.0, 1, reason=NOT_LAUNCHED)
+    told = true_end(end, None, 60.0, begun=False)
+    assert (told.outcome, told.exit_code) == (Outcome.NODE_FAIL, None)
+    assert told.reason.endswith("the script was never started on its node")
+    for begun in (True, None):
+        assert true_end(end, None, 60.0, begun=begun) == end
+    said = replace(end, reason="NonZeroExitCode")
+    assert true_end(said, None, 60.0, begun=False) == said
 
 
 @pytest.mark.parametrize("script", [None, ScriptEnd(0, 2.0), ScriptEnd(3, 2.0)])

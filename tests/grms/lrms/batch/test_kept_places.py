@@ -383,14 +383,13 @@ async def test_a_job_that_starts_as_it_leaves_keeps_its_name(tmp_path: Path) -> 
         spool: Any = scene.lrms.folders
         ask_aside = spool.ask_aside
 
-        def later(key: str) -> bool:
+        def later(key: str) -> None:
             (spool.place(first.key) / "go").touch()
             deadline = time.monotonic() + TIME_OUT_S
             while not scene.runs(two.key):
                 assert time.monotonic() < deadline
-                scene.rows()  # who looks lets the machine go on
-                time.sleep(0.01)
-            return bool(ask_aside(key))
+                scene.rows()  # it starts jobs as it is asked something
+            ask_aside(key)
 
         spool.ask_aside = later
         assert not await scene.lrms.leave(two.key)
@@ -432,6 +431,66 @@ async def test_a_job_that_starts_just_as_it_is_asked_to_leave_begins(
         assert (scene.runs(key), scene.lrms.folders.places()) == (1, {})
 
 
+@pytest.mark.parametrize("cut", ["ask_aside", "set_aside"])
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_a_job_that_starts_where_its_leaving_was_cut_off_begins(
+    tmp_path: Path, *, cut: str, restarted: bool
+) -> None:
+    """It was not set aside, and nobody asks again, or not soon: its launcher waits no longer than that is unknown."""
+    scene = scene_of(tmp_path)
+    scene.cluster.up()
+    try:
+        async with asyncio.timeout(TIME_OUT_S):
+            async with scene.life():
+                first = await with_first(scene)
+                key = await waiting(scene, 2)
+                system: Any = scene.lrms._placing
+                spool: Any = scene.lrms.folders
+
+                def unwritten(_key: str) -> None:
+                    raise OSError("no answer")
+
+                async def unanswered(_row: JobRow, _name: str) -> None:
+                    raise LrmsUnavailableError("no answer")
+
+                if cut == "ask_aside":
+                    spool.ask_aside = unwritten
+                system.set_aside = unanswered
+                with pytest.raises(LrmsError):
+                    await scene.lrms.leave(key)
+                if not restarted:
+                    (spool.place(first.key) / "go").touch()
+                    assert (await scene.ends(key)).outcome is Outcome.COMPLETED
+            if restarted:
+                (spool.place(first.key) / "go").touch()
+                await until(lambda: _phase(scene, key) not in {"", "PD"})
+                async with scene.life():
+                    await until(lambda: scene.runs(key) == 1)
+                    await until(lambda: not scene.lrms.folders.places())
+        assert scene.runs(key) == 1
+    finally:
+        scene.cluster.down()
+
+
+async def test_a_job_that_has_begun_before_it_leaves_waits_for_no_moment(tmp_path: Path) -> None:
+    """It was started, and had to wait again, while Slurm was asked to put off its start."""
+    scene = scene_of(tmp_path)
+    async with scene.up():
+        await with_first(scene)
+        key = await waiting(scene, 2)
+        system: Any = scene.lrms._placing
+        set_aside = system.set_aside
+
+        async def late(row: JobRow, name: str) -> None:
+            await set_aside(row, name)
+            (scene.lrms.folders.place(key) / "begun").write_text("0 90\n")
+
+        system.set_aside = late
+        assert not await scene.lrms.leave(key)
+        assert is_back(scene, 1)
+        assert not scene.lrms.folders.places()
+
+
 async def test_a_job_that_has_ended_as_it_was_asked_to_leave_is_told_as_it_ended(
     tmp_path: Path,
 ) -> None:
@@ -443,14 +502,13 @@ async def test_a_job_that_has_ended_as_it_was_asked_to_leave_is_told_as_it_ended
         spool: Any = scene.lrms.folders
         ask_aside = spool.ask_aside
 
-        def later(one: str) -> bool:
+        def later(one: str) -> None:
             (spool.place(first.key) / "go").touch()
             deadline = time.monotonic() + TIME_OUT_S
             while not scene.runs(one):
                 assert time.monotonic() < deadline
-                scene.rows()  # who looks lets the machine go on
-                time.sleep(0.01)
-            return bool(ask_aside(one))
+                scene.rows()  # it starts jobs as it is asked something
+            ask_aside(one)
 
         spool.ask_aside = later
         system: Any = scene.lrms._placing
@@ -607,7 +665,12 @@ def test_a_job_that_has_come_back_begins_in_its_own_folder(tmp_path: Path) -> No
         spool.prepare(key, Program(QUICK, (key,)), run=True, aside=True)
     first, second = spool.place("S/1/2"), spool.place("S/1/2/2")
     assert run(first).returncode == NOT_HERE
-    assert spool.ask_aside("S/1/2")
+    spool.ask_aside("S/1/2")
+    assert not spool.is_asked_aside("S/1/2"), "it is set aside already"
+    (first / ASIDE).unlink()
+    assert spool.is_asked_aside("S/1/2"), "or is to be"
+    assert spool.can_be_aside("S/1/2")
+    spool.ask_aside("S/1/2")
     assert spool.is_asked_aside("S/1/2")
     spool.set_aside("S/1/2")
     assert not spool.is_asked_aside("S/1/2")

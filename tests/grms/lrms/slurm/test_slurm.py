@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from grms.lrms.base import (
+    LrmsEnd,
     LrmsJob,
     LrmsPhase,
     LrmsRefusedError,
@@ -21,6 +22,7 @@ from grms.lrms.batch.subprocesses import ERROR_CHARACTERS_MAX, Answer, Programs
 from grms.lrms.home_run import HomeRun
 from grms.lrms.slurm.slurm import Slurm, SlurmSettings, failure
 from grms.lrms.slurm.slurm_preemption import GuestPartitions
+from grms.util.outcomes import Outcome
 from lrms_sim.workload.requests import Gpus, Memory, Request
 from tests.clusters.fake_slurm import Machine, Part
 
@@ -144,6 +146,18 @@ async def test_the_first_that_knows_is_believed(tmp_path: Path) -> None:
             found = await system.ending(question(in_table=in_table))
             case = (log, shows, accounts, in_table)
             assert (code(found), programs.asked) == (wanted, asked), case
+
+
+async def test_the_log_has_no_reasons(tmp_path: Path) -> None:
+    """The table says that a node has never launched a job; what exit code it had then is not the script's."""
+    (tmp_path / "log").write_text(LOGS["7"])
+    asked = question(in_table=True)
+    assert asked.row is not None
+    end = LrmsEnd(Outcome.FAILED, 50.0, 1.0, reason="JobLaunchFailure")
+    asked = replace(asked, row=replace(asked.row, phase=LrmsPhase.ENDED, end=end))
+    found = await slurm(tmp_path, Says(), sacct=False).ending(asked)
+    assert found is not None
+    assert (found.end.exit_code, found.end.reason) == (7, "JobLaunchFailure")
 
 
 async def test_the_log_may_come_later(tmp_path: Path) -> None:

@@ -558,9 +558,10 @@ class Slurm:
             self._give_up_arrays(error.reason)
             raise
         numbers = [f"{number}_{index}" for index in indices]
+        elements = self._elements[number] = {}  # a crash may have taken the number from another
         for (each, one, _), its in zip(jobs, numbers, strict=True):
             self._want(each, one)
-            self._elements.setdefault(number, {})[its] = shown_name(one.name, each, MARK)
+            elements[its] = shown_name(one.name, each, MARK)
         while len(self._elements) > ARRAYS_MAX:
             self._elements.popitem(last=False)
         return numbers
@@ -578,17 +579,19 @@ class Slurm:
             if row.in_array:
                 array = row.number.partition("_")[0]
                 self._elements.setdefault(array, {})[row.number] = row.name
-            known = self._elements.get(row.number)
-            (found if known is None else ended).append(row)
+            # What lives under such a number is another job, to which a crash has given it.
+            whole = not row.live and row.number in self._elements
+            (ended if whole else found).append(row)
         for row in ended:
             named = is_array_name(row.name)
-            elements = self._elements[row.number].items()
             own = [
-                each
-                for each in elements
-                if each[0] not in numbers and (named or each[1] == row.name)
+                (number, name)
+                for number, name in self._elements[row.number].items()
+                if number not in numbers and name == element_name(row.name, number)
             ]
             found += [replace(row, number=number, name=name) for number, name in own]
+            if not (own or named):
+                found.append(row)
         while len(self._elements) > ARRAYS_MAX:
             self._elements.popitem(last=False)
         return found

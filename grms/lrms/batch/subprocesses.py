@@ -257,9 +257,13 @@ class Programs:
         try:
             return await asyncio.shield(start)
         except asyncio.CancelledError:
-            while not start.done():
-                with suppress(asyncio.CancelledError):  # given up again: it takes a moment
-                    await asyncio.wait([start])
+            until = time.monotonic() + _REAPED_S
+            while not start.done() and (left := until - time.monotonic()) > 0:
+                with suppress(asyncio.CancelledError):  # given up again
+                    await asyncio.wait([start], timeout=left)
+            if not start.done():
+                start.cancel()  # as the loop ends asyncio may wait for ever for one that it has killed itself
+                raise
             if not start.cancelled() and start.exception() is None:
                 await _kill(start.result())
             raise

@@ -724,8 +724,8 @@ class Slurm:
         """Ends a job; returns whether Slurm still had it."""
         # With the name: after a crash of the controller the number may belong to another job.
         name, account = row.name, self._other(row.name)
-        if row.phase is LrmsPhase.UNKNOWN:
-            # No poll has shown its full name.
+        if row.phase is LrmsPhase.UNKNOWN or row.in_array:
+            # No poll has shown its full name; or it is to get its own, which another job must not get by its number.
             fields = await self._shown(row.number, name, account=account)
             if fields is None:
                 return False

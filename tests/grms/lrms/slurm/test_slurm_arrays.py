@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grms.lrms.account_mapping import own_name
 from grms.lrms.base import (
     Ended,
     Lost,
@@ -22,8 +23,9 @@ from grms.lrms.base import (
     Vanished,
 )
 from grms.lrms.batch.launcher import Spool
-from grms.lrms.batch.subprocesses import SilentError
+from grms.lrms.batch.subprocesses import Programs, SilentError
 from grms.lrms.exit_status import LAUNCH
+from grms.lrms.slurm.slurm import Slurm, SlurmSettings
 from grms.lrms.slurm.slurm_arrays import (
     SIZE,
     array_folder,
@@ -373,3 +375,25 @@ async def test_where_there_is_room_for_some_these_get_in(tmp_path: Path) -> None
         scene.cluster.machine.most = None
         left = [number for number in range(1, 51) if f"A/1/{number}" not in keys]
         await run_once(scene, await together(scene, left[:4]))
+
+
+async def test_an_element_of_another_array_of_that_number_is_not_ended(tmp_path: Path) -> None:
+    """A crash has given the number to another array, and what was to be ended is only known by what was seen before."""
+    cluster = FakeSlurm(tmp_path / "cluster", nodes=1, cpus=4)
+    cluster.up()
+    try:
+        system = Slurm(Programs({}, folder=str(cluster.programs)), SlurmSettings("S", own_name()))
+        words = ("--hold", "--array=1-2", "--ntasks=1", "--time=1", "/bin/true")
+        cluster.ask("sbatch", "--parsable", "--job-name=hanse:S:A/1/1*", *words)
+        row = next(each for each in (await system.look()).rows if each.number == "1_1")
+        cluster.kill_controller()
+        cluster.start_controller()
+        cluster.ask("sbatch", "--parsable", "--job-name=hanse:S:A/1/2*", *words)
+        assert not await system.cancel(row)
+        rows = (await system.look()).rows
+        assert sorted((each.name, each.live) for each in rows) == [
+            ("hanse:S:A/1/2001", True),
+            ("hanse:S:A/1/2002", True),
+        ]
+    finally:
+        cluster.down()

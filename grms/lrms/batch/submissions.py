@@ -94,7 +94,7 @@ class Submissions:
 
     async def _submitted(self, many: SubmitsMany, those: list[_Waiting]) -> None:
         if len(those) == 1:
-            await self._submitted_alone(those[0])
+            await self._submitted_alone(those[0], [])
             return
         try:
             numbers = await many.submit_all([each[:3] for each in those])
@@ -107,24 +107,28 @@ class Submissions:
                 _succeed(each, number)
 
     async def _submitted_each(self, those: list[_Waiting]) -> None:
-        # They were refused together, perhaps because of one of them, or for being many: the first by itself finds out. What it
-        # meets that is independent of it is so for all.
+        # They were refused together, perhaps because of one of them, or for being many: the first by itself finds out. What
+        # one meets that is independent of it is so for all that come after, such as that there is no more room.
         first, *others = those
-        error = await self._submitted_alone(first)
-        if error is not None and not (isinstance(error, LrmsRefusedError) and not error.passing):
-            _fail(others, error)
-            return
-        await asyncio.gather(*(self._submitted_alone(each) for each in others))
+        met: list[Exception] = []
+        await self._submitted_alone(first, met)
+        await asyncio.gather(*(self._submitted_alone(each, met) for each in others))
 
-    async def _submitted_alone(self, one: _Waiting) -> Exception | None:
+    async def _submitted_alone(self, one: _Waiting, met: list[Exception]) -> None:
         try:
             async with self._alone:
+                if one.number.done():
+                    return  # its time was over, and it may come again
+                if met:
+                    _fail([one], met[0])
+                    return
                 number = await self._system.submit(one.name, one.job, one.folder)
         except Exception as error:  # noqa: BLE001  # who waits for it raises it
+            if not isinstance(error, LrmsRefusedError) or error.passing:
+                met.append(error)
             _fail([one], error)
-            return error
-        _succeed(one, number)
-        return None
+        else:
+            _succeed(one, number)
 
 
 def _succeed(one: _Waiting, number: str) -> None:

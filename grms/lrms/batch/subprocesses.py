@@ -6,8 +6,10 @@ is for the caller.
 """
 
 import asyncio
+import math
 import os
 import signal
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -26,6 +28,9 @@ ERROR_CHARACTERS_MAX: Final = 500
 """Most characters kept of an error message."""
 
 _CHUNK_BYTES = 1 << 18
+
+_REAPED_S: Final = 10.0
+"""Longest wait of a caller that is given up for the end of a program that was killed: a disk may keep it for long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,8 +257,15 @@ class Programs:
         try:
             return await asyncio.shield(start)
         except asyncio.CancelledError:
-            with suppress(OSError):
-                await _kill(await start)
+            until = time.monotonic() + _REAPED_S
+            while not start.done() and (left := until - time.monotonic()) > 0:
+                with suppress(asyncio.CancelledError):  # given up again
+                    await asyncio.wait([start], timeout=left)
+            if not start.done():
+                start.cancel()  # as the loop ends asyncio may wait for ever for one that it has killed itself
+                raise
+            if not start.cancelled() and start.exception() is None:
+                await _kill(start.result())
             raise
 
 
@@ -267,7 +279,24 @@ async def _kill(process: asyncio.subprocess.Process) -> None:
         _close_pipes(process)
         return  # sudo's: it ends by itself, and nobody reads what it says
     _close_pipes(process)
-    await asyncio.shield(process.wait())
+    await _reaped(process)
+
+
+async def _reaped(process: asyncio.subprocess.Process) -> None:
+    # A caller that is given up again, or the end of the loop, which gives up everything, does not leave a process behind
+    # that has been killed: its transport would be closed on a loop that is none any more.
+    given_up: asyncio.CancelledError | None = None
+    until = math.inf
+    while process.returncode is None and (left := until - time.monotonic()) > 0:
+        waits = asyncio.ensure_future(process.wait())
+        try:
+            await asyncio.wait([waits], timeout=None if left == math.inf else left)
+        except asyncio.CancelledError as error:
+            given_up, until = error, min(until, time.monotonic() + _REAPED_S)
+        finally:
+            waits.cancel()
+    if given_up is not None:
+        raise given_up
 
 
 def _close_pipes(process: asyncio.subprocess.Process) -> None:

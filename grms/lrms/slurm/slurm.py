@@ -558,9 +558,10 @@ class Slurm:
             self._give_up_arrays(error.reason)
             raise
         numbers = [f"{number}_{index}" for index in indices]
+        elements = self._elements[number] = {}  # a crash may have taken the number from another
         for (each, one, _), its in zip(jobs, numbers, strict=True):
             self._want(each, one)
-            self._elements.setdefault(number, {})[its] = shown_name(one.name, each, MARK)
+            elements[its] = shown_name(one.name, each, MARK)
         while len(self._elements) > ARRAYS_MAX:
             self._elements.popitem(last=False)
         return numbers
@@ -578,17 +579,19 @@ class Slurm:
             if row.in_array:
                 array = row.number.partition("_")[0]
                 self._elements.setdefault(array, {})[row.number] = row.name
-            known = self._elements.get(row.number)
-            (found if known is None else ended).append(row)
+            # What lives under such a number is another job, to which a crash has given it.
+            whole = not row.live and row.number in self._elements
+            (ended if whole else found).append(row)
         for row in ended:
             named = is_array_name(row.name)
-            elements = self._elements[row.number].items()
             own = [
-                each
-                for each in elements
-                if each[0] not in numbers and (named or each[1] == row.name)
+                (number, name)
+                for number, name in self._elements[row.number].items()
+                if number not in numbers and name == element_name(row.name, number)
             ]
             found += [replace(row, number=number, name=name) for number, name in own]
+            if not (own or named):
+                found.append(row)
         while len(self._elements) > ARRAYS_MAX:
             self._elements.popitem(last=False)
         return found
@@ -721,8 +724,8 @@ class Slurm:
         """Ends a job; returns whether Slurm still had it."""
         # With the name: after a crash of the controller the number may belong to another job.
         name, account = row.name, self._other(row.name)
-        if row.phase is LrmsPhase.UNKNOWN:
-            # No poll has shown its full name.
+        if row.phase is LrmsPhase.UNKNOWN or row.in_array:
+            # No poll has shown its full name; or it is to get its own, which another job must not get by its number.
             fields = await self._shown(row.number, name, account=account)
             if fields is None:
                 return False

@@ -19,6 +19,7 @@ class Takes(Forgetful):
         calls: names of the jobs of each call.
         refuses: what each call for several raises.
         refuses_one: what each call for one raises.
+        given_up: whose callers give up during a call for several.
     """
 
     def __init__(self) -> None:
@@ -26,6 +27,7 @@ class Takes(Forgetful):
         self.calls: list[list[str]] = []
         self.refuses: Exception | None = None
         self.refuses_one: Exception | None = None
+        self.given_up: list[asyncio.Future[str]] = []
 
     def alike(self, name: str, job: LrmsJob, folder: Path) -> Hashable:
         """See `SubmitsMany.alike`."""
@@ -43,6 +45,9 @@ class Takes(Forgetful):
     async def submit_all(self, jobs: Sequence[tuple[str, LrmsJob, Path]]) -> list[str]:
         """See `SubmitsMany.submit_all`."""
         self.calls.append([name for name, _, _ in jobs])
+        for each in self.given_up:
+            each.cancel()
+        await asyncio.sleep(0)
         if self.refuses is not None:
             raise self.refuses
         return [f"of {name}" for name, _, _ in jobs]
@@ -128,6 +133,20 @@ async def test_what_is_given_up_meanwhile_is_not_submitted() -> None:
         await asyncio.wait([first])
     assert await second == "one a2"
     assert system.calls == [["a2"]]
+
+
+async def test_what_is_given_up_after_a_refusal_is_not_submitted() -> None:
+    """It may be submitted again by then, and would be twice."""
+    some = Submissions(system := Takes())
+    system.refuses = LrmsRefusedError("no arrays", passing=True)
+    with some.coming():
+        first, second, third = (
+            asyncio.ensure_future(some.submit(name, JOB, Path("/"))) for name in ("a1", "a2", "a3")
+        )
+        await asyncio.sleep(0)
+    system.given_up = [first, third]
+    assert await second == "one a2"
+    assert system.calls == [["a1", "a2", "a3"], ["a2"]]
 
 
 async def test_nobody_is_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,6 +70,29 @@ def test_what_a_killed_program_leaves_open_is_closed(tmp_path: Path) -> None:
     gc.collect()
 
 
+@pytest.mark.parametrize("way", ["awaited", "left"])
+@pytest.mark.parametrize("steps", range(1, 6))
+def test_a_program_that_is_killed_is_reaped(tmp_path: Path, way: str, steps: int) -> None:
+    """Also where its caller is given up again while it is killed, or where the loop ends then and all is given up."""
+    folder = script(tmp_path, "exec sleep 600")
+
+    async def scene() -> None:
+        call = asyncio.create_task(Programs({}, folder=folder).run("tool"))
+        # If the loop ends while it is started, asyncio itself (3.11) waits long for it.
+        await until(lambda: any("_read" in repr(each) for each in asyncio.all_tasks()))
+        call.cancel()
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        if way == "awaited":
+            call.cancel()
+            await asyncio.wait([call])
+            assert call.cancelled()
+
+    run(scene)
+    # A process that is not known to have ended is warned of here.
+    gc.collect()
+
+
 async def test_a_call_that_is_given_up_leaves_no_process(tmp_path: Path) -> None:
     """Whoever waits no longer has the program killed."""
     folder = script(

@@ -11,18 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grms.lrms.account_mapping import own_name
 from grms.lrms.base import (
     Ended,
     Lost,
     LrmsPhase,
+    LrmsRefusedError,
     LrmsUnavailableError,
     Requeued,
     Started,
     Vanished,
 )
 from grms.lrms.batch.launcher import Spool
-from grms.lrms.batch.subprocesses import SilentError
+from grms.lrms.batch.subprocesses import Programs, SilentError
 from grms.lrms.exit_status import LAUNCH
+from grms.lrms.slurm.slurm import Slurm, SlurmSettings
 from grms.lrms.slurm.slurm_arrays import (
     SIZE,
     array_folder,
@@ -334,3 +337,63 @@ async def test_where_names_are_fixed_jobs_are_known_all_the_same(tmp_path: Path)
         assert len(scene.cluster.machine.arrays) == 2
         await together(scene, [1, 2], held=True)
         assert len(scene.cluster.machine.arrays) == 2
+
+
+async def test_the_number_of_an_array_that_a_crash_has_undone_is_anothers(tmp_path: Path) -> None:
+    """What has the number then is shown, alone or as an array, and is not taken for what had it before."""
+    scene = scene_at(tmp_path)
+    async with scene.up():
+        first = await together(scene, range(1, 5), held=True)
+        await scene.looks(1)
+        scene.cluster.kill_controller()
+        scene.cluster.start_controller()
+        await until(lambda: all(scene.has(key, Lost) for key in first))
+        alone = await scene.submitted(5, held=True)
+        assert "1 " in scene.cluster.ask("squeue", "-h", "-a", "-t", "all", "-o", "%i %j")
+        await scene.looks(2)
+        record = await scene.lrms.look_up(alone)
+        assert record is not None
+        assert record.phase is LrmsPhase.HELD
+        await scene.lrms.release(alone)
+        await run_once(scene, [alone])
+        assert not scene.has(alone, Lost)
+
+
+async def test_where_there_is_room_for_some_these_get_in(tmp_path: Path) -> None:
+    """A limit of the account's jobs refuses the array as a whole; the others are told so, and may come again."""
+    scene = scene_at(tmp_path)
+    async with scene.up():
+        await scene.lrms.snapshot()
+        scene.cluster.machine.most = 3
+        tries = (scene.submitted(number) for number in range(1, 51))
+        answers = await asyncio.gather(*tries, return_exceptions=True)
+        keys = [answer for answer in answers if isinstance(answer, str)]
+        others = [answer for answer in answers if isinstance(answer, LrmsRefusedError)]
+        assert (len(keys), len(others)) == (3, 47)
+        assert all(error.full and error.passing for error in others)
+        await run_once(scene, keys)
+        scene.cluster.machine.most = None
+        left = [number for number in range(1, 51) if f"A/1/{number}" not in keys]
+        await run_once(scene, await together(scene, left[:4]))
+
+
+async def test_an_element_of_another_array_of_that_number_is_not_ended(tmp_path: Path) -> None:
+    """A crash has given the number to another array, and what was to be ended is only known by what was seen before."""
+    cluster = FakeSlurm(tmp_path / "cluster", nodes=1, cpus=4)
+    cluster.up()
+    try:
+        system = Slurm(Programs({}, folder=str(cluster.programs)), SlurmSettings("S", own_name()))
+        words = ("--hold", "--array=1-2", "--ntasks=1", "--time=1", "/bin/true")
+        cluster.ask("sbatch", "--parsable", "--job-name=hanse:S:A/1/1*", *words)
+        row = next(each for each in (await system.look()).rows if each.number == "1_1")
+        cluster.kill_controller()
+        cluster.start_controller()
+        cluster.ask("sbatch", "--parsable", "--job-name=hanse:S:A/1/2*", *words)
+        assert not await system.cancel(row)
+        rows = (await system.look()).rows
+        assert sorted((each.name, each.live) for each in rows) == [
+            ("hanse:S:A/1/2001", True),
+            ("hanse:S:A/1/2002", True),
+        ]
+    finally:
+        cluster.down()

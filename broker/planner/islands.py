@@ -152,6 +152,7 @@ class Island:
     Attributes:
         workers: threads of a round; they do not change what it comes to.
         watch: follows the rounds, on threads of this process; it is not sent elsewhere.
+        free: the plan made without contention of links, from which all islands begin.
     """
 
     problem: Problem
@@ -160,6 +161,7 @@ class Island:
     old: Plan | None = None
     workers: int = 1
     watch: Watch | None = field(default=None, repr=False, compare=False)
+    free: Plan | None = None
     _planner: Planner | None = field(default=None, init=False, repr=False, compare=False)
     _lock: threading.Lock = field(
         default_factory=threading.Lock, init=False, repr=False, compare=False
@@ -181,7 +183,10 @@ class Island:
         with self._lock:
             if self._planner is None:
                 assigning = self.settings.assign
-                self._planner = Planner(self.problem, self.goals, self.old, assigning=assigning)
+                planner = Planner(self.problem, self.goals, self.old, assigning=assigning)
+                if self.free is not None:
+                    planner.begin_from(self.free)
+                self._planner = planner
             return self._planner
 
     def __call__(self, turn: Round, _bound: float) -> Reached:

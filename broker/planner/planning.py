@@ -142,11 +142,6 @@ class Planner:
         network = replace(problem.network, contention="none")
         return replace(problem, network=network, under_way=())
 
-    @property
-    def begun(self) -> bool:
-        """Whether it has such a start."""
-        return self._free is not None
-
     def begin_from(self, free: Plan) -> None:
         """Has runs begin with a plan made without contention: its resources and order, in the time that links leave.
 

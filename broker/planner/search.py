@@ -134,6 +134,7 @@ class Search:
         self._gleam: Gleam | None = None
         self._free: Search | None = None
         self._before = Progress(0.0, 0, 0, 0.0)
+        self._kept = ""
         if workers is not None and not 1 <= workers <= WORKERS_MAX:
             raise ValueError(f"{workers} workers; from 1 to {WORKERS_MAX}")
         count = workers or min(WORKERS_MAX, len(os.sched_getaffinity(0)))
@@ -144,16 +145,15 @@ class Search:
         if all((w.name, t.name) in fixed for w in problem.workflows for t in w.tasks):
             return
         settings = settings or GleamSettings()
-        kept = ""
         if isinstance(resume, dict):
-            kept = resume.get(KEPT, "")
+            self._kept = resume.get(KEPT, "")
             resume = Gleam.restored(resume)
         assigning = settings.assign or (resume is not None and resume.assigned)
         self._planner = planner or Planner(problem, goals, old, assigning=assigning)
         self._workers = [self._planner.worker() for _ in range(count)]
         self._settings, self._seed, self._shrinking = settings, seed, shrinking
-        if kept:
-            self._planner.compilation.keep(unpacked(kept))
+        if self._kept:
+            self._planner.compilation.keep(unpacked(self._kept))
         if resume is not None:
             self._gleam = self._planner.resumed(resume)
             return
@@ -199,6 +199,7 @@ class Search:
         self._free = None
         self._before = found.progress
         self.planner.begin_from(found.plan)
+        self._kept = packed(self.planner.compilation.choices_of(found.plan))
         self._populate()
 
     def _shrunk(self, settings: GleamSettings) -> GleamSettings:
@@ -239,8 +240,8 @@ class Search:
         genes, strategy, _, choices = self.best
         plan, worth = self._planner.plan(genes, strategy, choices)
         state = self._run.state()
-        if self._planner.begun:
-            state[KEPT] = packed(self._planner.compilation.compiled.column("kept"))
+        if self._kept:
+            state[KEPT] = self._kept
         return Found(plan, worth, self._planner.heuristics, self.progress(), reason, state)
 
     def run_only(

@@ -6,7 +6,7 @@ import os
 import pickle
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -434,3 +434,28 @@ def test_an_island_is_sent_with_its_start() -> None:
     sent = pickle.loads(pickle.dumps(island))  # noqa: S301  # what it has just made
     one, other = (each(Round(1, None, None, 60), math.inf) for each in (island, sent))
     assert one.kept.state == other.kept.state
+
+
+def test_other_words_are_no_contention() -> None:
+    with pytest.raises(ValueError, match="no contention 'links'; one of none, link"):
+        Network(Link(1.0), contention=cast(Contention, "links"))
+
+
+def test_replanning_begins_without_contention_too() -> None:
+    """Tasks that have begun stay, with what is on its way for them, also where old transfers overlap or have ended."""
+    problem = layered()
+    first = search(problem, budget=Budget(math.inf, 60), settings=GUIDED_5, workers=1).plan
+    fixed = tuple(each for each in first if each.start < 8.0)
+    kept = {each.key for each in fixed}
+    mine = tuple(
+        each for each in first.transfers if (each.workflow, each.task) in kept or each.begin < 8.0
+    )
+    more = tuple(
+        Transfer("w", "t0", ("f",), "a", "b", begin, end, 5.0, 0.0)
+        for begin, end in ((-5.0, 40.0), (10.0, 60.0), (60.0, 60.0))
+    )
+    for under_way in (mine, (*mine, *more)):
+        later = replace(problem, now=8.0, fixed=fixed, under_way=under_way)
+        found = search(later, budget=Budget(math.inf, 60), settings=GUIDED_5, workers=1)
+        assert plan_violations(later, found.plan) == []
+        assert "kept" in found.state

@@ -9,7 +9,7 @@ everything is at hand. Either it takes that whatever else is under way, which is
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from broker.model.names import check_name
 
@@ -77,6 +77,11 @@ class Network:
     links: Mapping[tuple[str, str], Link] = field(default_factory=dict)
     inputs: str = HOME
     contention: Contention = "none"
+
+    def __post_init__(self) -> None:
+        if self.contention not in get_args(Contention):
+            known = ", ".join(get_args(Contention))
+            raise ValueError(f"there is no contention {self.contention!r}; one of {known}")
 
     @property
     def contended(self) -> bool:

@@ -79,6 +79,23 @@ class Compilation:
         alternative = next(each for each in task.alternatives if each.demands == demands)
         return self.choices.index(timed_choice(self.problem, task, alternative))
 
+    def choices_of(self, plan: Plan) -> Int:
+        """Returns by row the choice that a task of this problem has in a plan; -1 without a place."""
+        rows = {each.demands: row for row, each in enumerate(self.choices) if each.seconds is None}
+        found = np.full(len(self.tasks), -1, np.int32)
+        for row, (workflow, task) in enumerate(self.tasks):
+            place = plan.placement(workflow.name, task.name)
+            if place is not None:
+                found[row] = (
+                    self.timed_choice_of(task, place.demands) if task.timed else rows[place.demands]
+                )
+        return found
+
+    def keep(self, choice: Int) -> None:
+        """Has RAS-6 give tasks a choice, by row, whenever they then end; -1 for none. Call before building."""
+        self.compiled.column("kept")[: len(self.tasks)] = choice
+        self.compiled.column("kept_end")[: len(self.tasks)] = math.inf
+
     def stay(self, until: Float) -> None:
         """Sets until when (seconds, by task) tasks may end at their old places; call before building."""
         self.compiled.column("kept_end")[: len(self.tasks)] = until

@@ -109,6 +109,13 @@ def own_heuristics(
     ]
 
 
+def planned_heuristic(compilation: Compilation, plan: Plan) -> Heuristic:
+    """Returns the order of a plan with the strategy that keeps its resources; what it leaves out comes last."""
+    planned, others = split_by_plan(compilation, plan)
+    genes = np.concatenate([planned, others]).astype(np.int32)
+    return Heuristic("planned without contention", genes, len(STRATEGIES) - 1)
+
+
 def project_priorities(compilation: Compilation) -> dict[str, Priorities]:
     """Returns rules of project scheduling: latest start and finish, successors, their durations.
 

@@ -19,8 +19,9 @@ from broker.model.problem import Problem
 from broker.planner.evaluation import Worth
 from broker.planner.gleam import GUIDED, Best, Gleam, GleamSettings
 from broker.planner.goals import Goals
+from broker.planner.heuristics import PAPER_STRATEGIES
 from broker.planner.planning import Planner
-from broker.planner.search import Budget, Progress, Search
+from broker.planner.search import FREE_SHARE, Budget, Progress, Search
 from lrms_sim.util.executors import Executor, ThreadExecutor
 
 SEED_STEP = 1_000_003
@@ -152,6 +153,7 @@ class Island:
     Attributes:
         workers: threads of a round; they do not change what it comes to.
         watch: follows the rounds, on threads of this process; it is not sent elsewhere.
+        free: the plan made without contention of links, from which all islands begin.
     """
 
     problem: Problem
@@ -160,6 +162,7 @@ class Island:
     old: Plan | None = None
     workers: int = 1
     watch: Watch | None = field(default=None, repr=False, compare=False)
+    free: Plan | None = None
     _planner: Planner | None = field(default=None, init=False, repr=False, compare=False)
     _lock: threading.Lock = field(
         default_factory=threading.Lock, init=False, repr=False, compare=False
@@ -181,7 +184,10 @@ class Island:
         with self._lock:
             if self._planner is None:
                 assigning = self.settings.assign
-                self._planner = Planner(self.problem, self.goals, self.old, assigning=assigning)
+                planner = Planner(self.problem, self.goals, self.old, assigning=assigning)
+                if self.free is not None:
+                    planner.begin_from(self.free)
+                self._planner = planner
             return self._planner
 
     def __call__(self, turn: Round, _bound: float) -> Reached:
@@ -244,7 +250,8 @@ def search_islands(
 
     It ends after a round if it is `stopped`, and after so many `seconds` with the schedules at hand. Where `evaluations` are
     infinite each round has its share of the seconds. Seconds and `watch` are for executors of this machine and of this
-    process. Each island has so many threads (`workers`).
+    process. Each island has so many threads (`workers`). Where links carry one transfer at a time, a part of the rounds plans without contention,
+    as a `Search` does, and all islands begin the others from the best of them.
 
     Raises:
         ValueError: there is nothing to plan, no island, round or schedule, or nothing would end it.
@@ -258,6 +265,30 @@ def search_islands(
     if evaluations == deadline == math.inf:
         raise ValueError("islands need a bound of seconds or of evaluations")
     island = Island(problem, settings, goals, old, workers, watch)
+    before = 0
+    free = island.planner.without_contention
+    if free is not None and settings.strategies > PAPER_STRATEGIES:
+        if rounds == 1:
+            rounds, evaluations = 2, evaluations / 2
+        first = max(1, int(rounds * FREE_SHARE))
+        found = search_islands(
+            free,
+            executor,
+            islands=islands,
+            rounds=first,
+            evaluations=max(1, evaluations),
+            settings=settings,
+            goals=goals,
+            old=old,
+            seed=seed,
+            stopped=stopped,
+            seconds=(deadline - time.monotonic()) * first / rounds,
+            workers=workers,
+            watch=watch,
+        )
+        before, rounds = found.evaluations, rounds - first
+        island.free = found.plan
+        island.planner.begin_from(found.plan)
     turns = [Round(seed + SEED_STEP * row, None, None, evaluations) for row in range(islands)]
     reached: list[Reached] = []
     for number in range(rounds):
@@ -269,14 +300,14 @@ def search_islands(
         if stopped() or (watch is not None and watch.stopped) or time.monotonic() >= deadline:
             break
         turns = [
-            Round(turn.seed, mine.kept, before.best, evaluations * (number + 2))
-            for turn, mine, before in zip(
+            Round(turn.seed, mine.kept, other.best, evaluations * (number + 2))
+            for turn, mine, other in zip(
                 turns, reached, [*reached[-1:], *reached[:-1]], strict=True
             )
         ]
     best = max(reached, key=lambda each: each.best[2]).best
     plan, worth = island.planner.plan(best[0], best[1], best[3])
-    return FoundByIslands(plan, worth, sum(each.evaluations for each in reached))
+    return FoundByIslands(plan, worth, before + sum(each.evaluations for each in reached))
 
 
 class IslandSearch:

@@ -29,6 +29,7 @@ from broker.planner.heuristics import (
     Heuristic,
     Priorities,
     own_heuristics,
+    planned_heuristic,
     planning_heuristics,
     project_heuristics,
     project_priorities,
@@ -80,6 +81,8 @@ class Planner:
         if not self.compilation.tasks:
             raise ValueError("there is nothing to plan: every task is fixed")
         self._old = old
+        self._stays = self.compilation.keeps
+        self._free: Plan | None = None
         tried = planning_heuristics(self.compilation)
         if old is not None:
             tried += replanning_heuristics(self.compilation, old)
@@ -126,6 +129,27 @@ class Planner:
             self._assigning,
         )
 
+    @property
+    def without_contention(self) -> Problem | None:
+        """The problem without contention of links, where its plan is a start for that of this one.
+
+        `None` where no transfer waits for another, tasks should stay where an old plan has them, or it has such a start.
+        """
+        problem = self.compilation.problem
+        if not self.compilation.staging.contended or self._stays or self._free is not None:
+            return None
+        assert problem.network is not None, "as above"
+        network = replace(problem.network, contention="none")
+        return replace(problem, network=network, under_way=())
+
+    def begin_from(self, free: Plan) -> None:
+        """Has runs begin with a plan made without contention: its resources and order, in the time that links leave.
+
+        RAS-6 then keeps those resources. Call it before `run`, where there is a problem `without_contention`.
+        """
+        self._free = free
+        self.compilation.keep(self.compilation.choices_of(free))
+
     def run(
         self,
         settings: GleamSettings,
@@ -146,6 +170,10 @@ class Planner:
         known = [each.worth.fitness for each in self.heuristics]
         if settings.strategies > PAPER_STRATEGIES:
             due = due_dates(self.compilation, self.bounds).kept
+            if self._free is not None:
+                begun = planned_heuristic(self.compilation, self._free)
+                seeds.append(begun)
+                known.append(worker.evaluate(begun.genes, begun.strategy))
             seeds += own_heuristics(self.compilation, self._old, due)
         priorities: Mapping[str, Priorities] = {}
         if worker.justifies and settings.justify:
@@ -183,19 +211,10 @@ class Planner:
         worker = self.worker()
         worker.evaluate(best.heuristic.genes, best.heuristic.strategy)
         columns = worker.workspace.columns
-        choices = {
-            each.demands: row
-            for row, each in enumerate(self.compilation.choices)
-            if each.seconds is None
-        }
+        columns["choice"][: len(self.compilation.tasks)] = self.compilation.choices_of(plan)
         for row, (workflow, task) in enumerate(self.compilation.tasks):
             placement = plan.placement(workflow.name, task.name)
             assert placement is not None, "a plan has every task, or lists it as unplanned"
-            columns["choice"][row] = (
-                self.compilation.timed_choice_of(task, placement.demands)
-                if task.timed
-                else choices[placement.demands]
-            )
             columns["start"][row] = placement.start
             columns["end"][row] = placement.end
             columns["cost"][row] = placement.cost

@@ -19,8 +19,9 @@ from broker.model.plan import Plan
 from broker.model.problem import Problem
 from broker.planner._worker import Worker
 from broker.planner.evaluation import Worth
-from broker.planner.gleam import Best, Gleam, GleamSettings
+from broker.planner.gleam import Best, Gleam, GleamSettings, packed, unpacked
 from broker.planner.goals import Goals
+from broker.planner.heuristics import PAPER_STRATEGIES
 from broker.planner.planning import HeuristicPlan, Planner
 
 PLANNING_SECONDS = 180.0
@@ -30,6 +31,12 @@ WORKERS_MAX = 256
 
 POPULATION_MIN = 6
 """Least individuals where little time makes them fewer."""
+
+FREE_SHARE = 0.5
+"""Share of a budget for a search without contention of links, where there is contention."""
+
+KEPT = "kept"
+"""Key, in the state of a run that began from a plan made without contention, of the choices it keeps."""
 
 SCHEDULES_EACH = 20
 """A population is smaller where there is no time for so many schedules of each individual: four generations
@@ -100,6 +107,9 @@ class Search:
     run on this very problem, or a saved one, with that run's settings and seed. With a budget of seconds and `shrinking` the
     population is smaller where schedules take long. A `planner` of this problem, goals and old plan may be
     handed over.
+
+    Where links carry one transfer at a time and `settings` have all strategies, half of the budget goes to a search without contention, whose plan
+    the rest begins from, with the same resources and order: so it comes to no more than ignoring contention for that half.
     """
 
     def __init__(
@@ -121,6 +131,10 @@ class Search:
         self._deadline = self._began + self._budget.seconds
         self._abandoned: Best | None = None
         self._abandoned_evaluations = 0
+        self._gleam: Gleam | None = None
+        self._free: Search | None = None
+        self._before = Progress(0.0, 0, 0, 0.0)
+        self._kept = ""
         if workers is not None and not 1 <= workers <= WORKERS_MAX:
             raise ValueError(f"{workers} workers; from 1 to {WORKERS_MAX}")
         count = workers or min(WORKERS_MAX, len(os.sched_getaffinity(0)))
@@ -132,16 +146,61 @@ class Search:
             return
         settings = settings or GleamSettings()
         if isinstance(resume, dict):
+            self._kept = resume.get(KEPT, "")
             resume = Gleam.restored(resume)
         assigning = settings.assign or (resume is not None and resume.assigned)
         self._planner = planner or Planner(problem, goals, old, assigning=assigning)
         self._workers = [self._planner.worker() for _ in range(count)]
+        self._settings, self._seed, self._shrinking = settings, seed, shrinking
+        if self._kept:
+            self._planner.compilation.keep(unpacked(self._kept))
         if resume is not None:
             self._gleam = self._planner.resumed(resume)
             return
-        if shrinking and self._budget.seconds < math.inf:
+        free = self._planner.without_contention
+        if free is None or settings.strategies <= PAPER_STRATEGIES:
+            self._populate()
+            return
+        self._free = Search(
+            free,
+            budget=Budget(
+                max(0.0, self._deadline - time.monotonic()) * FREE_SHARE,
+                self._budget.evaluations * FREE_SHARE,
+            ),
+            settings=settings,
+            goals=goals,
+            seed=seed,
+            workers=workers,
+            old=old,
+            shrinking=shrinking,
+        )
+
+    def _populate(self) -> None:
+        settings = self._settings
+        if self._shrinking and self._budget.seconds < math.inf:
             settings = self._shrunk(settings)
-        self._gleam = self._planner.run(settings, seed, self._workers[0], self._over)
+        self._gleam = self.planner.run(settings, self._seed, self._workers[0], self._enough)
+
+    def _enough(self) -> bool:
+        return self._stop or self._over()
+
+    def _begin(self, on_progress: Callable[[Progress], None] | None) -> None:
+        # Searches without contention first. What that comes to with it is not known meanwhile.
+        if self._free is None:
+            return
+        known = self.planner.heuristics[0].worth.fitness
+
+        def tell(done: Progress) -> None:
+            if on_progress is not None:
+                seconds = time.monotonic() - self._began
+                on_progress(replace(done, seconds=seconds, fitness=known))
+
+        found = self._free.run(tell)
+        self._free = None
+        self._before = found.progress
+        self.planner.begin_from(found.plan)
+        self._kept = packed(self.planner.compilation.choices_of(found.plan))
+        self._populate()
 
     def _shrunk(self, settings: GleamSettings) -> GleamSettings:
         began = time.monotonic()
@@ -157,6 +216,9 @@ class Search:
     def stop(self) -> None:
         """Makes `run` return after the schedules at hand; may be called from any thread."""
         self._stop = True
+        free = self._free
+        if free is not None:
+            free.stop()
         self._cancel()
 
     def _cancel(self) -> None:
@@ -177,9 +239,10 @@ class Search:
         reason = self._search(on_progress)
         genes, strategy, _, choices = self.best
         plan, worth = self._planner.plan(genes, strategy, choices)
-        return Found(
-            plan, worth, self._planner.heuristics, self.progress(), reason, self._gleam.state()
-        )
+        state = self._run.state()
+        if self._kept:
+            state[KEPT] = self._kept
+        return Found(plan, worth, self._planner.heuristics, self.progress(), reason, state)
 
     def run_only(
         self,
@@ -195,14 +258,15 @@ class Search:
         """
         _ = self.planner
         self._search(on_progress, enough)
-        return self._gleam
+        return self._run
 
     def _search(
         self,
         on_progress: Callable[[Progress], None] | None,
         enough: Callable[[], bool] = lambda: False,
     ) -> str:
-        gleam = self._gleam
+        self._begin(on_progress)
+        gleam = self._run
         with (
             ThreadPoolExecutor(max(1, len(self._workers) - 1), "planner") as executor,
             self._ended_in_time(),
@@ -234,10 +298,15 @@ class Search:
     @property
     def best(self) -> Best:
         """The best individual so far, also of a step that was abandoned."""
-        genes, strategy, fitness = self._gleam.best
+        genes, strategy, fitness = self._run.best
         if self._abandoned is not None and self._abandoned[2] > fitness:
             return self._abandoned
-        return genes, strategy, fitness, self._gleam.best_choices
+        return genes, strategy, fitness, self._run.best_choices
+
+    @property
+    def _run(self) -> Gleam:
+        assert self._gleam is not None, "it is there from when the search begins"
+        return self._gleam
 
     @property
     def planner(self) -> Planner:
@@ -252,10 +321,10 @@ class Search:
 
     def progress(self) -> Progress:
         """Returns how far the search is."""
-        gleam = self._gleam
-        evaluations = gleam.evaluations + self._abandoned_evaluations
+        before, gleam = self._before, self._run
+        evaluations = before.evaluations + gleam.evaluations + self._abandoned_evaluations
         seconds = time.monotonic() - self._began
-        return Progress(seconds, gleam.generation, evaluations, self.best[2])
+        return Progress(seconds, before.generation + gleam.generation, evaluations, self.best[2])
 
     def _reason(self) -> str:
         # Why to end now; empty to go on.
@@ -265,21 +334,21 @@ class Search:
             return "evaluations"
         if self._over() or self._workers[0].cancelled:
             return "seconds"
-        if self._budget.fitness < math.inf and self._gleam.best[2] >= self._budget.fitness:
+        if self._budget.fitness < math.inf and self._run.best[2] >= self._budget.fitness:
             return "fitness"
         return ""
 
     def _most_matings(self) -> float:
         # How many matings the schedules left are enough for. Where each child is justified, none is begun
         # that could exceed them; else a step ends as it has begun.
-        left = self._budget.evaluations - self._gleam.evaluations
-        most = self._gleam.schedules_of_mating
+        left = self._budget.evaluations - self._before.evaluations - self._run.evaluations
+        most = self._run.schedules_of_mating
         if left <= 0:
             return 0
         return math.inf if most is None or left == math.inf else left // most
 
     def _step(self, executor: ThreadPoolExecutor) -> None:
-        gleam: Gleam = self._gleam
+        gleam = self._run
         most = self._most_matings()
         matings = gleam.begin(None if most == math.inf else int(most))
         helpers: list[Worker] = self._workers[1 : min(len(self._workers), matings)]

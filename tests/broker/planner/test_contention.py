@@ -1,9 +1,12 @@
 """Links that carry one transfer at a time: known schedules, and plans of chance beside the plain builder and the validator."""
 
+import json
 import math
 import os
+import pickle
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -19,12 +22,20 @@ from broker.model.transfers import LinkTimes
 from broker.model.workflow import Alternative, Demand, Task, Workflow
 from broker.planner._builder import Workspace
 from broker.planner.compilation import compile_problem
+from broker.planner.gleam import GUIDED
+from broker.planner.goals import MAKESPAN_ONLY, Goals
+from broker.planner.heuristics import planned_heuristic
+from broker.planner.islands import FoundByIslands, Island, Round, search_islands
 from broker.planner.methods import SEARCHES
-from broker.planner.search import Budget, search
+from broker.planner.planning import Planner
+from broker.planner.search import Budget, Search, search
+from lrms_sim.util.executors import Executor, ThreadExecutor
 from tests.broker.model.test_heft_communication import published
 from tests.broker.random_problems import HOUR, contended, contended_problems, data_problem
 from tests.oracles.plan_builder import plain_build
 from tests.oracles.plan_checker import plan_violations
+
+GUIDED_5 = replace(GUIDED, population=5)
 
 SEARCHED = 1000 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 40
 """Random problems that are planned from end to end."""
@@ -290,3 +301,161 @@ def test_searched_plans_have_no_violation() -> None:
         if worth is not None and not found.plan.unplanned:
             assert worth.cost == pytest.approx(math.fsum(each.cost for each in found.plan))
     assert transfers > SEARCHED
+
+
+def layered(contention: Contention = "link") -> Problem:
+    """Returns layers of tasks on two sites, each of which reads what two of the layer before have made."""
+    resources = tuple(Resource(f"{site}{number}") for site in "ab" for number in range(3))
+    sites = {each.name: each.name[0] for each in resources}
+    everywhere = tuple(Alternative.of(each.name) for each in resources)
+    tasks: list[Task] = []
+    files = []
+    for row in range(24):
+        before = tuple(f"t{each}" for each in range(row - 8, row - 2, 3) if each >= 0)
+        tasks.append(Task(f"t{row}", 3.0 + row % 4, everywhere, before))
+        files += [DataFile(f"{name} to {row}", 6.0, (f"t{row}",), name) for name in before]
+    network = Network(Link(1.0), sites, contention=contention)
+    return Problem(
+        (Workflow("w", tuple(tasks), 0.0, files=tuple(files)),), resources, 0.0, network=network
+    )
+
+
+def retimed(problem: Problem, free: Plan) -> Plan:
+    """Returns what a plan made without contention comes to with it, its resources kept in its order."""
+    keys = [each.key for each in sorted(free, key=lambda each: (each.start, each.end))]
+    return Plan(tuple(plain_build(problem, keys, 6, replaced_ends(free))[0].values()))
+
+
+def replaced_ends(plan: Plan) -> Plan:
+    """Returns a plan whose tasks may end at any time, so that none leaves its resources."""
+    return Plan(tuple(replace(each, end=math.inf) for each in plan))
+
+
+def test_planning_with_contention_begins_from_a_plan_without() -> None:
+    """It ends no later than what half of the schedules come to where contention is ignored, also with no time to improve on it."""
+    problem, free = layered(), layered("none")
+    for seed in range(3):
+        half, known = (
+            search(
+                each,
+                budget=Budget(math.inf, schedules),
+                settings=GUIDED_5,
+                goals=MAKESPAN_ONLY,
+                seed=seed,
+                workers=1,
+            )
+            for each, schedules in ((free, 50), (problem, 100))
+        )
+        assert plan_violations(problem, known.plan) == []
+        assert known.plan.makespan_end <= retimed(problem, half.plan).makespan_end + 1e-6
+        assert known.progress.evaluations >= 100
+
+
+def test_the_start_keeps_resources_and_order() -> None:
+    """The builder and the plain one agree on what such a plan comes to."""
+    problem = layered()
+    planner = Planner(problem)
+    free_problem = planner.without_contention
+    assert free_problem == layered("none")
+    free = search(free_problem, budget=Budget(math.inf, 200), settings=GUIDED_5, workers=1).plan
+    planner.begin_from(free)
+    assert planner.without_contention is None
+    start = planned_heuristic(planner.compilation, free)
+    plan, worth = planner.plan(start.genes, start.strategy)
+    assert plan_violations(problem, plan) == []
+    assert {each.task: each.demands for each in plan} == {e.task: e.demands for e in free}
+    assert starts(plan) == starts(retimed(problem, free))
+    assert worth.moved == 0
+
+
+def test_a_run_that_began_from_such_a_plan_is_continued() -> None:
+    """What was saved and what goes on is the run that was never stopped, and keeps the same resources."""
+    problem = layered()
+    one: dict[str, Any] = {"settings": GUIDED_5, "goals": MAKESPAN_ONLY, "seed": 3, "workers": 1}
+    begun = search(problem, budget=Budget(math.inf, 300), **one)
+    saved = json.loads(json.dumps(begun.state))
+    rest = Search(problem, budget=Budget(math.inf, 0), resume=saved, **one).run()
+    assert rest.plan == begun.plan
+    further = [
+        search(
+            problem, budget=Budget(math.inf, 900), resume=json.loads(json.dumps(begun.state)), **one
+        )
+        for _ in range(2)
+    ]
+    assert further[0].plan == further[1].plan
+    assert further[0].plan.makespan_end <= begun.plan.makespan_end
+    assert further[0].state["kept"] == begun.state["kept"]
+
+
+def test_an_old_plan_to_stay_with_comes_first() -> None:
+    """There is no other start where tasks should stay, none without contention, and none for the paper's searches."""
+    problem = layered()
+    old = search(problem, budget=Budget(math.inf, 50), settings=GUIDED_5, workers=1).plan
+    assert Planner(problem, Goals(stability=0.2), old).without_contention is None
+    assert Planner(problem, Goals(), old).without_contention is not None
+    assert Planner(layered("none")).without_contention is None
+    paper = search(problem, budget=Budget(math.inf, 100), settings=SEARCHES["gleam"], workers=1)
+    assert "kept" not in paper.state
+
+
+def test_a_search_is_stopped_before_contention_is_known() -> None:
+    """It returns a plan, made of what has been found by then."""
+    problem = layered()
+    stopped = Search(problem, budget=Budget(math.inf, 1e9), settings=GUIDED_5, workers=1)
+    found = stopped.run(lambda _: stopped.stop())
+    assert found.reason == "stopped"
+    assert plan_violations(problem, found.plan) == []
+    none = search(problem, budget=Budget(0.0), settings=GUIDED_5, workers=1)
+    assert plan_violations(problem, none.plan) == []
+
+
+@pytest.mark.parametrize("rounds", [1, 4])
+def test_islands_begin_from_one_plan_without_contention(rounds: int) -> None:
+    """One thread and two come to the same."""
+    problem = layered()
+
+    def found(executor: Executor) -> FoundByIslands:
+        return search_islands(
+            problem, executor, islands=2, rounds=rounds, evaluations=60, settings=GUIDED_5
+        )
+
+    with ThreadExecutor(1) as one, ThreadExecutor(2) as two:
+        first = found(one)
+        assert found(two) == first
+    assert plan_violations(problem, first.plan) == []
+    assert first.evaluations >= 2 * rounds * 60
+
+
+def test_an_island_is_sent_with_its_start() -> None:
+    """Where it has been sent it does the same."""
+    problem = layered()
+    free = search(layered("none"), budget=Budget(math.inf, 50), settings=GUIDED_5, workers=1).plan
+    island = Island(problem, GUIDED_5, free=free)
+    sent = pickle.loads(pickle.dumps(island))  # noqa: S301  # what it has just made
+    one, other = (each(Round(1, None, None, 60), math.inf) for each in (island, sent))
+    assert one.kept.state == other.kept.state
+
+
+def test_other_words_are_no_contention() -> None:
+    with pytest.raises(ValueError, match="no contention 'links'; one of none, link"):
+        Network(Link(1.0), contention=cast(Contention, "links"))
+
+
+def test_replanning_begins_without_contention_too() -> None:
+    """Tasks that have begun stay, with what is on its way for them, also where old transfers overlap or have ended."""
+    problem = layered()
+    first = search(problem, budget=Budget(math.inf, 60), settings=GUIDED_5, workers=1).plan
+    fixed = tuple(each for each in first if each.start < 8.0)
+    kept = {each.key for each in fixed}
+    mine = tuple(
+        each for each in first.transfers if (each.workflow, each.task) in kept or each.begin < 8.0
+    )
+    more = tuple(
+        Transfer("w", "t0", ("f",), "a", "b", begin, end, 5.0, 0.0)
+        for begin, end in ((-5.0, 40.0), (10.0, 60.0), (60.0, 60.0))
+    )
+    for under_way in (mine, (*mine, *more)):
+        later = replace(problem, now=8.0, fixed=fixed, under_way=under_way)
+        found = search(later, budget=Budget(math.inf, 60), settings=GUIDED_5, workers=1)
+        assert plan_violations(later, found.plan) == []
+        assert "kept" in found.state

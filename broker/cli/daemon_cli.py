@@ -18,6 +18,7 @@ from grms.daemon.journal_commands import journal_group
 from grms.daemon.web.link_command import link_command
 from lrms_sim.util.json_output import json_option, print_json
 from lrms_sim.util.messages import count
+from lrms_sim.util.values import FloatRange
 
 if TYPE_CHECKING:
     from broker.client import BrokerClient
@@ -108,7 +109,7 @@ dashboard = link_command(
 @click.option("--due-in", type=duration, metavar="TIME", help="The same from now on, as 3h.")
 @click.option(
     "--budget",
-    type=click.FloatRange(0),
+    type=FloatRange(0),
     metavar="SUM",
     help="What each may cost, in the currency of the resources.",
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from lrms_sim.cli.running import SEED_MAX
+from lrms_sim.util.values import FloatRange
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _SEED = click.option("--seed", type=click.IntRange(0, SEED_MAX), default=1, show_default=True)
@@ -63,7 +64,7 @@ def pool_command(count: int, *, seed: int, output: Path | None) -> None:
 )
 @click.option(
     "--reduction",
-    type=click.FloatRange(0, 1),
+    type=FloatRange(0, 1),
     default=0.08,
     show_default=True,
     help="How much tighter due dates and budgets are than the best heuristic can just keep; 1 for "

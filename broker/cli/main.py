@@ -21,6 +21,7 @@ from broker.io.import_options import ImportOptions
 from lrms_sim.cli.field_options import field_options, taken
 from lrms_sim.cli.running import SectionedGroup, file_or_second_word, open_console, run_group
 from lrms_sim.util.json_output import json_option, print_json
+from lrms_sim.util.values import FloatRange
 from lrms_sim.util.version import __version__
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -80,7 +81,7 @@ def cli() -> None:
 )
 @click.option(
     "--stability",
-    type=click.FloatRange(0, 1, max_open=True),
+    type=FloatRange(0, 1, max_open=True),
     help="With --old: share of a plan's worth that it costs to move all tasks to other resources than "
     "they have there; each costs its part. gorba serve has 0.2.  [default: 0, they move freely]",
 )
@@ -92,15 +93,15 @@ def cli() -> None:
 )
 @click.option(
     "--due-factor",
-    type=click.FloatRange(0),
+    type=FloatRange(0),
     help="The same, as a multiple of the shortest time a workflow can take.",
 )
 @click.option(
-    "--budget", type=click.FloatRange(0), metavar="SUM", help="Budget of workflows without one."
+    "--budget", type=FloatRange(0), metavar="SUM", help="Budget of workflows without one."
 )
 @click.option(
     "--cost-factor",
-    type=click.FloatRange(0),
+    type=FloatRange(0),
     help="The same, as a multiple of the least that a workflow can cost.",
 )
 @click.option(

@@ -14,6 +14,7 @@ from broker.cli.command_options import command_options, said_without_work
 from broker.cli.command_types import duration, moment, preference
 from broker.cli.connection import pool_of, with_broker
 from broker.cli.daemon_cli import await_ends, workflow_line
+from lrms_sim.util.values import FloatRange
 
 if TYPE_CHECKING:
     from broker.client import BrokerClient
@@ -32,9 +33,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     "--due", type=moment, metavar="MOMENT", help="Due date, as 2026-03-02T08:00Z or seconds."
 )
 @click.option("--due-in", type=duration, metavar="TIME", help="The same from now on, as 3h.")
-@click.option(
-    "--budget", type=click.FloatRange(0), metavar="SUM", help="What all of its tasks may cost."
-)
+@click.option("--budget", type=FloatRange(0), metavar="SUM", help="What all of its tasks may cost.")
 @click.option(
     "--preference",
     "preferred",

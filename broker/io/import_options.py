@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from lrms_sim.util.option_fields import option
+from lrms_sim.util.values import FloatRange
 
 if TYPE_CHECKING:
     from broker.io.wfformat import RecordedTask
@@ -75,11 +76,11 @@ class ImportOptions:
         "Clock of a machine of performance 1; run times recorded on faster ones are more "
         "work.  [default: run times are work]",
         default=None,
-        type=click.FloatRange(0, min_open=True),
+        type=FloatRange(0, min_open=True),
         metavar="MHZ",
     )
     time_factor: float = option(
-        "Multiplies recorded run times.", default=1.0, type=click.FloatRange(0, min_open=True)
+        "Multiplies recorded run times.", default=1.0, type=FloatRange(0, min_open=True)
     )
     work_min: float = 1e-3
 

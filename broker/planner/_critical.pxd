@@ -1,5 +1,5 @@
 # Tabu search on critical blocks, for problems in which every task has one exclusive resource.
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 
 from broker.planner._graph cimport Graph
 from broker.planner._random cimport Random
@@ -16,6 +16,7 @@ cdef int64_t tabu_search_fast(
     const Scratch* scratch,
     int64_t iterations,
     Random* random,
+    const int32_t* cancelled,
     task_t* genes,
     choice_t* choices,
 ) noexcept nogil

@@ -298,12 +298,13 @@ cdef int64_t tabu_search_fast(
     const Scratch* scratch,
     int64_t iterations,
     Random* random,
+    const int32_t* cancelled,
     task_t* genes,
     choice_t* choices,
 ) noexcept nogil:
-    # Searches from the schedule in the scratch; writes the tasks of the shortest schedule in an
-    # order that builds it, and their choices where there are several. Returns the number of
-    # schedules examined.
+    # Searches from the schedule in the scratch, until it is cancelled by another thread; writes
+    # the tasks of the shortest schedule in an order that builds it, and their choices where there
+    # are several. Returns the number of schedules examined.
     cdef int32_t n = graph.tasks
     cdef int32_t tenure = 10 + n // max(1, graph.instance.resources * graph.instance.resources)
     cdef int64_t iteration = 0
@@ -321,7 +322,7 @@ cdef int64_t tabu_search_fast(
     memset(graph.forbidden, 0, <Py_ssize_t> n * graph.width * sizeof(int64_t))
     best = makespan = compute(graph)
     keep_best(graph)
-    while iteration < iterations:
+    while iteration < iterations and not cancelled[0]:
         iteration += 1
         length = critical_path(graph, makespan, random)
         find_move(graph, length, iteration, best, &move, random)

@@ -362,7 +362,8 @@ cdef double improve_blocks(
         iterations = max(1, iterations // FLEXIBLE_PART)
     chromosome_copy(&bench.trial, one, count)
     bench.evaluations += tabu_search_fast(
-        bench.graph, bench.scratch, iterations, random, bench.trial.genes, bench.trial.choices
+        bench.graph, bench.scratch, iterations, random, &bench.cancelled, bench.trial.genes,
+        bench.trial.choices,
     )
     found = evaluate_fast(bench, &bench.trial)
     if found > fitness:

@@ -10,6 +10,7 @@ import click
 
 from grms.cli.site_connection import site_option
 from lrms_sim.util.messages import printable
+from lrms_sim.util.values import FloatRange
 
 
 @click.command(short_help="Submit one's jobs to the batch system as oneself, as the site says.")
@@ -22,7 +23,7 @@ from lrms_sim.util.messages import printable
 @click.option(
     "--idle",
     "idle_s",
-    type=click.FloatRange(0, min_open=True),
+    type=FloatRange(0, min_open=True),
     help="End after so many seconds without an order, if no job of yours is unfinished.  [default: never]",
 )
 def deputy(socket: Path, *, programs: Path | None, idle_s: float | None) -> None:

@@ -12,6 +12,7 @@ import click
 
 from lrms_sim.util.json_output import json_option, print_json
 from lrms_sim.util.messages import WIDTH, printable
+from lrms_sim.util.values import FloatRange
 
 if TYPE_CHECKING:
     from grms.lrms.checks import Finding
@@ -33,7 +34,7 @@ def lrms() -> None:
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(0.1),
+    type=FloatRange(0.1),
     default=120.0,
     show_default=True,
     help="Seconds in which that job has to end.",

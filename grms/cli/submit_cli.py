@@ -22,6 +22,7 @@ from grms.cli.needs_options import NAMES, needs_of, needs_options
 from grms.cli.site_connection import client_of, site_option
 from grms.daemon.timeout_option import timeout_option
 from lrms_sim.util.messages import duration_of, printable
+from lrms_sim.util.values import FloatRange
 
 if TYPE_CHECKING:
     from grms.cli.slurm_jobs import SlurmJob, StaysHomeError
@@ -128,7 +129,7 @@ def _standard_input() -> bytes:
     "-t",
     "--time",
     "requested_time_s",
-    type=click.FloatRange(0, min_open=True),
+    type=FloatRange(0, min_open=True),
     help="It may run, seconds.",
 )
 @click.option("--run-time", "run_time_s", type=float, help="It does run, where simulated; seconds.")

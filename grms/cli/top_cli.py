@@ -12,6 +12,7 @@ from grms.cli.site_connection import client_of, site_option
 from grms.daemon.timeout_option import timeout_option
 from lrms_sim.cli.running import open_console
 from lrms_sim.util.messages import printable
+from lrms_sim.util.values import FloatRange
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
@@ -35,7 +36,7 @@ PIPE_WIDTH: Final = 80
 @click.option(
     "--every",
     "every_s",
-    type=click.FloatRange(0.2, 3600),
+    type=FloatRange(0.2, 3600),
     default=2.0,
     show_default=True,
     help="Seconds from one look to the next.",

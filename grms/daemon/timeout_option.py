@@ -2,10 +2,12 @@
 
 import click
 
+from lrms_sim.util.values import FloatRange
+
 timeout_option = click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(0.1),
+    type=FloatRange(0.1),
     default=10.0,
     show_default=True,
     help="Seconds in which an answer is to come.",

@@ -1011,7 +1011,7 @@ cdef class FederationKernel:
                 raise ValueError("where messages take time no discipline makes passes per event")
         seed, wide.median, wide.spread, wide.lost, wide.timeout = wide_area
         wide.seed = seed
-        wide.most = max(partners_asked)
+        wide.most = min(max(partners_asked), self.federation.count)    # nobody is asked twice
         wide.spare = -1
         wide.used = True
         return 0

@@ -5,7 +5,6 @@ have one discipline, one transfer policy and the order by AWRT of completed jobs
 the site itself has seen of it, and for nothing else.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -22,6 +21,12 @@ __all__ = ["ManyJobs", "ManySites", "ManySitesReplay", "WideArea", "acquaintance
 ROWS_AT_ONCE = 1_000_000
 """Between two reports of progress."""
 
+DELAY_MAX = 1e9
+"""Longest median round trip and time-out, seconds."""
+
+SPREAD_MAX = 10.0
+"""Largest standard deviation of logarithms of round trips. With these bounds every message arrives at a finite time."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ManyJobs:
@@ -30,9 +35,9 @@ class ManyJobs:
     Attributes:
         home: number of the site at which each is submitted, shape (n,).
         submit_time: seconds, ascending, shape (n,).
-        processors: shape (n,); no job is wider than its home.
-        requested_time: seconds, shape (n,).
-        run_time: seconds, shape (n,).
+        processors: at least 1, shape (n,); no job is wider than its home.
+        requested_time: seconds, not below the run time, shape (n,).
+        run_time: seconds, finite and at least 0, shape (n,).
     """
 
     home: Int32Array
@@ -91,10 +96,10 @@ class WideArea:
     All draws depend on the seed and on numbers of sites and jobs alone.
 
     Attributes:
-        median: of all round trips, seconds, at least 0.
-        spread: standard deviation of their natural logarithms, at least 0; 0: all take the same time.
+        median: of all round trips, seconds, from 0 to `DELAY_MAX`.
+        spread: standard deviation of their natural logarithms, from 0 to `SPREAD_MAX`; 0: all take the same time.
         lost: part of the questions, at least 0 and below 1, drawn for each job and partner.
-        timeout: after a question, seconds, at least 0.
+        timeout: after a question, seconds, from 0 to `DELAY_MAX`.
         seed: at least 0.
 
     Raises:
@@ -108,9 +113,13 @@ class WideArea:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("median", "spread", "timeout"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be finite, at least 0")
+        for name, most in (
+            ("median", DELAY_MAX),
+            ("spread", SPREAD_MAX),
+            ("timeout", DELAY_MAX),
+        ):
+            if not 0 <= getattr(self, name) <= most:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be from 0 to {most:g}")
         if not 0 <= self.lost < 1:
             raise ValueError(f"lost is {self.lost}; it must be at least 0 and below 1")
         if not 0 <= self.seed < 2**64:
@@ -153,12 +162,13 @@ class ManySites:
         """Replays jobs with exchange, as `Federation.exchange`; `progress` gets the number of arrived jobs.
 
         Raises:
-            ValueError: a job is wider than its home, jobs are out of order, lists are of other sites, or messages cannot
-                take time here.
+            ValueError: a job cannot be run or is wider than its home, jobs are out of order, lists are of other sites, nobody
+                may be asked, or messages cannot take time here.
         """
         count = len(self.processors)
-        if np.any(np.diff(jobs.submit_time) < 0):
-            raise ValueError("jobs are not in order of arrival")
+        if self.partners_asked is not None and self.partners_asked < 1:
+            raise ValueError(f"{self.partners_asked} partners asked; at least 1, or None for all")
+        _check(jobs)
         if len(jobs) and not 0 <= jobs.home.min() <= jobs.home.max() < count:
             raise ValueError(f"jobs are submitted to sites that are not among {count}")
         wide = np.flatnonzero(jobs.processors > self.processors[jobs.home])
@@ -201,6 +211,21 @@ class ManySites:
             if row == len(jobs):
                 break
         return ManySitesReplay(start_time, end_time, executed_on, np.array(kernel.offers, np.int64))
+
+
+def _check(jobs: ManyJobs) -> None:
+    """Raises ValueError if jobs cannot be run, or are out of order."""
+    if np.any(np.diff(jobs.submit_time) < 0):
+        raise ValueError("jobs are not in order of arrival")
+    for words, good in (
+        ("submit time is not finite", np.isfinite(jobs.submit_time)),
+        ("width is below 1", jobs.processors >= 1),
+        ("run time is negative or not finite", (jobs.run_time >= 0) & (jobs.run_time < np.inf)),
+        ("request is below its run time", jobs.requested_time >= jobs.run_time),
+    ):
+        wrong = np.flatnonzero(~good)
+        if len(wrong):
+            raise ValueError(f"job {wrong[0]}: its {words}")
 
 
 def acquaintances(

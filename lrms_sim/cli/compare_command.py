@@ -28,6 +28,7 @@ from lrms_sim.util.durations import two_days
 from lrms_sim.util.json_output import json_option, print_json
 from lrms_sim.util.messages import printable
 from lrms_sim.util.process_guard import require
+from lrms_sim.util.values import FloatRange
 from lrms_sim.util.workers import Workers
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def _located_logs(
 )
 @click.option(
     "--shift-arrivals",
-    type=click.FloatRange(0, 1e9),
+    type=FloatRange(0, 1e9),
     default=SHIFT_DEFAULT,
     show_default=True,
     metavar="S",
@@ -131,7 +132,7 @@ def _located_logs(
 @field_options(ElectricityOptions)
 @click.option(
     "--delay",
-    type=click.FloatRange(0, 1e4),
+    type=FloatRange(0, 1e4),
     default=12.0,
     show_default=True,
     metavar="HOURS",

@@ -7,6 +7,7 @@ import click
 
 from lrms_sim.cli.log_options import FILE, PROCESSORS, check_output, user_errors, writing
 from lrms_sim.cli.running import SEED_MAX
+from lrms_sim.util.values import FloatRange
 from lrms_sim.util.version import __version__
 
 if TYPE_CHECKING:
@@ -20,13 +21,13 @@ JOBS_MAX = 2**31 - 2
 @click.option("--jobs", type=click.IntRange(0, JOBS_MAX), metavar="N", help="Number of jobs.")
 @click.option(
     "--days",
-    type=click.FloatRange(0, min_open=True),
+    type=FloatRange(0, min_open=True),
     metavar="D",
     help="Days in which jobs are submitted, instead of --jobs.",
 )
 @click.option(
     "--load",
-    type=click.FloatRange(0, min_open=True),
+    type=FloatRange(0, min_open=True),
     metavar="L",
     help="Work per processor and second until the last submission, such as 0.8.  "
     "[default: what the model gives]",

@@ -23,6 +23,7 @@ from lrms_sim.cli.log_options import (
 )
 from lrms_sim.util.messages import listed, printable, share, unknown
 from lrms_sim.util.plugins import IMPORTER_GROUP, plugin_names
+from lrms_sim.util.values import FloatRange
 from lrms_sim.workload.preparation_report import LOSSY_SHARE
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ class _Kind(_Choice):
 )
 @click.option(
     "--flops",
-    type=click.FloatRange(0, min_open=True),
+    type=FloatRange(0, min_open=True),
     metavar="N",
     help="Operations a second of a processor, for jobs of batsim that say their work and no time.",
 )

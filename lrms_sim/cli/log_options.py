@@ -1,6 +1,5 @@
 """What commands that read a log have in common: its options, reading it, and the files they write."""
 
-import math
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ import click
 
 from lrms_sim.cli.field_options import field_options
 from lrms_sim.util.messages import shown
+from lrms_sim.util.values import FloatRange
 from lrms_sim.workload.preparation_report import PreparationOptions
 
 if TYPE_CHECKING:
@@ -38,13 +38,7 @@ def located_log(_: click.Context, __: click.Parameter, value: Path) -> Path:
     return value if str(value) == STANDARD_INPUT else located(value)
 
 
-_DAYS = click.FloatRange(0, 1e6)
-
-
-def _is_number(_: click.Context, __: click.Parameter, value: float) -> float:
-    if math.isnan(value):
-        raise click.BadParameter("nan is no number of seconds.")
-    return value
+_DAYS = FloatRange(0, 1e6)
 
 
 def counting_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -52,9 +46,8 @@ def counting_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option(
             "--tau",
-            type=click.FloatRange(0, 1e9, min_open=True),
+            type=FloatRange(0, 1e9, min_open=True),
             default=10.0,
-            callback=_is_number,
             show_default=True,
             metavar="S",
             help="Shorter run times count as this in bounded slowdowns, seconds.",

@@ -20,6 +20,7 @@ from lrms_sim.cli.progress import bar
 from lrms_sim.cli.running import open_console
 from lrms_sim.util.durations import two_days
 from lrms_sim.util.json_output import json_option, print_json
+from lrms_sim.util.values import FloatRange
 
 POLICIES_SHOWN = (
     "fcfs,easy,density,edf,best-fit,over-aggressive,pre-aggressive,both-aggressive,"
@@ -140,10 +141,10 @@ def run(
 @click.option("-o", "--output", type=FILE, required=True, metavar="FILE", help="The value function: .json.")  # fmt: skip
 @click.option("--window-days", metavar="A:B", help="Only jobs submitted from day A until day B.")
 @click.option("--passes", type=click.IntRange(1, 10_000), default=1, show_default=True, help="Over the workload.")  # fmt: skip
-@click.option("--alpha", type=click.FloatRange(0, 1, min_open=True), default=0.003, show_default=True, help="The learning rate.")  # fmt: skip
-@click.option("--delay", type=click.FloatRange(0), metavar="B", help="The rate falls as alpha/(B+t); 0 is the paper's 1/t with --alpha 1.")  # fmt: skip
+@click.option("--alpha", type=FloatRange(0, 1, min_open=True), default=0.003, show_default=True, help="The learning rate.")  # fmt: skip
+@click.option("--delay", type=FloatRange(0), metavar="B", help="The rate falls as alpha/(B+t); 0 is the paper's 1/t with --alpha 1.")  # fmt: skip
 @click.option("--rho", type=click.Choice(["per-step", "per-update"]), default="per-step", show_default=True, help="What the average reward is of.")  # fmt: skip
-@click.option("--time-scale", type=click.FloatRange(0, min_open=True), metavar="S", help="What counts as a long time.  [default: the longest request]")  # fmt: skip
+@click.option("--time-scale", type=FloatRange(0, min_open=True), metavar="S", help="What counts as a long time.  [default: the longest request]")  # fmt: skip
 @click.option("--horizon", type=SECONDS, metavar="S", help="Look at nothing that happens later, in each pass.  [default: the last end; 25000 of the model]")  # fmt: skip
 @click.option("--resume", is_flag=True, help="Go on after the passes that are done.")
 @json_option("lrms-sim-utility-train", "lrms_sim.cli.malleable_models:UtilityTrainingOutput")

@@ -8,6 +8,7 @@ import click
 
 from lrms_sim.cli.field_options import field_options, taken
 from lrms_sim.malleable.options import SUSPENSIONS_MAX, MachineOptions, speedup_of
+from lrms_sim.util.values import FloatRange
 
 if TYPE_CHECKING:
     from lrms_sim.malleable.policies import Policy
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
-SECONDS = click.FloatRange(0)
+SECONDS = FloatRange(0)
 
 
 _SPAN = {"type": SECONDS, "metavar": "S", "show_default": False}
@@ -40,7 +41,7 @@ def source_options(command: _Command) -> _Command:
             ),
             click.option(
                 "--rate",
-                type=click.FloatRange(0, 1000),
+                type=FloatRange(0, 1000),
                 default=0.1,
                 show_default=True,
                 help="Arrivals in a step of the model.",

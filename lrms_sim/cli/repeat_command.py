@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lrms_sim.util.option_fields import option
+from lrms_sim.util.values import FloatRange
 
 if TYPE_CHECKING:
     from lrms_sim.analysis.counted import Counted
@@ -36,7 +37,7 @@ class RepeatOptions:
     shift_arrivals: float | None = option(
         "Largest shift of an arrival for --repeat, seconds.  [default: 60]",
         default=None,
-        type=click.FloatRange(0, 1e9),
+        type=FloatRange(0, 1e9),
         metavar="S",
     )
     seed: int | None = option(

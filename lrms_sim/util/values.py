@@ -1,6 +1,7 @@
 """The base of what commands take as values of their own kinds."""
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,3 +14,19 @@ else:
 
         def __class_getitem__(cls, _: object) -> type:
             return cls
+
+
+class FloatRange(click.FloatRange):
+    """A finite number in a range.
+
+    `click.FloatRange` lets nan through, as no comparison with it holds, and infinity where a side has no bound.
+    """
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:  # as click has it
+        """Returns the number, or fails with a message for the user."""
+        found = float(super().convert(value, param, ctx))
+        if not math.isfinite(found):
+            self.fail(f"{found} is no finite number.", param, ctx)
+        return found

@@ -3,7 +3,6 @@
 Everything heavy is imported by the command that needs it, so that help and errors come at once.
 """
 
-import math
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lrms_sim.util.values import FloatRange
 from scenarios.library import scenario_path
 from scenarios.util.errors import LiveError
 
@@ -31,13 +31,6 @@ tasks."""
 
 PLAY_BEGIN_S = 5.0
 """Real seconds from the start of the daemons to the first job."""
-
-
-def number(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
-    """Returns a number, and refuses NaN, which a range lets through as no comparison with it holds."""
-    if value is not None and math.isnan(value):
-        raise click.BadParameter(f"{value} is no number")
-    return value
 
 
 def live_folder(folder: Path) -> Path:
@@ -100,8 +93,7 @@ def run_live(
 )
 @click.option(
     "--speed",
-    type=click.FloatRange(0, SPEED_MAX, min_open=True),
-    callback=number,
+    type=FloatRange(0, SPEED_MAX, min_open=True),
     help=f"With --play: seconds of the sites' clock for a real one.  "
     f"[default: {PLAY_SPEED:,.0f}, with a broker {PLAY_SPEED_BROKER:,.0f}]",
 )

@@ -13,8 +13,9 @@ import click
 from lrms_sim.cli.running import SEED_MAX, open_console, run_group
 from lrms_sim.util.json_output import json_option, print_json
 from lrms_sim.util.process_guard import has
+from lrms_sim.util.values import FloatRange
 from lrms_sim.util.version import __version__
-from scenarios.cli.live_cli import SPEED_MAX, down, live_folder, number, run_live, up
+from scenarios.cli.live_cli import SPEED_MAX, down, live_folder, run_live, up
 from scenarios.cli.prove_cli import prove
 from scenarios.library import bundled_names, scenario_path
 from scenarios.spec.traces import ARCHIVE_URL, FOLDER_VARIABLE, TRACES, cache_folder, find_trace
@@ -139,8 +140,7 @@ def validate(scenario: str, *, as_json: bool) -> None:
 )
 @click.option(
     "--speed",
-    type=click.FloatRange(0, SPEED_MAX, min_open=True),
-    callback=number,
+    type=FloatRange(0, SPEED_MAX, min_open=True),
     help=f"Seconds of a scaled clock for a real one.  [default: {SPEED:,.0f}]",
 )
 def run(

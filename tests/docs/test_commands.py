@@ -102,3 +102,23 @@ def test_a_package_runs_as_its_command(package: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  # this program
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"{PACKAGES[package]}, version {__version__}\n"
+
+
+def test_ranges_of_numbers_refuse_nan() -> None:
+    """Whatever stands in a range is finite, for all commands of all programs."""
+    found = []
+
+    def walk(command: click.Command, path: str) -> None:
+        if isinstance(command, click.Group):
+            for name, each in command.commands.items():
+                walk(each, f"{path} {name}")
+        for option in command.params:
+            if isinstance(option.type, click.FloatRange):
+                found.append(f"{path} {option.opts[0]}")
+                for wrong in ("nan", "inf", "-inf"):
+                    with pytest.raises(click.BadParameter, match=wrong):
+                        option.type(wrong, option, None)
+
+    for program, command in PROGRAMS.items():
+        walk(command, program)
+    assert len(found) > 50

@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from lrms_sim.util.option_fields import option
-from lrms_sim.util.values import ParamType
+from lrms_sim.util.values import FloatRange, ParamType
 from scenarios.studies.common.options import folder_option, workers_option
 from scenarios.studies.gorba_rescheduling.reference import SIZES
 
@@ -51,7 +51,7 @@ class StudyOptions:
         "Of each run, instead of schedules; the paper's are 180. The result depends on who else "
         "works on the machine.",
         default=None,
-        type=click.FloatRange(0, min_open=True),
+        type=FloatRange(0, min_open=True),
     )
     sizes: tuple[int, ...] = option(
         "Tasks of the load sweep, as 200,400; or all of the paper's.  [default: 200,400,1000,3200]",
@@ -63,7 +63,7 @@ class StudyOptions:
     reduction: float = option(
         "How much tighter limits are than the best heuristic can just keep.",
         default=0.08,
-        type=click.FloatRange(0, 1, max_open=True),
+        type=FloatRange(0, 1, max_open=True),
     )
     first_evaluations: int = 2000
     # Half a second of a processor at 100 tasks.

@@ -7,7 +7,7 @@ import click
 
 from lrms_sim.malleable.options import speedup_of
 from lrms_sim.util.option_fields import option
-from lrms_sim.util.values import ParamType
+from lrms_sim.util.values import FloatRange, ParamType
 from scenarios.studies.common.options import (
     folder_option,
     seeds_option,
@@ -67,7 +67,7 @@ class StudyOptions:
     least: tuple[float, ...] = option(
         "Fewest processors of a malleable job, as a share of its own; may be repeated: the first for every share.  [default: 0.5, 0]",
         default=(0.5, 0.0),
-        type=click.FloatRange(0, 1),
+        type=FloatRange(0, 1),
         multiple=True,
         metavar="X",
     )

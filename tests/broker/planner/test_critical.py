@@ -255,3 +255,27 @@ def test_walks_need_a_job_shop_and_orders_that_agree() -> None:
     )
     with pytest.raises(ValueError, match="job shop"):
         other.walk([], 1, 1)
+
+
+def test_a_long_search_ends_in_time() -> None:
+    """Also in the middle of the iterations of one child."""
+    rng = np.random.default_rng(1)
+    shop = job_shop(
+        [
+            [(int(machine), float(rng.integers(1, 99))) for machine in rng.permutation(10)]
+            for _ in range(20)
+        ]
+    )
+    iterations = 3_000_000
+    memetic = Memetic(Searcher.BLOCKS, best_only=True, iterations=iterations)
+    found = Search(
+        shop,
+        budget=Budget(seconds=0.1),
+        settings=GleamSettings(population=4, memetic=memetic),
+        goals=MAKESPAN_ONLY,
+        workers=1,
+        shrinking=False,
+    ).run()
+    assert found.reason == "seconds"
+    assert found.progress.evaluations < iterations
+    assert plan_violations(shop, found.plan) == []

@@ -243,3 +243,31 @@ def test_acquaintances_need_others(each: int) -> None:
     """Fewer than two cannot be drawn both ways, more than there are neither."""
     with pytest.raises(ValueError, match="are possible"):
         acquaintances(COUNT, each, np.random.default_rng(1))
+
+
+@pytest.mark.parametrize(
+    ("column", "wrong", "said"),
+    [("submit_time", np.nan, "submit time"), ("submit_time", np.inf, "submit time"), ("processors", 0, "width"),
+     ("run_time", np.nan, "run time"), ("run_time", np.inf, "run time"), ("run_time", -1.0, "run time"),
+     ("run_time", 9.5, "below its run time"), ("requested_time", np.nan, "below its run time")],
+)  # fmt: skip
+def test_jobs_that_cannot_be_run_are_refused(column: str, wrong: float, said: str) -> None:
+    """Not a number least of all: no comparison with it holds."""
+    jobs = ManyJobs(
+        np.zeros(2, np.int32),
+        np.zeros(2),
+        np.ones(2, np.int32),
+        np.full(2, 9.0),
+        np.full(2, 9.0),
+    )
+    getattr(jobs, column)[1] = wrong
+    with pytest.raises(ValueError, match=f"job 1: .*{said}"):
+        EVERYBODY.exchange(jobs)
+
+
+def test_none_is_all_and_nobody_is_refused() -> None:
+    """Partners asked are at least one."""
+    jobs = ManyJobs(*(np.zeros(0, kind) for kind in (np.int32, float, np.int32, float, float)))
+    for wrong in (0, -1):
+        with pytest.raises(ValueError, match=f"{wrong} partners asked"):
+            replace(EVERYBODY, partners_asked=wrong).exchange(jobs)

@@ -296,13 +296,24 @@ def test_a_job_arrives_when_its_questions_have_been_answered() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [{"median": -1.0}, {"median": math.inf}, {"spread": math.nan}, {"lost": 1.0}, {"timeout": -1.0},
-     {"seed": -1}, {"seed": 2**64}],
+     {"median": 1e300}, {"spread": 1e300}, {"timeout": math.inf}, {"seed": -1}, {"seed": 2**64}],
 )  # fmt: skip
 def test_numbers_are_checked(wrong: dict[str, float]) -> None:
     """Each has bounds."""
     (name,) = wrong
     with pytest.raises(ValueError, match=f"{name} is"):
         WideArea(**{"median": 1.0} | wrong)  # type: ignore[arg-type]  # one is wrong
+
+
+@pytest.mark.parametrize("lost", [0.0, 0.999])
+def test_at_its_bounds_every_job_runs(lost: float) -> None:
+    """However long messages take, and however many partners may be asked."""
+    _, jobs = drawn(3, 40, 1)
+    sites = sites_of(3, "easy", "awf", 2**31 - 1)
+    for wide in (WideArea(1e9, 10.0, lost, 1e9), WideArea(0.0, 10.0, lost)):
+        found = replace(sites, wide_area=wide).exchange(jobs)
+        assert (found.start_time >= jobs.submit_time).all()
+        assert np.isfinite(found.end_time).all()
 
 
 def test_what_cannot_be_replayed_is_said() -> None:

@@ -382,7 +382,7 @@ def test_the_first_job_of_a_slow_clock_is_awaited_a_lifetime_at_most(tmp_path: P
         (["--speed", "5"], "--speed is of a scaled clock"),
         (["--live", "--speed", "5"], "--speed is of a scaled clock"),
         (["--live", "--clock", "virtual", "--speed", "5"], "--speed is of a scaled clock"),
-        (["--live", "--clock", "scaled", "--speed", "nan"], "'--speed': nan is no number"),
+        (["--live", "--clock", "scaled", "--speed", "nan"], "'--speed': nan is no finite number"),
         (["--live", "--clock", "scaled", "--speed", "inf"], "'--speed': inf is not in the range"),
         (["--live", "--clock", "scaled", "--speed", "1e12"], "is not in the range 0<x<=10000000"),
         (["--live", "--clock", "scaled", "--speed", "0"], "is not in the range 0<x<=1000000000"),

@@ -31,6 +31,7 @@ from lrms_sim.machine.picks import FEATURES, OBJECTIVES, Objective
 from lrms_sim.report.parts import Table
 from lrms_sim.report.terminal import print_table
 from lrms_sim.scheduling.disciplines import discipline_by_name
+from lrms_sim.util.values import FloatRange
 from lrms_sim.workload.preparation_report import PreparationOptions
 from lrms_sim.workload.schedule import Schedule
 
@@ -262,7 +263,7 @@ def _learned(
 )
 @click.option(
     "--tau",
-    type=click.FloatRange(0, 1e9, min_open=True),
+    type=FloatRange(0, 1e9, min_open=True),
     default=BOUNDED_SLOWDOWN_THRESHOLD_S,
     show_default=True,
     metavar="S",

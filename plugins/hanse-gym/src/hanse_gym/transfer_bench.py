@@ -17,6 +17,7 @@ from lrms_sim.cli.log_options import preparation_options, user_errors
 from lrms_sim.report.parts import Table
 from lrms_sim.report.terminal import print_table
 from lrms_sim.scheduling.disciplines import discipline_by_name
+from lrms_sim.util.values import FloatRange
 from lrms_sim.workload.preparation_report import PreparationOptions
 
 DAY_S: Final = 86_400.0
@@ -43,7 +44,7 @@ def federation(workloads: list[Workload], discipline: str) -> tuple[Site, ...]:
 
 @click.command()
 @click.argument("logs", metavar="LOG LOG...", nargs=-1, required=True)
-@click.option("--days", type=click.FloatRange(0, min_open=True), default=14.0, show_default=True)
+@click.option("--days", type=FloatRange(0, min_open=True), default=14.0, show_default=True)
 @click.option("--windows", "count", type=click.IntRange(1), default=20, show_default=True)
 @click.option("--split", type=click.Choice(SPLITS), default="test", show_default=True)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from grms.lrms.slurm.job_rows import OPEN, PENDING, Row, minutes, together
-from hanse_slurm.options import UsageError, parse, run, unknown
+from hanse_slurm.options import UsageError, parse, run, unknown, with_variables
 from hanse_slurm.site import Site, now_s
 from hanse_slurm.times import long_duration, moment, read_moment
 from hanse_slurm.users import group_of, uid_of
@@ -92,6 +92,10 @@ _LONG_OF: Final = {
 _STEP: Final = re.compile(r"\d+(?:_\d+)?\.(?:\d+|batch|extern)", re.ASCII)
 _NOTHING: Final = frozenset(("-D", "-X", "--duplicates", "--allocations", "--local", "--noconvert"))
 """Options that change nothing: a site has jobs alone, each once."""
+_VARIABLES: Final = {
+    "SACCT_FORMAT": ("--format", "-o", "-b", "--brief"),
+    "SLURM_CLUSTERS": ("--clusters", "-M"),
+}
 _SHORTENED: Final = {
     "brief": "b",
     "endtime": "E",
@@ -115,6 +119,7 @@ def sacct(words: Sequence[str]) -> int:
     given, rest = parse("sacct", words, _LETTERS, _NAMES)
     if rest:
         raise UsageError(f"Unknown arguments: {' '.join(rest)}")
+    given = with_variables("sacct", given, _VARIABLES)
     wanted = Wanted([])
     said: dict[str, str] = {}
     steps = False

@@ -124,6 +124,12 @@ ENGINES: Final = {
         {},
         variables=HOME,
     ),
+    # It does not tell how a job has ended, but for the limit.
+    "aiida": Engine(
+        ("aiida-core==2.9.4",),
+        {"good": "DONE", "bad": "DONE", "gone": "DONE", "over": "OUT_OF_WALLTIME"},
+        variables=HOME,
+    ),
 }
 
 

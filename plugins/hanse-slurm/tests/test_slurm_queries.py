@@ -138,6 +138,10 @@ def test_variables_say_what_options_do(scene: Made, monkeypatch: pytest.MonkeyPa
             assert await it.said("squeue", "-ho%i") == f"{waits}\n{runs}\n"
             monkeypatch.setenv("SACCT_FORMAT", "jobname")
             assert await it.said("sacct", "-nP") == "runs\nwaits\n"
+            names = (await it.said("sacct", "--helpformat")).split()
+            assert {"JobID", "State", "ExitCode"} <= set(names)
+            every = await it.said("sacct", "-P", "-o", f"{','.join(names)},", "-j", runs)
+            assert every.splitlines()[0].split("|") == names
             brief = f"{runs}|RUNNING|0:0\n{waits}|PENDING|0:0\n"
             assert await it.said("sacct", "-nPb") == brief
             monkeypatch.setenv("SCANCEL_STATE", "PENDING")

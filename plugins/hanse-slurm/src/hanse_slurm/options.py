@@ -8,7 +8,7 @@ from typing import Final, NoReturn
 from hanse_slurm.programs import real
 from lrms_sim.util.errors import HanseError
 
-LEFT: Final = frozenset(("--help", "--usage", "--version", "-V", "--helpformat"))
+LEFT: Final = frozenset(("--help", "--usage", "--version", "-V"))
 """Options by which every command says something of itself; Slurm's own says it."""
 
 

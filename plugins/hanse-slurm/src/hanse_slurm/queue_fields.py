@@ -40,6 +40,7 @@ _COLUMNS: Final = {
     "account": Column("ACCOUNT", lambda row: row.account or _NULL),
     "arrayjobid": Column("ARRAY_JOB_ID", lambda row: row.array),
     "arraytaskid": Column("ARRAY_TASK_ID", lambda row: row.index or "N/A"),
+    "batchhost": Column("EXEC_HOST", lambda row: row.ran_at or "n/a"),
     "cluster": Column("CLUSTER", lambda row: row.site),
     "dependency": Column("DEPENDENCY", lambda row: row.dependency or _NULL),
     "eligibletime": Column("ELIGIBLE_TIME", lambda row: moment(row.submit_s)),
@@ -83,6 +84,7 @@ _COLUMNS["tres-alloc"] = Column(
 _LETTERS: Final = {
     "a": "account",
     "A": "jobid",
+    "B": "batchhost",
     "C": "numcpus",
     "D": "numnodes",
     "e": "endtime",

@@ -33,6 +33,7 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 PROGRAMS: Final = ROOT / "plugins/hanse-slurm/src"
 ENVIRONMENTS: Final = ROOT / "build/engines"
 ENGINE_S: Final = 600.0
+CALLS: Final = "calls.jsonl"
 AWAY_S: Final = 4.0
 """For so long there is no slurmctld."""
 
@@ -65,6 +66,36 @@ HOME: Final = {"HANSE_SLURM_HOME_ONLY": "1"}
 TOLD_ID: Final = {"HANSE_SLURM_TOLD_ID": "1"}
 SLURMS: Final = {"good": "COMPLETED", "bad": "FAILED", "gone": "CANCELLED", "over": "TIMEOUT"}
 
+_RECORDER: Final = """\
+#!/bin/sh
+# One of hanse_slurm.programs as `real` has it: those programs look for Slurm's own behind it.
+exec '{python}' -I -S -c '
+import json, os, subprocess, sys
+name, words = sys.argv[1], sys.argv[2:]
+ended = subprocess.run([os.path.join("{programs}", name), *words], capture_output=True, text=True)
+scripts = [open(word).read() for word in words[-1:] if name == "sbatch" and os.path.isfile(word)]
+call = dict(words=[name, *words], script=scripts, status=ended.returncode, out=ended.stdout, error=ended.stderr)
+line = json.dumps(call) + chr(10)
+with open("{calls}", "ab", buffering=0) as file:
+    file.write(line.encode())
+sys.stdout.write(ended.stdout)
+sys.stderr.write(ended.stderr)
+sys.exit(ended.returncode)
+' {name} "$@"
+"""
+RECORDED: Final = ("sbatch", "squeue", "sacct", "scancel", "scontrol", "sinfo")
+
+
+def write_recorders(folder: Path, programs: Path, calls: Path) -> None:
+    """Writes programs that call those of another folder, and append each call and its answer to a file, a line of JSON each."""
+    folder.mkdir()
+    for name in RECORDED:
+        path = folder / name
+        text = _RECORDER.format(python=sys.executable, programs=programs, calls=calls, name=name)
+        path.write_text(text)
+        path.chmod(0o755)
+
+
 ENGINES: Final = {
     "psij": Engine(
         ("psij-python==0.9.11",),
@@ -91,6 +122,12 @@ ENGINES: Final = {
     "clusterfutures": Engine(
         ("clusterfutures==0.5",),
         {},
+        variables=HOME,
+    ),
+    # It does not tell how a job has ended, but for the limit.
+    "aiida": Engine(
+        ("aiida-core==2.9.4",),
+        {"good": "DONE", "bad": "DONE", "gone": "DONE", "over": "OUT_OF_WALLTIME"},
         variables=HOME,
     ),
 }
@@ -144,7 +181,9 @@ class Field:
         engine = ENGINES[name]
         plan = Plan(self.folder / name)
         plan.write()
-        path = f"{self.folder / 'bin'}:{self.folder / 'found'}:{python.parent}:{PATH}"
+        recorders = plan.folder / "recorders"
+        write_recorders(recorders, self.folder / "bin", plan.folder / CALLS)
+        path = f"{recorders}:{self.folder / 'bin'}:{self.folder / 'found'}:{python.parent}:{PATH}"
         variables = {
             **self._variables,
             **engine.variables,
@@ -265,7 +304,11 @@ def main() -> None:
     parser.add_argument("engines", nargs="*", metavar="ENGINE", help=f"of {', '.join(ENGINES)}")
     parser.add_argument("--environments", type=Path, default=ENVIRONMENTS)
     parser.add_argument("--json", type=Path, help="file for the figures")
-    parser.add_argument("--keep", type=Path, help="folder for everything, which stays")
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        help=f"folder for everything, which stays, with the calls of each engine in ENGINE/{CALLS}",
+    )
     options = parser.parse_args()
     names = options.engines or list(ENGINES)
     if unknown := sorted(set(names) - set(ENGINES)):

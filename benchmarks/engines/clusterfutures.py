@@ -1,5 +1,8 @@
 """clusterfutures: Python functions as jobs, `sbatch --parsable`, `squeue --jobs`; results come by files of its folder.
 
+30 s after its start it also takes those that wait for finished and removes their input, so that they run nothing, and end well. So no job waits for that long
+here: an executor has as many as begin before, and the next comes when all of these have begun.
+
 It has no way to cancel a job, so that is done by `scancel`, as its users do it. Of states nothing is asked of it: its release 0.5 looks every 30 s, and
 takes all jobs for finished that run then, as it looks for numbers among texts.
 """
@@ -10,6 +13,9 @@ from importlib import import_module
 from typing import Any
 
 from benchmarks.engines.plan import KINDS, LIMIT_MIN, LONG_MIN, Told, here, lines_of, told, until
+
+TOGETHER = 14
+"""Jobs of an executor."""
 
 
 def run(words: list[str]) -> str:
@@ -25,11 +31,14 @@ def main() -> None:
     cfut: Any = import_module("cfut")
     plan = here()
     os.chdir(plan.folder)
-    executor = cfut.SlurmExecutor(keep_logs=True)
+    executors: list[Any] = []
     jobs = []
     for number, kind in enumerate(KINDS):
+        if number % TOGETHER == 0:
+            until(lambda begun=number: len(plan.marks()) == begun)  # type: ignore[misc]
+            executors.append(cfut.SlurmExecutor(keep_logs=True))
         limit = f"#SBATCH -t {LIMIT_MIN.get(kind, LONG_MIN)}"
-        jobs.append(executor.submit(run, plan.words(number), additional_setup_lines=[limit]))
+        jobs.append(executors[-1].submit(run, plan.words(number), additional_setup_lines=[limit]))
     names = sorted(map(int, lines_of("squeue", "-h", "--me", "-t", "all", "-o", "%i")))[
         -len(jobs) :
     ]
@@ -43,7 +52,8 @@ def main() -> None:
 
     until(are_over)
     told({number: Told(None) for number in range(len(KINDS))})
-    executor.shutdown(wait=False)
+    for executor in executors:
+        executor.shutdown(wait=False)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
 """What engines tell of their jobs is judged by what was to come of these."""
 
+import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks.engines.plan import KINDS, Plan
-from benchmarks.slurm_engines import ENGINES, SLURMS, is_right, judged
+from benchmarks.slurm_engines import ENGINES, SLURMS, is_right, judged, write_recorders
 
 Lines = list[dict[str, Any]]
 Ends = list[list[str]]
@@ -68,3 +70,24 @@ def test_each_fault_is_found(plan: Plan) -> None:
     assert not right(lines, ends)
     mark.unlink()
     assert not right(lines, ends)
+
+
+def test_calls_are_recorded_as_they_are_made(tmp_path: Path) -> None:
+    """Words, a script, the answer and its status; and the answer goes on to the engine."""
+    (tmp_path / "bin").mkdir()
+    own = tmp_path / "bin/sbatch"
+    own.write_text('#!/bin/sh\necho "$#: $1"\necho no >&2\nexit 3\n')
+    own.chmod(0o755)
+    script = tmp_path / "job.sh"
+    script.write_text("#!/bin/sh\ntrue\n")
+    calls = tmp_path / "calls"
+    write_recorders(tmp_path / "recorders", tmp_path / "bin", calls)
+    words = ["sbatch", "a  b'c", str(script)]
+    for _ in range(2):
+        said = subprocess.run(  # noqa: S603  # what this test has written
+            [tmp_path / "recorders/sbatch", *words[1:]], capture_output=True, text=True, check=False
+        )
+        assert (said.returncode, said.stdout, said.stderr) == (3, "2: a  b'c\n", "no\n")
+    call = {"words": words, "script": [script.read_text()], "status": 3, "error": "no\n"}
+    found = [json.loads(line) for line in calls.read_text().splitlines()]
+    assert found == [{**call, "out": "2: a  b'c\n"}] * 2

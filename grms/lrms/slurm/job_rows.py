@@ -189,7 +189,10 @@ def row_of(job: job_pb2.Job, now_s: float) -> Row:
 def _standing(job: job_pb2.Job) -> tuple[State, str]:
     if job.state == job_pb2.JOB_STATE_ENDED:
         # What a later version of the site may say is an end all the same.
-        return _ENDS.get(job.outcome, (FAILED, "SystemFailure"))
+        state, reason = _ENDS.get(job.outcome, (FAILED, "SystemFailure"))
+        # Slurm's word for a script that has ended by a signal, which is not an exit code.
+        is_killed = job.outcome == request_pb2.OUTCOME_FAILED and job.signal and not job.exit_code
+        return (state, "JobLaunchFailure") if is_killed else (state, reason)
     if job.state in _HAS_PHASES:
         phase = _PHASES.get(job.phase)
         if phase is not None:

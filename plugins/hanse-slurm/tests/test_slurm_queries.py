@@ -53,9 +53,10 @@ class Scene:
 
     async def runs(self, number: str) -> None:
         """Returns when a job runs."""
-        await until(lambda: self._state(number) == "RUNNING")
+        await until(lambda: self.state(number) == "RUNNING")
 
-    def _state(self, number: str) -> str:
+    def state(self, number: str) -> str:
+        """Returns the state of a job at the site."""
         return str(self.site.core.engine.state.memory.jobs[int(number)].shown.name)
 
 
@@ -114,6 +115,45 @@ def test_jobs_are_chosen_by_what_options_say(scene: Made) -> None:
                 f"CLUSTER: home\nJOBID\n{a}\n"
             )
             assert await found("-S", "-i", "-a", "--local") == [c, b, a]
+            assert await found("-S", "-j") == [c, b, a]
+
+    run(play)
+
+
+def test_variables_say_what_options_do(scene: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is typed counts more; one that no site knows is refused, and never ends more than it says."""
+
+    async def play() -> None:
+        async with scene() as it:
+            runs = await it.submitted(name="runs", processors=4)
+            await it.runs(runs)
+            waits = await it.submitted(name="waits", processors=4)
+            monkeypatch.setenv("SQUEUE_FORMAT", "%i|%T")
+            monkeypatch.setenv("SQUEUE_STATES", "PENDING")
+            assert await it.said("squeue") == f"JOBID|STATE\n{waits}|PENDING\n"
+            words = ("squeue", "-h", "-t", "R", "-O", "State:|")
+            assert await it.said(*words) == "RUNNING|\n"
+            monkeypatch.setenv("SQUEUE_STATES", "all")
+            monkeypatch.setenv("SQUEUE_SORT", "-i")
+            assert await it.said("squeue", "-ho%i") == f"{waits}\n{runs}\n"
+            monkeypatch.setenv("SACCT_FORMAT", "jobname")
+            assert await it.said("sacct", "-nP") == "runs\nwaits\n"
+            names = (await it.said("sacct", "--helpformat")).split()
+            assert {"JobID", "State", "ExitCode"} <= set(names)
+            every = await it.said("sacct", "-P", "-o", f"{','.join(names)},", "-j", runs)
+            assert every.splitlines()[0].split("|") == names
+            brief = f"{runs}|RUNNING|0:0\n{waits}|PENDING|0:0\n"
+            assert await it.said("sacct", "-nPb") == brief
+            monkeypatch.setenv("SCANCEL_STATE", "PENDING")
+            monkeypatch.setenv("SCANCEL_BATCH", "F")
+            await it.said("scancel", runs, waits)
+            await until(lambda: it.state(waits) == "ENDED")
+            shown = await it.said("squeue", "-h", "-j", f"{runs},{waits}", "-S", "i")
+            assert shown == f"{runs}|RUNNING\n{waits}|CANCELLED\n"
+            monkeypatch.setenv("SCANCEL_BATCH", "T")
+            assert "SCANCEL_BATCH=T is not known" in await it.said("scancel", runs, status=1)
+            monkeypatch.setenv("SQUEUE_LICENSES", "x")
+            assert "SQUEUE_LICENSES=x is not known" in await it.said("squeue", status=1)
 
     run(play)
 
@@ -275,9 +315,32 @@ def test_jobs_one_by_one(scene: Made) -> None:
             assert "TimeLimit=01:30:00" in one
             text = await it.said("scontrol", "sho", "jobid", f"{array}_8", "-d")
             assert f"JobId={array} ArrayJobId={array} ArrayTaskId=8 JobName=two\n" in text
-            for words in (["show", "partition"], ["ping"], ["--help"], [], ["show"], ["s", "job"]):
+            for words in (["show", "partition"], ["ping"], ["--help"], [], ["show"]):
                 assert "none along PATH" in await it.said("scontrol", *words, status=1)
             assert "show step is not known" in await it.said("scontrol", "show", "step", status=1)
+            for words in (
+                ["show", "j", number],
+                ["sho", "jobi", number],
+                ["-M", "home", "sh", "jo"],
+            ):
+                assert "JobName=one" in await it.said("scontrol", *words)
+            # Beginnings of words, and words behind the value of an option: Slurm's own would do it to its job of that number.
+            for text in (
+                *(
+                    "s job 1",
+                    "not 1 x",
+                    "rel 1",
+                    "su 1",
+                    "requ 1",
+                    "-u root hold 1",
+                    "-M home hold 1",
+                ),
+                *("u job=1 nice=5", "update nice=5 JobId=1", "update StepId=1.0 timelimit=5"),
+            ):
+                said = await it.said("scontrol", *text.split(), status=1)
+                assert "is not known for the jobs of a site" in said
+            for text in ("-u hold ping", "update NodeName=n1 weight=3", "rec"):
+                assert "none along PATH" in await it.said("scontrol", *text.split(), status=1)
 
     run(play)
 

@@ -15,9 +15,18 @@ from tests.clusters.slurm import need_slurm
 pytestmark = pytest.mark.services
 
 ENGINES: Final = tomllib.loads((Path(__file__).parent / "engines.toml").read_text("utf-8"))
-LETTERS: Final = "aACDeEfFgGijKlLmMNPqrRStTuUVW"
+LETTERS: Final = "aABCDeEfFgGijKlLmMNPqrRStTuUVW"
 NAMES: Final = (
-    *("Account", "ArrayJobID", "ArrayTaskID", "Cluster", "Dependency", "EligibleTime", "EndTime"),
+    *(
+        "Account",
+        "ArrayJobID",
+        "ArrayTaskID",
+        "BatchHost",
+        "Cluster",
+        "Dependency",
+        "EligibleTime",
+        "EndTime",
+    ),
     *("exit_code", "Feature", "GroupName", "GroupID", "JobArrayID", "JobID", "Licenses"),
     *("MinMemory", "Name", "NodeList", "NumCPUs", "NumNodes", "NumTasks", "Partition", "QOS"),
     *("Reason", "ReasonList", "StartTime", "State", "StateCompact", "SubmitTime", "TimeLeft"),

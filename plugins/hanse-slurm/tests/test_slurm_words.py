@@ -2,6 +2,7 @@
 
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ from grms.util.job_arrays import ArraySpec
 from grms.v1 import job_pb2, request_pb2
 from hanse_slurm import programs
 from hanse_slurm.command import run_command
-from hanse_slurm.options import UsageError, parse
+from hanse_slurm.options import UsageError, parse, with_variables
 from hanse_slurm.queue_fields import in_order, lines, read_letters, read_names
 from hanse_slurm.srun import with_told_names
 from hanse_slurm.times import duration, long_duration, moment, read_moment
@@ -106,6 +107,23 @@ def test_what_a_job_waits_for_is_its_reason() -> None:
         "afterok:7(unfulfilled),singleton(unfulfilled)",
     )
     assert row_of(job(stuck="no partner"), 9.0).reason == "BadConstraints"
+
+
+@pytest.mark.parametrize(
+    ("code", "number", "reason"),
+    [(0, 9, "JobLaunchFailure"), (137, 0, "NonZeroExitCode"), (1, 9, "NonZeroExitCode")],
+)
+def test_a_script_that_a_signal_has_ended_has_slurms_reason(
+    code: int, number: int, reason: str
+) -> None:
+    """Which is another than that of an exit code."""
+    ended = job(
+        state=job_pb2.JOB_STATE_ENDED,
+        outcome=request_pb2.OUTCOME_FAILED,
+        exit_code=code,
+        signal=number,
+    )
+    assert row_of(ended, 9.0).reason == reason
 
 
 def test_states_are_named_in_any_way() -> None:
@@ -219,6 +237,17 @@ def test_columns_are_placed_as_they_are_told() -> None:
     assert list(lines(*read_names("JobArrayID:3|,state:.8:"), [row], head=False)) == [
         "12 | PENDING:"
     ]
+    # A colon alone: as wide as the text.
+    assert list(lines(*read_names("State:|,Name:"), [row], head=True)) == [
+        "STATE|NAME",
+        f"PENDING|{row.name}",
+    ]
+    # Slurm cuts lists of nodes and durations to the left alone, and heads of durations.
+    limited = replace(row, limit_s=93_784.0)
+    assert list(lines(*read_letters("%.3l|%3l|%.3N|%.2M"), [limited], head=True)) == [
+        "TIM|TIM|NODELIST|TI",
+        "1-02:04:00|1-0|   |0:00",
+    ]
     for wrong in ("%", "%5", "%!", "%y", "%.i%", "%é"):
         with pytest.raises(UsageError, match="Invalid job format"):
             read_letters(wrong)
@@ -241,6 +270,20 @@ def test_jobs_are_sorted_as_told() -> None:
     assert [row.number for row in in_order(rows, "i")] == ["2", "9", "10"]
     assert [row.number for row in in_order(rows, "-i")] == ["10", "9", "2"]
     assert [row.number for row in in_order(rows, "t,-j")] == ["9", "10", "2"]
+
+
+@given(st.sampled_from(["", "-o", "-O", "-l", "--json"]), st.booleans(), st.booleans())
+def test_a_variable_counts_where_nothing_was_typed(typed: str, letters: bool, names: bool) -> None:
+    """Of two that say the same the first counts, and an empty one says nothing."""
+    options = ("-o", "--format", "-O", "-l", "--json")
+    variables = {"SQUEUE_A": ("--format", *options), "SQUEUE_B": ("--Format", *options)}
+    given_ones = [(typed, "x")] if typed else []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SQUEUE_A", "a" if letters else "")
+        patch.setenv("SQUEUE_B", "b" if names else "")
+        found = with_variables("squeue", given_ones, variables)
+    more = [("--format", "a")] if letters else [("--Format", "b")] if names else []
+    assert found == given_ones + ([] if typed else more)
 
 
 # --- programs ------------------------------------------------------------------------------------

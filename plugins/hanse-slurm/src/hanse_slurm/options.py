@@ -2,13 +2,13 @@
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NoReturn
 
 from hanse_slurm.programs import real
 from lrms_sim.util.errors import HanseError
 
-LEFT: Final = frozenset(("--help", "--usage", "--version", "-V", "--helpformat"))
+LEFT: Final = frozenset(("--help", "--usage", "--version", "-V"))
 """Options by which every command says something of itself; Slurm's own says it."""
 
 
@@ -49,6 +49,34 @@ def parse(
         raise unknown(
             program, f"option {'-' if len(error.opt) == 1 else '--'}{error.opt}"
         ) from error
+
+
+def with_variables(
+    program: str, given: Sequence[tuple[str, str]], variables: Mapping[str, Sequence[str]]
+) -> list[tuple[str, str]]:
+    """Returns options with those that variables of the environment say.
+
+    As with Slurm, a variable counts where none of its options was typed, nor said by one before it.
+
+    Args:
+        program: name of the command.
+        given: as typed.
+        variables: the options of each, the one that it stands for first; none where sites do not know it.
+
+    Raises:
+        UsageError: one is set that sites do not know.
+    """
+    typed = {option for option, _ in given}
+    found = list(given)
+    for name, options in variables.items():
+        value = os.environ.get(name, "")
+        if not value or typed.intersection(options):
+            continue
+        if not options:
+            raise unknown(program, f"{name}={value}")
+        found.append((options[0], value))
+        typed.add(options[0])
+    return found
 
 
 def unknown(program: str, what: str) -> UsageError:

@@ -19,11 +19,12 @@ _NULL: Final = "(null)"
 
 
 class Column(NamedTuple):
-    """A column: what stands above it, and what stands in it; Slurm does not cut lists of nodes to the right."""
+    """A column: what stands above it, and what stands in it; to the right, Slurm cuts neither lists of nodes nor durations."""
 
     head: str
     text: Callable[[Row], str]
     has_nodes: bool = False
+    is_duration: bool = False
 
 
 class Placed(NamedTuple):
@@ -39,6 +40,7 @@ _COLUMNS: Final = {
     "account": Column("ACCOUNT", lambda row: row.account or _NULL),
     "arrayjobid": Column("ARRAY_JOB_ID", lambda row: row.array),
     "arraytaskid": Column("ARRAY_TASK_ID", lambda row: row.index or "N/A"),
+    "batchhost": Column("EXEC_HOST", lambda row: row.ran_at or "n/a"),
     "cluster": Column("CLUSTER", lambda row: row.site),
     "dependency": Column("DEPENDENCY", lambda row: row.dependency or _NULL),
     "eligibletime": Column("ELIGIBLE_TIME", lambda row: moment(row.submit_s)),
@@ -65,10 +67,14 @@ _COLUMNS: Final = {
     "statecompact": Column("ST", lambda row: row.state.letters),
     "submittime": Column("SUBMIT_TIME", lambda row: moment(row.submit_s)),
     "timeleft": Column(
-        "TIME_LEFT", lambda row: duration(60 * minutes(row.limit_s) - int(row.elapsed_s))
+        "TIME_LEFT",
+        lambda row: duration(60 * minutes(row.limit_s) - int(row.elapsed_s)),
+        is_duration=True,
     ),
-    "timelimit": Column("TIME_LIMIT", lambda row: duration(60 * minutes(row.limit_s))),
-    "timeused": Column("TIME", lambda row: duration(row.elapsed_s)),
+    "timelimit": Column(
+        "TIME_LIMIT", lambda row: duration(60 * minutes(row.limit_s)), is_duration=True
+    ),
+    "timeused": Column("TIME", lambda row: duration(row.elapsed_s), is_duration=True),
     "userid": Column("UID", lambda row: uid_of(row.user)),
     "username": Column("USER", lambda row: row.user),
 }
@@ -78,6 +84,7 @@ _COLUMNS["tres-alloc"] = Column(
 _LETTERS: Final = {
     "a": "account",
     "A": "jobid",
+    "B": "batchhost",
     "C": "numcpus",
     "D": "numnodes",
     "e": "endtime",
@@ -143,7 +150,9 @@ def read_names(text: str) -> tuple[list[Placed], str]:
         column = _COLUMNS.get(piece[1].lower()) if piece is not None else None
         if piece is None or column is None:
             raise UsageError(f"Invalid job format specification: {word} is not known for a site")
-        found.append(Placed(before, column, int(piece[3] or WIDTH), bool(piece[2])))
+        # A colon without a width after it: the column is as wide as its text.
+        width = WIDTH if piece[3] is None else int(piece[3] or 0)
+        found.append(Placed(before, column, width, bool(piece[2])))
         before = piece[4] or ""
     return found, before
 
@@ -153,15 +162,18 @@ def lines(
 ) -> Iterator[str]:
     """Yields the line above, if that is wanted, and a line for each row."""
     if head:
-        yield _line(columns, after, [each.column.head for each in columns])
+        yield _line(columns, after, [each.column.head for each in columns], is_head=True)
     for row in rows:
         yield _line(columns, after, [each.column.text(row) for each in columns])
 
 
-def _line(columns: Sequence[Placed], after: str, texts: Sequence[str]) -> str:
+def _line(
+    columns: Sequence[Placed], after: str, texts: Sequence[str], *, is_head: bool = False
+) -> str:
     parts = []
     for each, text in zip(columns, texts, strict=True):
-        is_whole = each.column.has_nodes and each.right and not text.startswith("(")
+        has_all = each.column.has_nodes or (each.column.is_duration and not is_head)
+        is_whole = has_all and each.right and not text.startswith("(")
         short = text if is_whole or not each.width else text[: each.width]
         parts.append(each.before)
         parts.append(short.rjust(each.width) if each.right else short.ljust(each.width))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from grms.lrms.slurm.job_rows import OPEN, PENDING, Row, minutes, together
-from hanse_slurm.options import UsageError, parse, run, unknown
+from hanse_slurm.options import UsageError, parse, run, unknown, with_variables
 from hanse_slurm.site import Site, now_s
 from hanse_slurm.times import long_duration, moment, read_moment
 from hanse_slurm.users import group_of, uid_of
@@ -92,6 +92,10 @@ _LONG_OF: Final = {
 _STEP: Final = re.compile(r"\d+(?:_\d+)?\.(?:\d+|batch|extern)", re.ASCII)
 _NOTHING: Final = frozenset(("-D", "-X", "--duplicates", "--allocations", "--local", "--noconvert"))
 """Options that change nothing: a site has jobs alone, each once."""
+_VARIABLES: Final = {
+    "SACCT_FORMAT": ("--format", "-o", "-b", "--brief"),
+    "SLURM_CLUSTERS": ("--clusters", "-M"),
+}
 _SHORTENED: Final = {
     "brief": "b",
     "endtime": "E",
@@ -105,16 +109,17 @@ _SHORTENED: Final = {
 
 def run_command(words: Sequence[str]) -> int:
     """Runs the command line and returns the exit status."""
-    return run("sacct", sacct, words)
+    return run("sacct", _list if {"-e", "--helpformat"} & set(words) else sacct, words)
 
 
 def sacct(words: Sequence[str]) -> int:
     """Prints jobs of the past and present."""
-    if {"-h", "-e", "-V"} & set(words):
+    if {"-h", "-V"} & set(words):
         words = ["--version" if "-V" in words else "--help"]
     given, rest = parse("sacct", words, _LETTERS, _NAMES)
     if rest:
         raise UsageError(f"Unknown arguments: {' '.join(rest)}")
+    given = with_variables("sacct", given, _VARIABLES)
     wanted = Wanted([])
     said: dict[str, str] = {}
     steps = False
@@ -154,6 +159,14 @@ def sacct(words: Sequence[str]) -> int:
     return 0
 
 
+def _list(_: Sequence[str]) -> int:
+    # Four in a line, as Slurm has its own; engines ask for all that are there.
+    names = [field.name for field in _FIELDS.values()]
+    for first in range(0, len(names), 4):
+        print(" ".join(f"{name:<19}" for name in names[first : first + 4]))
+    return 0
+
+
 def _without_steps(text: str) -> str:
     words = re.split(r",(?![^\[]*\])", text)
     return ",".join(word for word in words if _STEP.fullmatch(word) is None)
@@ -161,7 +174,8 @@ def _without_steps(text: str) -> str:
 
 def _fields(text: str) -> list[tuple[Field, int]]:
     found = []
-    for word in text.split(","):
+    # Slurm takes a comma at the end as well.
+    for word in text.removesuffix(",").split(","):
         name, _, width = word.partition("%")
         field = _FIELDS.get(name.strip().lower())
         if field is None:

@@ -1,10 +1,11 @@
 """The program `scancel`."""
 
+import os
 from collections.abc import Sequence
 from typing import Final
 
 from grms.lrms.slurm.job_rows import OPEN, Row
-from hanse_slurm.options import UsageError, parse, run, tell, unknown
+from hanse_slurm.options import UsageError, parse, run, tell, unknown, with_variables
 from hanse_slurm.site import Site
 from hanse_slurm.variables import job_words, socket
 from hanse_slurm.wanted import Wanted
@@ -22,6 +23,24 @@ _LONG_OF: Final = {
     "q": "qos",
     "u": "user",
 }
+_VARIABLES: Final = {
+    "SCANCEL_ACCOUNT": ("--account", "-A"),
+    "SCANCEL_NAME": ("--name", "-n", "--jobname"),
+    "SCANCEL_PARTITION": ("--partition", "-p"),
+    "SCANCEL_QOS": ("--qos", "-q"),
+    "SCANCEL_STATE": ("--state", "-t"),
+    "SCANCEL_USER": ("--user", "-u", "--me"),
+    "SCANCEL_WCKEY": (),
+    "SLURM_CLUSTERS": ("--clusters", "-M"),
+}
+_SWITCHES: Final[dict[str, tuple[str, ...]]] = {
+    "SCANCEL_BATCH": (),
+    "SCANCEL_HURRY": (),
+    "SCANCEL_INTERACTIVE": (),
+    "SCANCEL_VERBOSE": ("--verbose", "-v"),
+}
+"""Slurm takes no value of them but `T` for set."""
+
 _ENDING: Final = frozenset(("KILL", "SIGKILL", "9", "TERM", "SIGTERM", "15"))
 _NOTHING: Final = frozenset(("-f", "--full"))
 """It is all of a job that ends, in any case."""
@@ -35,6 +54,12 @@ def run_command(words: Sequence[str]) -> int:
 def scancel(words: Sequence[str]) -> int:
     """Asks for the end of jobs; returns 1 where one is another user's, or the site refuses."""
     given, rest = parse("scancel", words, _LETTERS, _NAMES)
+    set_ones = {
+        name: options
+        for name, options in _SWITCHES.items()
+        if os.environ.get(name, "").upper() == "T"
+    }
+    given = with_variables("scancel", given, _VARIABLES | set_ones)
     wanted = Wanted(job_words(rest), states=OPEN)
     is_loud = is_quiet = False
     for option, value in given:

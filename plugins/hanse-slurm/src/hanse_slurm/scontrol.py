@@ -17,7 +17,8 @@ _OF_JOBS: Final = frozenset(
 )
 """What changes jobs, or says more of one, than a site has; Slurm's own would take the number for that of another."""
 
-_JOB_OBJECTS: Final = ("job", "jobs", "jobid")
+_JOB_OBJECTS: Final = ("jobs", "jobid")
+_WITH_VALUES: Final = ("-M", "-u", "--cluster", "--clusters", "--uid")
 
 
 def run_command(words: Sequence[str]) -> int:
@@ -27,20 +28,22 @@ def run_command(words: Sequence[str]) -> int:
 
 def scontrol(words: Sequence[str]) -> int:
     """Shows jobs of the site, or hosts; hands all else that is not about jobs to Slurm's own program."""
-    plain = [word for word in words if not word.startswith("-")]
+    plain = _plain(words)
     if not plain:
         leave("scontrol", words)
+    # Slurm takes a beginning of any of its words, so what may be one of these is.
     verb = plain[0].lower()
-    if verb in _OF_JOBS or (verb == "update" and _is_of_job(plain[1:])):
+    is_update = "update".startswith(verb) and _is_of_job(plain[1:])
+    if is_update or any(each.startswith(verb) for each in _OF_JOBS):
         raise unknown("scontrol", plain[0])
-    # Slurm takes any beginning of the word that is one of no other.
     if len(verb) < 2 or not "show".startswith(verb):
         leave("scontrol", words)
     thing = plain[1].lower().partition("=")[0] if len(plain) > 1 else ""
-    if thing in {"step", "steps"}:
+    if len(thing) > 1 and "steps".startswith(thing):
         raise unknown("scontrol", f"show {thing}")
     is_of_hosts = thing in {"hostname", "hostnames"} and not real("scontrol")
-    if thing not in _JOB_OBJECTS and not is_of_hosts:
+    is_of_jobs = bool(thing) and any(each.startswith(thing) for each in _JOB_OBJECTS)
+    if not is_of_jobs and not is_of_hosts:
         leave("scontrol", words)
     given, rest = parse("scontrol", words, _LETTERS, _NAMES)
     if is_of_hosts:
@@ -50,8 +53,19 @@ def scontrol(words: Sequence[str]) -> int:
     return show_jobs(given, rest[1].partition("=")[2] or " ".join(rest[2:]))
 
 
+def _plain(words: Sequence[str]) -> list[str]:
+    # Those that are neither options nor values of options.
+    found: list[str] = []
+    is_value = False
+    for word in words:
+        if not is_value and not word.startswith("-"):
+            found.append(word)
+        is_value = not is_value and word in _WITH_VALUES
+    return found
+
+
 def _is_of_job(words: Sequence[str]) -> bool:
-    return any(word.lower().startswith("job") for word in words)
+    return any(word.lower().startswith(("job", "step")) for word in words)
 
 
 def _hostnames(lists: Sequence[str]) -> int:

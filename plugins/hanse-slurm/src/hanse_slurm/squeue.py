@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from grms.lrms.slurm.job_rows import OPEN, Row, together
-from hanse_slurm.options import UsageError, parse, run, tell, unknown
+from hanse_slurm.options import UsageError, parse, run, tell, unknown, with_variables
 from hanse_slurm.queue_fields import LONG, SHORT, Placed, in_order, lines, read_letters, read_names
 from hanse_slurm.site import Site
 from hanse_slurm.wanted import Wanted
@@ -25,6 +25,23 @@ _LONG_OF: Final = {
     "q": "qos",
     "u": "user",
 }
+_FORMATS: Final = ("-o", "--format", "-O", "--Format", "-l", "--long", "--json")
+_VARIABLES: Final = {
+    "SLURM_CLUSTERS": ("--clusters", "-M"),
+    "SQUEUE_ACCOUNT": ("--account", "-A"),
+    "SQUEUE_ARRAY": ("--array", "-r"),
+    "SQUEUE_ARRAY_UNIQUE": ("--array-unique",),
+    "SQUEUE_FORMAT": ("--format", *_FORMATS),
+    "SQUEUE_FORMAT2": ("--Format", *_FORMATS),
+    "SQUEUE_LICENSES": (),
+    "SQUEUE_NAMES": ("--name", "-n"),
+    "SQUEUE_PARTITION": ("--partition", "-p"),
+    "SQUEUE_PRIORITY": (),
+    "SQUEUE_QOS": ("--qos", "-q"),
+    "SQUEUE_SORT": ("--sort", "-S"),
+    "SQUEUE_STATES": ("--states", "-t"),
+    "SQUEUE_USERS": ("--user", "-u", "--me"),
+}
 _NOTHING: Final = frozenset(
     ("-a", "-v", "--all", "--hide", "--local", "--federation", "--noconvert", "--verbose")
 )
@@ -38,9 +55,10 @@ def run_command(words: Sequence[str]) -> int:
 
 def squeue(words: Sequence[str]) -> int:
     """Prints jobs; returns 1 where the only one that is named is not there."""
-    given, rest = parse("squeue", _with_jobs(words), _LETTERS, _NAMES)
+    given, rest = parse("squeue", _with_jobs(list(words)), _LETTERS, _NAMES)
     if rest:
         raise UsageError(f"Unrecognized option: {rest[0]}")
+    given = with_variables("squeue", given, _VARIABLES)
     wanted = Wanted([], states=OPEN)
     said: dict[str, str] = {}
     for option, value in given:
@@ -74,9 +92,10 @@ _SHORTENED: Final = {
 }
 
 
-def _with_jobs(words: Sequence[str]) -> list[str]:
-    # `-j` at the end has no value, and means all jobs.
-    return list(words[:-1] if words and words[-1] in {"-j", "--jobs"} else words)
+def _with_jobs(words: list[str]) -> list[str]:
+    # `-j` at the end has no value, and means all jobs; it may be the value of another option.
+    is_value = words[-2:-1] in (["-S"], ["--sort"])
+    return list(words[:-1] if words[-1:] in (["-j"], ["--jobs"]) and not is_value else words)
 
 
 def _show(wanted: Wanted, said: dict[str, str]) -> int:
@@ -118,7 +137,7 @@ def _print_above(wanted: Wanted, rows: Sequence[Row], said: dict[str, str]) -> N
 
 
 def _columns(said: dict[str, str]) -> tuple[list[Placed], str]:
-    if "O" in said and "o" in said:
+    if {"O", "o"} <= said.keys():
         raise UsageError("-o and -O cannot be used together")
     if "json" in said and {"o", "O"} & said.keys():
         raise unknown("squeue", "--json with a format")

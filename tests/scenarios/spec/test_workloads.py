@@ -17,8 +17,8 @@ def test_preparation_offers_what_the_preparation_offers() -> None:
     hints = dict(PreparationOptions.__annotations__)
     overruns = get_args(PreparationSpec.model_fields["overrun"].annotation)
     assert {*overruns, "run"} == set(get_args(hints.pop("overrun")))
-    for name in hints:
-        assert PreparationSpec.model_fields[name].annotation == hints[name]
+    for name, hint in hints.items():
+        assert PreparationSpec.model_fields[name].annotation == hint
     assert PreparationSpec(overrun="extend").options.overrun == "extend"
 
 

@@ -39,6 +39,7 @@ from lrms_sim.scheduling.disciplines import Fcfs
 from tests.clusters.accounting import AccountingCluster, need_accounting, own_user
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.clusters.slurm import SlurmCluster, need_slurm
+from tests.examples import THOROUGH
 from tests.grms.lrms.batch.scene import Scene
 from tests.waiting import TIME_OUT_S, until
 
@@ -581,7 +582,11 @@ def limited(kind: type[Any], folder: Path) -> Any:
 
 
 @pytest.mark.parametrize(
-    "kind", [FakeSlurm, pytest.param(AccountingCluster, marks=pytest.mark.services)]
+    "kind",
+    [
+        FakeSlurm,
+        *([pytest.param(AccountingCluster, marks=pytest.mark.services)] if THOROUGH else []),
+    ],
 )
 async def test_at_the_limit_of_submitted_jobs_no_job_is_lost(
     tmp_path: Path, kind: type[Any]

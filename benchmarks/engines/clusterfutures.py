@@ -35,7 +35,7 @@ def main() -> None:
     jobs = []
     for number, kind in enumerate(KINDS):
         if number % TOGETHER == 0:
-            until(lambda begun=number: len(plan.marks()) == begun)  # type: ignore[misc]
+            until(lambda begun=number: len(plan.marks()) == begun)  # type: ignore[misc]  # a default binds the loop's value
             executors.append(cfut.SlurmExecutor(keep_logs=True))
         limit = f"#SBATCH -t {LIMIT_MIN.get(kind, LONG_MIN)}"
         jobs.append(executors[-1].submit(run, plan.words(number), additional_setup_lines=[limit]))

@@ -36,7 +36,7 @@ from lrms_sim.util.executors import DaskExecutor, Executor, ThreadExecutor
 FIGURES: Final = Path(__file__).with_name("figures-islands.json")
 SIZES: Final = {
     "sRlD 200": ("sRlD", 200, 60_000, 5),
-    "sRlD 200, as long as a cycle allows": ("sRlD", 200, 1_200_000, 3),
+    "sRlD 200, half a minute": ("sRlD", 200, 600_000, 3),
 }
 """Class, tasks, schedules of all islands together, and runs."""
 

@@ -233,7 +233,9 @@ def trials(folder: Path, home: SlurmCluster) -> Iterator[tuple[str, Came]]:
     given: dict[str, tuple[int, str, str]] = {}
     with SyncClient(folder / "north.sock", timeout_s=TIMEOUT_S) as site:
         wait_for(all(one.reachable for one in site.partners()) for _ in iter(int, 1))
-        wait_for(site.status().processors_free == 0 for _ in iter(int, 1))
+        # Before the first look at the batch system nothing is free either.
+        looks = (site.status() for _ in iter(int, 1))
+        wait_for(found.lrms_reachable and found.processors_free == 0 for found in looks)
         for name, case in CASES.items():
             place = folder / re.sub(r"\W", "-", name)
             given[name] = handed_in(case, place, environment)

@@ -149,7 +149,8 @@ def _linked(user: Client) -> "asyncio.Future[bool]":
 
 def _is_full(user: Client) -> "asyncio.Future[bool]":
     async def ask() -> bool:
-        return (await user.status()).processors_free == 0
+        found = await user.status()
+        return found.lrms_reachable and found.processors_free == 0
 
     return asyncio.ensure_future(ask())
 

@@ -36,6 +36,7 @@ from grms.lrms.batch.launcher import ENVIRONMENT, KEY, place_key
 from grms.lrms.batch.log_file import FollowedRecords
 from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question, QueueSnapshot
 from grms.lrms.batch.subprocesses import ERROR_CHARACTERS_MAX, Answer, Programs, SilentError
+from grms.lrms.exit_status import NOT_LAUNCHED
 from grms.lrms.immediate_start import QueuePlan
 from grms.lrms.job_names import shown_name, tag_of
 from grms.lrms.node_groups import NodeGroup
@@ -785,9 +786,10 @@ class Slurm:
         if ending is None and self._settings.sacct and question.number:
             ending = await self._of_accounting(question)
         row_end = None if question.row is None else question.row.end
-        if ending is not None and row_end is not None and not ending.end.reason:
-            # The completion log has none.
-            ending = replace(ending, end=replace(ending.end, reason=row_end.reason))
+        not_launched = row_end is not None and row_end.reason == NOT_LAUNCHED
+        if ending is not None and not_launched and not ending.end.reason:
+            # The completion log has no reason. Of others the code says more than Slurm's word.
+            ending = replace(ending, end=replace(ending.end, reason=NOT_LAUNCHED))
         return ending
 
     async def knows(self, question: Question) -> Ending | bool | None:

@@ -154,10 +154,16 @@ async def test_the_log_has_no_reasons(tmp_path: Path) -> None:
     asked = question(in_table=True)
     assert asked.row is not None
     end = LrmsEnd(Outcome.FAILED, 50.0, 1.0, reason="JobLaunchFailure")
-    asked = replace(asked, row=replace(asked.row, phase=LrmsPhase.ENDED, end=end))
+    row = replace(asked.row, phase=LrmsPhase.ENDED, end=end)
+    asked = replace(asked, row=row)
     found = await slurm(tmp_path, Says(), sacct=False).ending(asked)
     assert found is not None
     assert (found.end.exit_code, found.end.reason) == (7, "JobLaunchFailure")
+    end = replace(end, reason="NonZeroExitCode")  # which says less than the code
+    asked = replace(asked, row=replace(row, end=end))
+    found = await slurm(tmp_path, Says(), sacct=False).ending(asked)
+    assert found is not None
+    assert (found.end.exit_code, found.end.reason) == (7, "")
 
 
 async def test_the_log_may_come_later(tmp_path: Path) -> None:

@@ -293,7 +293,7 @@ class World:
         value: what it is by now.
         once: a second run of a job skips the script.
         looks: launchers look whether their jobs are set aside.
-        waits: launchers wait until that is known.
+        waits: launchers wait until that is known; else they end.
     """
 
     value: Cluster
@@ -421,19 +421,16 @@ class World:
     def _launched(self, process: Process) -> None:
         # What a launcher does until the script begins, or it waits or ends.
         folder = self.folder(process.place or process.key)
-        if self.looks and folder.made == process.folder and folder.aside:
-            if folder.aside == ASIDE:
-                self._launcher_ends(process, TURNED_AWAY)
-                return
-            if folder.aside == ASKED:
-                if self.waits:
-                    self._put_process(process._replace(waits=True))
-                    return
-            else:
-                place = folder.aside
-                moved = process._replace(place=place, folder=self.folder(place).made)
-                self._launched(moved)
-                return
+        aside = folder.aside if self.looks and folder.made == process.folder else ""
+        if aside == ASKED and self.waits:
+            self._put_process(process._replace(waits=True))
+            return
+        if aside in {ASKED, ASIDE}:
+            self._launcher_ends(process, TURNED_AWAY)
+            return
+        if aside:
+            self._launched(process._replace(place=aside, folder=self.folder(aside).made))
+            return
         self._program(process.key, lambda one: one._replace(launched=one.launched + 1))
         if not folder.made or folder.made != process.folder:
             self._launcher_ends(process, FAILED)

@@ -111,6 +111,7 @@ QUEUE_FAULTS: Final[Mapping[str, str]] = {
     "decline": "a partner declines a job",
     "round": "a job that waits is offered again",
     "return": "a partner ends a job for another one, and sends it home",
+    "race": "a job starts as it is asked to leave",
     "start by hand": "an operator gives a marker a start now, or a year passes",
 }
 """What may go wrong, or has to be wanted by somebody."""

@@ -23,6 +23,7 @@ from grms.simulation.exhaustive.cluster import (
     MARKER,
     RAN_THERE,
     SENT_HOME,
+    WAITS,
     Guest,
     key_of,
     program_of,
@@ -92,7 +93,7 @@ class Partner:
 
     def _must_be_over(self, key: str) -> None:
         guest = self._world.value.programs[program_of(key)].guest
-        if guest is not None and not guest.reported:
+        if guest is not None and guest.phase in {HELD_THERE, HAS}:
             raise ViolationError(f"job {key} is offered once more, and the partner {guest.phase}")
 
     def seen(self) -> OfferId | None:
@@ -217,6 +218,10 @@ class PlacingSystem(TroubledSystem):
 
     async def set_aside(self, row: JobRow, name: str) -> None:
         """See `PlaceKeepingSystem.set_aside`."""
+        job = self._world.job(int(row.number))
+        starts = job is not None and job.phase == WAITS and not job.far
+        if starts and self._step.choices.pick("", ("it starts as it is to leave", "race")):
+            self._world.start(int(row.number))
         self._change("a change of name and start", row, key=self.name_in(name), far=True)
 
     async def rename(self, row: JobRow, name: str) -> None:

@@ -84,7 +84,7 @@ class Parts(NamedTuple):
         settle_s: age from which a submission is taken to be safe, seconds.
         skips: whether the launcher skips a script that has begun before, where it must not run again.
         looks: whether launchers look whether their jobs are set aside.
-        waits: whether they wait until that is known.
+        waits: whether they wait until that is known; else they end.
     """
 
     queue: Callable[[int, float], LrmsQueue] = LrmsQueue

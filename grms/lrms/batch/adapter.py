@@ -531,8 +531,10 @@ class BatchLrms:
         load = self._tracker.load(table)
         records = dict(self._tracker.records(table.rows))
         if self._places is not None:
+            # Also where the queue shows for a while how the job has ended that has left it.
             for key in await self._places.away():
-                records.setdefault(key, LrmsRecord(LrmsPhase.HELD))
+                if key not in records or records[key].phase is LrmsPhase.ENDED:
+                    records[key] = LrmsRecord(LrmsPhase.HELD)
         return LrmsSnapshot(load.taken_at, load.processors, load.free, load.waiting, records)
 
     # --- what calls have in common -------------------------------------------------------------

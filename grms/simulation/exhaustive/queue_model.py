@@ -110,7 +110,7 @@ QUEUE_FAULTS: Final[Mapping[str, str]] = {
     "orphan": "a node ends what the controller has forgotten",
     "decline": "a partner declines a job",
     "round": "a job that waits is offered again",
-    "return": "a partner ends a job for another one, and sends it home",
+    "send home": "a partner ends a job for another one, and sends it home",
     "race": "a job starts as it is asked to leave",
     "start by hand": "an operator gives a marker a start now, or a year passes",
 }
@@ -459,7 +459,7 @@ class QueueModel:
         # What the partner does by itself.
         for at, program in enumerate(state.cluster.programs):
             if program.guest is not None and program.guest.phase == HAS:
-                for phase, kind in ((RAN_THERE, ""), (SENT_HOME, "return")):
+                for phase, kind in ((RAN_THERE, ""), (SENT_HOME, "send home")):
                     happens = partial(_has_ended_there, at=at, phase=phase)
                     label = (f"the partner {phase}: job {at + 1}",)
                     yield Action(label, partial(self._changed, state, happens), kind)

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from grms.federation.federation import Federation, Site
-from grms.learning.evolution.operators import uniform_genome
+from grms.learning.evolution.genes import uniform_genome
 from grms.learning.evolution.randomness import generator
 from grms.learning.transfer.encoding import RuleBaseSettings
 from grms.learning.transfer.fitness import Fitness, TrainingCase

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from grms.learning.limits import Limits
+from grms.learning.evolution.termination import Limits
 from grms.learning.run_options import end_interrupted, workers_of
 from grms.learning.transfer.options import FEATURE_WORDS, RunOptions
 from lrms_sim.cli.field_options import field_options, taken
@@ -74,7 +74,7 @@ def train(**chosen: Any) -> None:
     Use what was learned within constraints only where it beats the constraints alone on unseen workloads, with
     several --seed: the last lines say whether it does. docs/training.md explains the rest.
     """  # noqa: D301  # click's mark for a block that is not wrapped
-    from grms.learning.session import TrainingInterrupted  # noqa: PLC0415  # see `grms.cli.main`
+    from grms.learning.training import TrainingInterrupted  # noqa: PLC0415  # see `grms.cli.main`
 
     options = _train_options(chosen)
     require("matplotlib")  # for the pictures at the end

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from grms.learning.limits import Limits
+from grms.learning.evolution.termination import Limits
 from grms.learning.queueing.options import SearchOptions, WorkloadOptions
 from grms.learning.run_options import end_interrupted, workers_of
 from lrms_sim.cli.field_options import field_options, taken
@@ -76,7 +76,7 @@ def tune(*, as_json: bool, slurm: bool, **chosen: Any) -> None:
         run_tuning,
         slurm_settings,
     )
-    from grms.learning.session import TrainingInterrupted  # noqa: PLC0415  # same
+    from grms.learning.training import TrainingInterrupted  # noqa: PLC0415  # same
 
     options = _options(chosen)
     require("matplotlib")  # for the pictures at the end

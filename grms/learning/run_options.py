@@ -13,7 +13,7 @@ from lrms_sim.cli.running import EXIT_INTERRUPTED
 from lrms_sim.util.workers import Workers
 
 if TYPE_CHECKING:
-    from grms.learning.session import TrainingInterrupted
+    from grms.learning.training import TrainingInterrupted
 
 
 def workers_of(chosen: dict[str, Any]) -> Workers:
@@ -33,7 +33,7 @@ def workers_of(chosen: dict[str, Any]) -> Workers:
 
 def end_interrupted(interruption: "TrainingInterrupted") -> NoReturn:
     """Ends a command after Ctrl-C, and says how to resume."""
-    from grms.learning.session import command_to_resume  # noqa: PLC0415  # slow
+    from grms.learning.training import command_to_resume  # noqa: PLC0415  # slow
 
     context = click.get_current_context()
     click.echo(f"\n{interruption}", err=True)

@@ -8,8 +8,8 @@ import click
 from grms.learning.evolution.termination import Limits
 from grms.learning.run_options import end_interrupted, workers_of
 from grms.learning.transfer.options import FEATURE_WORDS, RunOptions
-from lrms_sim.cli.field_options import field_options, taken
 from lrms_sim.cli.running import open_console
+from lrms_sim.util.option_fields import field_options, taken
 from lrms_sim.util.process_guard import require
 from lrms_sim.util.workers import Workers
 

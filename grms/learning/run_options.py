@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from lrms_sim.cli.field_options import taken
 from lrms_sim.cli.running import EXIT_INTERRUPTED
+from lrms_sim.util.option_fields import taken
 from lrms_sim.util.workers import Workers
 
 if TYPE_CHECKING:

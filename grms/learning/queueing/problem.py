@@ -50,11 +50,9 @@ from lrms_sim.util.errors import HanseError
 from lrms_sim.util.messages import unknown
 from lrms_sim.util.workers import Workers
 from lrms_sim.workload.groups import GROUPS, known_user_groups
-from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.jobs import JobTable, scale_to, window_by_days
 from lrms_sim.workload.preparation import prepare
-from lrms_sim.workload.scaling import scale_to
 from lrms_sim.workload.swf import read_swf
-from lrms_sim.workload.windows import window_by_days
 
 
 class WorkloadError(HanseError, ValueError):

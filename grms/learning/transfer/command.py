@@ -49,9 +49,8 @@ from grms.learning.transfer.outcome import (
     write_self_play,
 )
 from grms.learning.transfer.source import SourceError, TrainingSource, load_source, training_cases
-from grms.policy.constraints_table import CONSTRAINTS_WORDS, NO_CONSTRAINTS, constraints_by_word
-from grms.policy.features import STARTS_NOW
-from grms.policy.transfer import AcceptWhenFit, Constrained
+from grms.policy.constraints import CONSTRAINTS_WORDS, NO_CONSTRAINTS, constraints_by_word
+from grms.policy.transfer import STARTS_NOW, AcceptWhenFit, Constrained
 from lrms_sim.util.messages import unknown
 from lrms_sim.util.provenance import source_commit
 from lrms_sim.util.workers import Workers

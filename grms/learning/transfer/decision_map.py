@@ -12,8 +12,7 @@ from matplotlib.patches import Patch
 from grms.learning.plots import drawn
 from grms.learning.transfer.comparison import ComparedRow, comparison_table, verdict
 from grms.learning.transfer.recorded import StateVisits
-from grms.policy.features import REQUESTED_TIME, STARTS_NOW
-from grms.policy.transfer import RuleBase
+from grms.policy.transfer import REQUESTED_TIME, STARTS_NOW, RuleBase
 from lrms_sim.report.parts import Figure as PageFigure
 from lrms_sim.report.parts import Group, Note, Section, Words
 from lrms_sim.util.messages import duration

@@ -16,7 +16,7 @@ CONSTRAINTS_WORDS: Final = (
     "fair-exchange",
     "strict-exchange",
 )
-"""The words of `grms.policy.constraints_table`, which is slow to import; a test compares them."""
+"""The words of `grms.policy.constraints`, which is slow to import; a test compares them."""
 
 FEATURE_WORDS: Final = (
     *("requested-time", "memory-share", "gpu-share", "dominant-share", "starts-now"),

@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from grms.learning.run_options import workers_of
-from lrms_sim.cli.field_options import field_options
 from lrms_sim.util.messages import unknown
+from lrms_sim.util.option_fields import field_options
 from lrms_sim.util.plugins import STUDY_GROUP, PluginError, is_plugin, load_plugin, plugin_names
 from lrms_sim.util.workers import Workers
 from scenarios.studies.common.options import run_and_tell

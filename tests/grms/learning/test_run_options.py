@@ -10,8 +10,8 @@ from click.testing import CliRunner, Result
 from grms.learning.evolution.termination import Limits
 from grms.learning.run_options import end_interrupted, workers_of
 from grms.learning.training import TrainingInterrupted
-from lrms_sim.cli.field_options import field_options, taken
 from lrms_sim.cli.running import EXIT_INTERRUPTED
+from lrms_sim.util.option_fields import field_options, taken
 from lrms_sim.util.workers import Workers
 
 

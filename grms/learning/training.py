@@ -3,13 +3,15 @@
 The command brings the strategy and the fitness.
 """
 
+import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+import click
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
@@ -19,6 +21,7 @@ from grms.learning.evolution.catalog import strategy_from_state
 from grms.learning.evolution.genes import Genome
 from grms.learning.evolution.strategies import Evaluation, FitnessFunction, Strategy
 from grms.learning.evolution.termination import GenerationRecord, Limits, Termination
+from lrms_sim.cli.running import EXIT_INTERRUPTED
 from lrms_sim.util.executors import Executor
 from lrms_sim.util.workers import Workers
 
@@ -385,3 +388,13 @@ def _resumed(path: Path, earlier: Snapshot) -> Strategy:
 def command_to_resume(arguments: Sequence[str]) -> list[str]:
     """Returns the arguments that go on with a run, from those that began it."""
     return [*arguments, *(() if "--resume" in arguments else ("--resume",))]
+
+
+def end_interrupted(interruption: TrainingInterrupted) -> NoReturn:
+    """Ends a command after Ctrl-C, and says how to resume."""
+    context = click.get_current_context()
+    click.echo(f"\n{interruption}", err=True)
+    if interruption.resumable:
+        again = shlex.join(["grms", *command_to_resume(context.obj or ())])
+        click.echo(f"go on with: {again}", err=True)
+    context.exit(EXIT_INTERRUPTED)

@@ -35,7 +35,7 @@ from grms.learning.transfer.fitness import (
     describe_matches,
     within_constraints_alone,
 )
-from grms.learning.transfer.options import RunOptions
+from grms.learning.transfer.options import RunOptions, rule_base_file
 from grms.learning.transfer.outcome import (
     PAGE,
     SelfPlayOutcome,
@@ -43,7 +43,6 @@ from grms.learning.transfer.outcome import (
     awrt_words,
     make_outcome,
     make_self_play_outcome,
-    rule_base_file,
     visited_states,
     write_outcome,
     write_self_play,

@@ -1,7 +1,6 @@
 """What a training run hands over: rule bases with their provenance, pictures and a page."""
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -23,6 +22,7 @@ from grms.learning.transfer.decision_map import (
 )
 from grms.learning.transfer.encoding import decode
 from grms.learning.transfer.fitness import Fitness, MatchFitness, describe_fitness, describe_matches
+from grms.learning.transfer.options import rule_base_file
 from grms.learning.transfer.recorded import StateVisits, recorded_decisions
 from grms.policy.files import save_rule_base
 from grms.policy.transfer import RuleBase
@@ -32,8 +32,6 @@ from lrms_sim.util.files import write_text
 
 CONVERGENCE = "convergence.svg"
 PAGE = "training.html"
-STEM_LENGTH_MAX = 100
-"""Longest name of a rule base's file, without extension; many partners would exceed file system limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +172,6 @@ def visited_states(fitness: Fitness, rule_base: RuleBase) -> StateVisits:
     ]
     columns = ([getattr(one, each.name) for one in found] for each in fields(StateVisits))
     return StateVisits(*map(np.concatenate, columns))
-
-
-def rule_base_file(site: str, partners: Sequence[str]) -> str:
-    """Returns the name of a rule base's file, such as kth-for-ctc.json."""
-    words = f"{site}-for-{'-'.join(partners)}".lower()
-    return re.sub(r"[^a-z0-9_.-]", "_", words)[:STEM_LENGTH_MAX] + ".json"
 
 
 def write_outcome(folder: Path, file: str, outcome: TrainingOutcome, visits: StateVisits) -> None:

@@ -15,15 +15,13 @@ from grms.learning.training import TrainingResult, train
 from grms.learning.transfer.comparison import compared_match
 from grms.learning.transfer.encoding import RuleBaseSettings, encode
 from grms.learning.transfer.fitness import Fitness, MatchFitness, TrainingCase
-from grms.learning.transfer.options import Objective
+from grms.learning.transfer.options import STEM_LENGTH_MAX, Objective, rule_base_file
 from grms.learning.transfer.outcome import (
-    STEM_LENGTH_MAX,
     AwrtRow,
     TrainingOutcome,
     awrt_words,
     make_outcome,
     make_self_play_outcome,
-    rule_base_file,
     self_play_page,
     visited_states,
     write_outcome,

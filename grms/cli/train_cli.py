@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from grms.learning.limits import Limits
-from grms.learning.run_options import end_interrupted, workers_of
+from grms.learning.evolution.termination import Limits
 from grms.learning.transfer.options import FEATURE_WORDS, RunOptions
-from lrms_sim.cli.field_options import field_options, taken
 from lrms_sim.cli.running import open_console
+from lrms_sim.util.option_fields import field_options, taken
 from lrms_sim.util.process_guard import require
 from lrms_sim.util.values import FINITE
-from lrms_sim.util.workers import Workers
+from lrms_sim.util.workers import Workers, workers_of
 
 if TYPE_CHECKING:
     from grms.learning.transfer.command import TrainOptions
@@ -75,7 +74,7 @@ def train(**chosen: Any) -> None:
     Use what was learned within constraints only where it beats the constraints alone on unseen workloads, with
     several --seed: the last lines say whether it does. docs/training.md explains the rest.
     """  # noqa: D301  # click's mark for a block that is not wrapped
-    from grms.learning.session import TrainingInterrupted  # noqa: PLC0415  # see `grms.cli.main`
+    from grms.learning.training import TrainingInterrupted, end_interrupted  # noqa: PLC0415  # see `grms.cli.main`
 
     options = _train_options(chosen)
     require("matplotlib")  # for the pictures at the end

@@ -2,7 +2,7 @@
 
 A genome of N rules has 2·F·N real genes, rule by rule (γ and σ of each of F features), and N
 binary genes, the recommendations (True for +1): equation 6. The paper's features are two, NWP and
-NJP; within constraints there can be up to two further ones (`grms.policy.features`).
+NJP; within constraints there can be up to two further ones (`grms.policy.transfer`).
 """
 
 from collections.abc import Iterator
@@ -13,8 +13,7 @@ import numpy as np
 
 from grms.learning.evolution.genes import FloatArray, GeneSpace, Genome
 from grms.policy._decisions import CompiledTransfer, MembershipTable
-from grms.policy.features import FURTHER_FEATURES, STARTS_NOW, in_order
-from grms.policy.transfer import Gaussian, Rule, RuleBase
+from grms.policy.transfer import FURTHER_FEATURES, STARTS_NOW, Gaussian, Rule, RuleBase, in_order
 
 REALS_PER_RULE = 4
 """Real genes of a rule of the paper: γ and σ for each of two features."""
@@ -45,7 +44,7 @@ class RuleBaseSettings:
         njp_max: genes of NJP start in [0, njp_max], percent.
         nwp_step: standard deviation of the mutation of genes of NWP.
         njp_step: of genes of NJP, percent.
-        further: additional features, names of `grms.policy.features` in their order.
+        further: additional features, names of `grms.policy.transfer` in their order.
     """
 
     rules: int = 10

@@ -14,7 +14,7 @@ from grms.learning.evolution.catalog import STRATEGIES
 from grms.learning.evolution.strategies import StrategySettings
 from grms.learning.transfer.encoding import RuleBaseSettings
 from grms.learning.transfer.fitness import OBJECTIVES
-from grms.policy.constraints_table import CONSTRAINTS_WORDS
+from grms.policy.constraints import CONSTRAINTS_WORDS
 from grms.policy.files import load_rule_base, save_rule_base
 from lrms_sim.cli.running import EXIT_INTERRUPTED
 from tests.small_scenario import environment, go_elsewhere, small

@@ -38,10 +38,9 @@ from broker.wire.convert import (
     write_workflow,
 )
 from grms.client.errors import SiteError
-from grms.client.unary import Connections
-from grms.client.unary_calls import QUICK_S, Method, Stub
-from grms.daemon.backoff import Backoff, BackoffSettings, is_absent
+from grms.client.unary import QUICK_S, Connections, Method, Stub
 from grms.daemon.messages import WireError
+from grms.daemon.pacing import Backoff, BackoffSettings, is_absent
 from grms.v1 import job_pb2, request_pb2
 
 if TYPE_CHECKING:

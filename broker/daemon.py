@@ -53,7 +53,7 @@ from grms.daemon.rpc.health import HEALTH, HealthService, Serving
 from grms.daemon.rpc.reflection import serve_reflection
 from grms.daemon.rpc_errors import Unexpected
 from grms.daemon.signals import signals
-from grms.daemon.unix_sockets import SocketInUseError, remove_stale_socket
+from grms.daemon.socket_folder import SocketInUseError, remove_stale_socket
 from grms.security.certificates import PkiError, site_of_certificate
 from grms.security.files import read_certificates
 from grms.security.tls import TlsFiles, channel_credentials, channel_options

@@ -10,9 +10,8 @@ from typing import Any, Final, TypeVar
 import grpc
 from grpc import aio
 
-from grms.client.attempts import Attempts
 from grms.client.errors import SiteError, SiteUnavailable, unreached
-from grms.daemon.backoff import is_absent
+from grms.daemon.pacing import Attempts, is_absent
 from grms.daemon.status_details import DETAILS_KEY, read_details
 from grms.v1 import deputy_pb2_grpc, job_pb2_grpc, operator_pb2_grpc
 

@@ -15,18 +15,17 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from grms.client.answers import Changes, Job, OutputPiece, Preview, Results
-from grms.client.attempts import TIMEOUT_S
 from grms.client.errors import SiteError
-from grms.client.unary_calls import UnaryCalls
+from grms.client.unary import UnaryCalls
 from grms.client.unary_methods import UnaryMethods
+from grms.daemon.pacing import TIMEOUT_S
 from grms.v1 import operator_pb2
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
-    from grms.client.asynchronous import Client
-    from grms.client.client_thread import ClientThread
-    from grms.client.unary_calls import Method
+    from grms.client.asynchronous import Client, ClientThread
+    from grms.client.unary import Method
 
 CHUNKS: Final = 16
 
@@ -198,7 +197,7 @@ class SyncClient:
 
     def _thread(self) -> "ClientThread":
         # gRPC's library and asyncio take longer to load than all else; few commands need them.
-        from grms.client.client_thread import ClientThread  # noqa: PLC0415  # see above
+        from grms.client.asynchronous import ClientThread  # noqa: PLC0415  # see above
 
         with self._lock:
             if self._is_closed:

@@ -17,7 +17,7 @@ from google.protobuf.message import DecodeError, Message
 from google.rpc import error_details_pb2, status_pb2
 from grpc import aio
 
-from grms.daemon.rates import Seldom
+from grms.daemon.pacing import Seldom
 from grms.daemon.status_details import DETAILS_KEY
 
 Context = aio.ServicerContext[Any, Any]

@@ -19,7 +19,7 @@ from grms.daemon.clock import Clock, ahead_of
 from grms.daemon.clock_lag import CATCHING_UP
 from grms.daemon.invariant_checks import checks_wanted
 from grms.daemon.loop import timed
-from grms.daemon.rates import Rate
+from grms.daemon.pacing import Rate
 from grms.daemon.shared_folders import SharedFolders
 from grms.lrms.adapter import LrmsSite
 from grms.lrms.base import Lrms

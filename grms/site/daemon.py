@@ -19,7 +19,7 @@ import structlog
 
 from grms.daemon.clock import VirtualClock
 from grms.daemon.loop import EngineFailedError
-from grms.daemon.rates import Rate
+from grms.daemon.pacing import Rate
 from grms.daemon.rpc.health import Serving
 from grms.daemon.service_manager import notify
 from grms.daemon.tunnel.hub import TunnelHub

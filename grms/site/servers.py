@@ -19,7 +19,7 @@ from grms.daemon.rpc.health import HEALTH, HealthService, Serving
 from grms.daemon.rpc.reflection import serve_reflection
 from grms.daemon.rpc_errors import Context, Unexpected, refuse
 from grms.daemon.shared_folders import SharedFolders
-from grms.daemon.unix_sockets import remove_stale_socket
+from grms.daemon.socket_folder import remove_stale_socket
 from grms.lrms.base import Lrms, place_words
 from grms.lrms.batch.deputies import WithDeputies
 from grms.security.tls import TlsFiles

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 import grpc
 import structlog
 
-from grms.daemon.rates import Rate, Seldom
+from grms.daemon.pacing import Rate, Seldom
 from grms.daemon.rpc.questions import Questions
 from grms.daemon.rpc_errors import Context, refuse
 from grms.security.tls import NotAdmittedError, admit, shown_site

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from grms.daemon.unix_sockets import remove_stale_socket
+from grms.daemon.socket_folder import remove_stale_socket
 from grms.daemon.user_names import user_name
 from grms.site.gateway.gateway import Connection, Gateway
 from grms.site.gateway.open_call_shares import CallShares

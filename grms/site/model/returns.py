@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Final
 
-from grms.daemon.backoff import pause_after
+from grms.daemon.pacing import pause_after
 from grms.site.model.jobs import Request
 
 KINDS_MAX: Final = 256

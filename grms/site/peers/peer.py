@@ -19,8 +19,8 @@ import grpc
 import numpy as np
 from grpc import aio
 
-from grms.daemon.backoff import Backoff, BackoffSettings
 from grms.daemon.messages import WireError
+from grms.daemon.pacing import Backoff, BackoffSettings
 from grms.daemon.shared_folders import SharedFolders
 from grms.site.model.events import (
     PartnerDown,

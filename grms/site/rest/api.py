@@ -21,7 +21,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from grms.daemon.rates import Seldom
+from grms.daemon.pacing import Seldom
 from grms.daemon.user_names import user_name, user_number
 from grms.lrms.account_mapping import UID_MIN
 from grms.lrms.slurm.job_json import META, job_document

@@ -17,7 +17,7 @@
   system as one that it may end.
 """
 
-from grms.daemon.backoff import pause_after
+from grms.daemon.pacing import pause_after
 from grms.lrms import base
 from grms.site.model.commands import (
     AnswerOffer,

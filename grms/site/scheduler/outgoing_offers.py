@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from grms.daemon.backoff import pause_after
+from grms.daemon.pacing import pause_after
 from grms.site.model.commands import LrmsCancel, ReplyPreview, SendOffer, SendResolve, SendWithdraw
 from grms.site.model.events import (
     OfferAnswered,

@@ -12,9 +12,9 @@ from typing import Any, Final
 import grpc
 from grpc import aio
 
-from grms.daemon.backoff import Backoff, BackoffSettings
 from grms.daemon.file_names import STDERR
 from grms.daemon.job_files import CHUNK_BYTES
+from grms.daemon.pacing import Backoff, BackoffSettings
 from grms.site.model.jobs import HomeJob
 from grms.site.model.lifecycle import JobState
 from grms.site.peers.peers import PeerClients

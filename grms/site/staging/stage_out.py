@@ -22,10 +22,10 @@ import grpc
 import structlog
 from grpc import aio
 
-from grms.daemon.backoff import Backoff, BackoffSettings
 from grms.daemon.file_names import STREAMS, check_name
 from grms.daemon.file_store import Manifest, ResultStore, WrongContentError
 from grms.daemon.job_files import MODE_MAX, FileLimits, FileProblem, JobFile
+from grms.daemon.pacing import Backoff, BackoffSettings
 from grms.daemon.wanted_files import RESULTS_MAX, WORKING_FOLDER, WantedFiles
 from grms.site.model.jobs import HomeJob
 from grms.site.model.lifecycle import JobState, Outcome

@@ -21,10 +21,10 @@ import grpc
 import structlog
 from grpc import aio
 
-from grms.daemon.backoff import Backoff, BackoffSettings
 from grms.daemon.file_names import check_inputs, check_name
 from grms.daemon.file_store import Manifest, WrongContentError
 from grms.daemon.job_files import MODE_MAX, FileProblem, JobFile
+from grms.daemon.pacing import Backoff, BackoffSettings
 from grms.daemon.uploads import SHA256_BYTES, Uploads, check_size, user_input
 from grms.site.model.events import StateFetched
 from grms.site.model.jobs import HomeJob, StateThere

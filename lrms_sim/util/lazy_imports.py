@@ -1,12 +1,40 @@
-"""Modules that libraries import for what few commands do: they are loaded when something of them is used.
+"""Names of packages, and modules, that are loaded when they are used.
 
-The standard library's `LazyLoader` loads a module as soon as a second one imports it.
+Imports nothing itself: packages run this before a command can handle Ctrl-C. The standard library's `LazyLoader` loads
+a module as soon as a second one imports it; libraries import modules for what few commands do.
 """
 
+from __future__ import annotations
+
 import sys
-from importlib.util import find_spec, module_from_spec
-from threading import RLock
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # Named like the constant of `typing`, which takes time.
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+
+def lazy_names(
+    package: str, modules: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Returns a package's `__getattr__` and `__dir__`."""
+
+    def load(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        from importlib import import_module  # noqa: PLC0415  # see above
+
+        found = getattr(import_module(f"{package}.{modules[name]}"), name)
+        vars(import_module(package))[name] = found
+        return found
+
+    def names() -> list[str]:
+        from importlib import import_module  # noqa: PLC0415  # see above
+
+        return sorted({*vars(import_module(package)), *modules})
+
+    return load, names
 
 
 def load_later(*names: str) -> None:
@@ -28,6 +56,9 @@ def load_protobuf_in_python_later() -> None:
 
 
 def _put(name: str) -> None:
+    from importlib.util import find_spec, module_from_spec  # noqa: PLC0415  # see above
+    from threading import RLock  # noqa: PLC0415  # same
+
     spec = find_spec(name)
     if spec is None or spec.loader is None:
         return

@@ -51,7 +51,7 @@ from grms.daemon.invariant_checks import checks_wanted
 from grms.daemon.loop import EngineFailedError
 from grms.daemon.rpc.health import HEALTH, HealthService, Serving
 from grms.daemon.rpc.reflection import serve_reflection
-from grms.daemon.rpc_errors import Unexpected
+from grms.daemon.rpc.requests import Unexpected
 from grms.daemon.signals import signals
 from grms.daemon.socket_folder import SocketInUseError, remove_stale_socket
 from grms.security.certificates import PkiError, site_of_certificate

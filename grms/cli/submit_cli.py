@@ -533,8 +533,8 @@ def _absolute(path: str | Path) -> str:
 
 def _shared(script: Path, inputs: Mapping[str, Path], outputs: tuple[str, ...]) -> dict[str, Any]:
     # What is said of files that are used in place; links in these paths are for the site to refuse.
+    from grms.daemon.job_files import is_pattern  # noqa: PLC0415  # same
     from grms.daemon.shared_folders import SCRIPT, SharedFile  # noqa: PLC0415  # see the module's docstring
-    from grms.daemon.wanted_files import is_pattern  # noqa: PLC0415  # same
 
     shared = [SharedFile(SCRIPT, _absolute(script))]
     shared += [SharedFile(name, _absolute(path)) for name, path in inputs.items()]

@@ -30,8 +30,7 @@ from grms.client.submission import submit_request
 from grms.client.unary import Method, by_library
 from grms.client.unary_methods import UnaryMethods, ask_many
 from grms.client.uploading import FileChangedError, upload
-from grms.daemon.file_names import check_inputs
-from grms.daemon.job_files import mode_of
+from grms.daemon.job_files import check_inputs, mode_of
 from grms.daemon.pacing import TIMEOUT_S, Backoff, BackoffSettings
 from grms.v1 import job_pb2, operator_pb2, request_pb2
 

@@ -119,7 +119,7 @@ def _declare(
     if open_mode not in {"", "append", "truncate"}:
         raise ValueError(f"open_mode is {open_mode!r}; it must be append or truncate")
     if outputs:
-        from grms.daemon.wanted_files import check_wanted  # noqa: PLC0415  # see the module's docstring
+        from grms.daemon.job_files import check_wanted  # noqa: PLC0415  # see the module's docstring
 
         check_wanted(outputs)
         program.outputs.extend(outputs)
@@ -162,7 +162,7 @@ def check_checkpoint(
     """
     if every_s is None and not files:
         return False
-    from grms.daemon.wanted_files import check_wanted  # noqa: PLC0415  # see the module's docstring
+    from grms.daemon.job_files import check_wanted  # noqa: PLC0415  # see the module's docstring
 
     if not runs:
         raise ValueError("checkpoint_s and checkpoint_files are for a job with a script")

@@ -45,9 +45,9 @@ from grms.site.rpc.reconfigure import Reload
 from grms.site.rpc.replay_site import Replay
 from grms.site.rpc.reservation_service import Reservations
 from grms.site.rpc.watchers import Watchers
+from grms.site.runtime.event_loop import RebalanceTimer, follow_deadlines
 from grms.site.runtime.native_job_adoption import NativeJobAdoption
 from grms.site.runtime.recovery import without_collection
-from grms.site.runtime.timers import RebalanceTimer, follow_deadlines
 from grms.site.servers import Servers
 from grms.site.stores import keep_beside
 

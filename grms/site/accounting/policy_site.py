@@ -10,7 +10,7 @@ from grms.site.accounting.accounts import GuestRun, OwnRun
 from grms.site.accounting.peer_model import PartnerAnswers
 from grms.site.model.lifecycle import Outcome
 from grms.site.model.partners import PartnerBook
-from grms.site.scheduler.transfer_decision import review
+from grms.site.scheduler.exchange_decisions import review
 from lrms_sim.machine.stepped import Machine
 from lrms_sim.scheduling.disciplines import Discipline
 from lrms_sim.workload.groups import GROUPS

@@ -17,7 +17,7 @@ import structlog
 from grms.daemon.fd_budget import FIGURES_MAX, MQTT_MAX, PAGES_MAX, REST_MAX, beside
 from grms.daemon.tunnel.waiter import IDLE
 from grms.site.config.schema import SiteConfig
-from grms.site.gateway.open_call_shares import CallShares
+from grms.site.gateway.open_calls import CallShares
 from grms.site.gateway.peer_listener import PortLimits
 from grms.site.gateway.user_listener import Shares, UserSocket
 

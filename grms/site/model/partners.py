@@ -6,11 +6,9 @@ from dataclasses import replace
 
 from grms.policy._awrt_order import history_with_open, order_by_awrt
 from grms.policy.location import LocationPolicy, PartnerRecord, UserDefinedLocation, location_of
-from grms.site.model.commitments import PromiseBook
 from grms.site.model.jobs import GuestJob, HomeJob, OfferId, Request
 from grms.site.model.lifecycle import GuestState
-from grms.site.model.returns import ReturnBook
-from grms.site.model.unused_acceptances import AcceptanceBudget
+from grms.site.model.partner_conduct import AcceptanceBudget, PromiseBook, ReturnBook
 from grms.site.model.usage import NO_LIMITS, Committed
 from lrms_sim.machine.node_kinds import NodeKind, NodeMachine
 from lrms_sim.machine.nodes import fits

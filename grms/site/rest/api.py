@@ -28,7 +28,7 @@ from grms.lrms.slurm.job_json import META, job_document
 from grms.lrms.slurm.job_rows import row_of
 from grms.security.tokens import Bearer, TokenCheck, TokenError, TokenFlaw
 from grms.site.gateway.admission import Admission
-from grms.site.gateway.open_call_shares import CallBudget, CallShares
+from grms.site.gateway.open_calls import CallBudget, CallShares
 from grms.site.gateway.token_caller import CallRefusedError, TokenCaller, TokenUser
 from grms.site.rest.openapi import openapi_document
 from grms.site.rest.submission import PropertyError, read_submission

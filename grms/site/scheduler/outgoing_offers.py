@@ -54,11 +54,16 @@ from grms.site.model.records import (
     StateMissed,
 )
 from grms.site.model.state_tables import StateTables
-from grms.site.scheduler.peer_faults import PeerFaultHandler
-from grms.site.scheduler.report_validation import believable, senseless, violation
+from grms.site.scheduler.exchange_decisions import (
+    entrusts,
+    held_to,
+    limits_in_the_way,
+    owed_for,
+    wants,
+    why_not_given,
+)
+from grms.site.scheduler.peer_faults import PeerFaultHandler, believable, senseless, violation
 from grms.site.scheduler.transaction import Transaction
-from grms.site.scheduler.transfer_decision import entrusts, held_to, owed_for, wants
-from grms.site.scheduler.usage_limits import limits_in_the_way, why_not_given
 
 UNDECIDED = (JobState.OFFERING, JobState.RESOLVING, JobState.WITHDRAWING)
 """A partner may have the job, and nobody knows yet."""

@@ -82,9 +82,7 @@ from grms.site.model.partners import PartnerBook
 from grms.site.model.records import AccountLooked, Record
 from grms.site.model.settings import SiteSettings
 from grms.site.model.state_tables import StateTables
-from grms.site.scheduler.deadlines import DeadlineHandler
 from grms.site.scheduler.guest_jobs import GuestJobHandler
-from grms.site.scheduler.held_jobs import HeldJobHandler
 from grms.site.scheduler.local_jobs import LocalJobHandler
 from grms.site.scheduler.operator_actions import OperatorActionHandler, why_stuck
 from grms.site.scheduler.outgoing_offers import OfferHandler
@@ -95,6 +93,7 @@ from grms.site.scheduler.rebalance import RebalanceHandler
 from grms.site.scheduler.reservations import ReservationHandler
 from grms.site.scheduler.submission import SubmissionHandler
 from grms.site.scheduler.transaction import Transaction
+from grms.site.scheduler.waiting_jobs import DeadlineHandler, HeldJobHandler
 
 
 class SiteState:
@@ -232,7 +231,7 @@ class SiteState:
         """Returns an offer whose outcome is asked for, to be repeated under its number.
 
         A partner that knows the number repeats its answer; one that does not decides. For networks that lose nothing
-        (`grms.site.peers.lock_step`). `None` if it is decided, or was given up.
+        (`grms.site.peers.peers`). `None` if it is decided, or was given up.
         """
         return self._offers.undecided_offer(partner, offer)
 

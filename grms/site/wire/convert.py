@@ -8,13 +8,11 @@ from typing import Any, Final
 from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from grms.daemon.file_names import check_inputs
-from grms.daemon.job_files import MODE_MAX, JobFile
+from grms.daemon.job_files import MODE_MAX, JobFile, WantedFiles, check_inputs, check_wanted
 from grms.daemon.job_needs import read_kinds, read_needs, write_needs
 from grms.daemon.messages import WireError
 from grms.daemon.shared_folders import SharedFile, check_shared
 from grms.daemon.uploads import SHA256_BYTES
-from grms.daemon.wanted_files import WantedFiles, check_wanted
 from grms.lrms.base import (
     RESTARTS,
     JobInput,

@@ -16,9 +16,9 @@ from broker.cli.connection import SOCKET_VARIABLE, broker_of, pool_of, with_brok
 from broker.cli.resources_cli import resources
 from grms.daemon.journal_commands import journal_group
 from grms.daemon.web.link_command import link_command
+from lrms_sim.cli.running import FloatRange
 from lrms_sim.util.json_output import json_option, print_json
 from lrms_sim.util.messages import count
-from lrms_sim.util.values import FloatRange
 
 if TYPE_CHECKING:
     from broker.client import BrokerClient

@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from grms.cli.site_connection import site_option
+from lrms_sim.cli.running import FloatRange
 from lrms_sim.util.messages import printable
-from lrms_sim.util.values import FloatRange
 
 
 @click.command(short_help="Submit one's jobs to the batch system as oneself, as the site says.")

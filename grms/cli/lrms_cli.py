@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lrms_sim.cli.running import FloatRange
 from lrms_sim.util.json_output import json_option, print_json
 from lrms_sim.util.messages import WIDTH, printable
-from lrms_sim.util.values import FloatRange
 
 if TYPE_CHECKING:
     from grms.lrms.checks import Finding

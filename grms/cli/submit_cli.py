@@ -20,8 +20,8 @@ import click
 from grms.cli.handing_in import checked, exit_status, hand_in, preview_lines
 from grms.cli.site_connection import client_of, site_option
 from grms.daemon.timeout_option import timeout_option
+from lrms_sim.cli.running import FloatRange
 from lrms_sim.util.messages import duration_of, printable
-from lrms_sim.util.values import FloatRange
 
 if TYPE_CHECKING:
     from grms.cli.slurm_jobs import SlurmJob, StaysHomeError

@@ -10,9 +10,8 @@ import click
 from grms.cli.job_table import state_word
 from grms.cli.site_connection import client_of, site_option
 from grms.daemon.timeout_option import timeout_option
-from lrms_sim.cli.running import open_console
+from lrms_sim.cli.running import FloatRange, open_console
 from lrms_sim.util.messages import printable
-from lrms_sim.util.values import FloatRange
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType

@@ -5,10 +5,10 @@
 
 import enum
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from grms.util.outcomes import Outcome
-from grms.util.values import dataclass
 from grms.v1 import job_pb2, request_pb2, results_pb2
 
 

@@ -22,13 +22,12 @@ from lrms_sim.cli.log_options import (
 )
 from lrms_sim.cli.progress import bar
 from lrms_sim.cli.repeat_command import SHIFT_DEFAULT
-from lrms_sim.cli.running import SEED_MAX, open_console
+from lrms_sim.cli.running import SEED_MAX, FloatRange, open_console
 from lrms_sim.electricity.options import ElectricityOptions
 from lrms_sim.util.durations import two_days
 from lrms_sim.util.json_output import json_option, print_json
 from lrms_sim.util.messages import printable
 from lrms_sim.util.process_guard import require
-from lrms_sim.util.values import FloatRange
 from lrms_sim.util.workers import Workers
 
 if TYPE_CHECKING:

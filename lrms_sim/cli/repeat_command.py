@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lrms_sim.cli.running import FloatRange
 from lrms_sim.util.option_fields import option
-from lrms_sim.util.values import FloatRange
 
 if TYPE_CHECKING:
     from lrms_sim.analysis.counted import Counted

@@ -1,15 +1,16 @@
-"""What the four commands have in common: groups, statuses, ends and consoles.
+"""What the four commands have in common: groups, kinds of values, statuses, ends and consoles.
 
 Groups have help sections, lazily imported commands, and names of two words: `gorba plan FILE…` plans, and
 `gorba plan show` shows what a broker has planned. The second word names a command only if there is such a command,
 and a file of that name is `./show`.
 """
 
+import math
 import os
 import sys
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -27,6 +28,8 @@ __all__ = [
     "EXIT_PIPE",
     "PIPE_WIDTH",
     "SEED_MAX",
+    "FloatRange",
+    "ParamType",
     "SectionedGroup",
     "file_or_second_word",
     "open_console",
@@ -49,6 +52,33 @@ _SURROGATES: Final = "surrogates not allowed"
 
 PIPE_WIDTH: Final = 120
 """Columns of a table that goes to a file or another program."""
+
+
+if TYPE_CHECKING:
+    ParamType = click.ParamType
+else:
+
+    class ParamType(click.ParamType):
+        """`click.ParamType`, generic as from click 8.4 on; older versions work as well."""
+
+        def __class_getitem__(cls, _: object) -> type:
+            return cls
+
+
+class FloatRange(click.FloatRange):
+    """A finite number in a range.
+
+    `click.FloatRange` lets nan through, as no comparison with it holds, and infinity where a side has no bound.
+    """
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:  # as click has it
+        """Returns the number, or fails with a message for the user."""
+        found = float(super().convert(value, param, ctx))
+        if not math.isfinite(found):
+            self.fail(f"{found} is no finite number.", param, ctx)
+        return found
 
 
 class SectionedGroup(click.Group):

@@ -1,4 +1,4 @@
-"""How a partner has behaved: promises, jobs that it has sent back, and acceptances that it has not used.
+"""How a partner has behaved: its promises, jobs that it has sent back, and acceptances that it has not used.
 
 A partner promises to start accepted jobs at once; docs/disciplines.md has the rules ("ExchangeConstraints"). Here is
 their data: the jobs at the partner that have not been reviewed yet, and the results of those before.

@@ -35,7 +35,7 @@ from grms.site.model.jobs import (
     lrms_key,
 )
 from grms.site.model.lifecycle import GuestState, JobState, Outcome
-from grms.site.model.partners import PartnerBook, asking_order
+from grms.site.model.partners import PartnerBook, asking_order, believable, senseless, violation
 from grms.site.model.records import (
     AbandonedSettled,
     JobAbandoned,
@@ -62,7 +62,7 @@ from grms.site.scheduler.exchange_decisions import (
     wants,
     why_not_given,
 )
-from grms.site.scheduler.peer_faults import PeerFaultHandler, believable, senseless, violation
+from grms.site.scheduler.peer_faults import PeerFaultHandler
 from grms.site.scheduler.transaction import Transaction
 
 UNDECIDED = (JobState.OFFERING, JobState.RESOLVING, JobState.WITHDRAWING)

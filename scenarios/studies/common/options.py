@@ -10,9 +10,8 @@ from typing import Any, Final
 
 import click
 
-from lrms_sim.cli.running import open_console
+from lrms_sim.cli.running import ParamType, open_console
 from lrms_sim.util.option_fields import option
-from lrms_sim.util.values import ParamType
 
 SEEDS_MAX: Final = 100
 

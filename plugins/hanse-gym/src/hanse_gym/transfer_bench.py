@@ -14,10 +14,10 @@ from hanse_gym.sequences import SPLITS, Split
 from hanse_gym.transfer import TransferEnv, Windows, constant_agents, judged
 from hanse_gym.workloads import Workload, workload
 from lrms_sim.cli.log_options import preparation_options, user_errors
+from lrms_sim.cli.running import FloatRange
 from lrms_sim.report.parts import Table
 from lrms_sim.report.terminal import print_table
 from lrms_sim.scheduling.disciplines import discipline_by_name
-from lrms_sim.util.values import FloatRange
 from lrms_sim.workload.preparation_report import PreparationOptions
 
 DAY_S: Final = 86_400.0

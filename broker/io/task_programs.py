@@ -10,8 +10,7 @@ from pydantic import BeforeValidator, Field
 from broker.model.program import URLS, Checkpoint, Input, Program, Rerun
 from grms.daemon.config_base import Model, wrong
 from lrms_sim.util.messages import duration_of, shown
-from lrms_sim.workload.request_words import gpus_of, licence_of, memory_of, nodes_of
-from lrms_sim.workload.requests import Request
+from lrms_sim.workload.requests import Request, gpus_of, licence_of, memory_of, nodes_of
 
 Name = Annotated[str, Field(min_length=1, max_length=4096)]
 Count = Annotated[int, Field(ge=1, le=2**31 - 1)]

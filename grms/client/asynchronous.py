@@ -17,7 +17,6 @@ from collections.abc import (
 from functools import partial
 from pathlib import Path
 from threading import Thread
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
 from google.protobuf.message import Message
@@ -173,12 +172,7 @@ class Client(UnaryMethods[Calls]):
         self._calls.open()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._ends.close()
         await self._calls.close()
 

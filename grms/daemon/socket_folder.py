@@ -13,7 +13,6 @@ import stat
 import tempfile
 import weakref
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from lrms_sim.util.errors import HanseError
@@ -62,12 +61,7 @@ class SocketFolder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from grms.daemon.clock import Clock, ahead_of
-from grms.daemon.clock_lag import CATCHING_UP
+from grms.daemon.clock import CATCHING_UP, Clock, ahead_of
 from grms.daemon.invariant_checks import checks_wanted
 from grms.daemon.loop import timed
 from grms.daemon.pacing import Rate

@@ -20,8 +20,8 @@ import structlog
 from grms.daemon.clock import VirtualClock
 from grms.daemon.loop import EngineFailedError
 from grms.daemon.pacing import Rate
+from grms.daemon.process import notify
 from grms.daemon.rpc.health import Serving
-from grms.daemon.service_manager import notify
 from grms.daemon.tunnel.hub import TunnelHub
 from grms.lrms.base import LrmsError
 from grms.lrms.native_jobs import WithNativeJobs

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 import structlog
 import uvicorn
 
-from grms.daemon.fd_budget import BACKLOG, REST_MAX, beside
+from grms.daemon.process import BACKLOG, REST_MAX, beside
 from grms.daemon.web.handshake_limit import CountedListener
 from grms.daemon.web.visitors import Visitor, listening_at
 from grms.security.issuer_keys import FetchedKeys

@@ -4,8 +4,15 @@ from collections.abc import Callable
 
 import pytest
 
-from lrms_sim.workload.request_words import gpus_of, licence_of, memory_of, nodes_of
-from lrms_sim.workload.requests import Gpus, Memory, RequestError
+from lrms_sim.workload.requests import (
+    Gpus,
+    Memory,
+    RequestError,
+    gpus_of,
+    licence_of,
+    memory_of,
+    nodes_of,
+)
 
 
 @pytest.mark.parametrize(

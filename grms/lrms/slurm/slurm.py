@@ -44,7 +44,6 @@ from grms.lrms.nodes import NodeTable
 from grms.lrms.partitions import Charged, Partitions
 from grms.lrms.preemption import Preemption
 from grms.lrms.slurm.sbatch_text import options_at_home
-from grms.lrms.slurm.silence import is_no_answer
 from grms.lrms.slurm.slurm_arrays import (
     SIZE,
     ArrayElements,
@@ -81,6 +80,7 @@ from grms.lrms.slurm.slurm_text import (
     Logged,
     Queue,
     ending_of,
+    is_no_answer,
     logged_ending,
     read_accounting,
     read_job,

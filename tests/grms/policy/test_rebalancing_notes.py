@@ -4,8 +4,7 @@ import math
 
 import pytest
 
-from grms.policy.rebalancing import Rebalancing
-from grms.policy.rebalancing_notes import REFUSALS_MAX, RebalancingNotes, Waiting
+from grms.policy.rebalancing import REFUSALS_MAX, Rebalancing, RebalancingNotes, Waiting
 
 NARROW, WIDE, LONG = Waiting(1, 1, 50.0), Waiting(2, 4, 10.0), Waiting(3, 4, 90.0)
 

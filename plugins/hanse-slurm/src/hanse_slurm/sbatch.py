@@ -107,7 +107,7 @@ def _read(job: Handed, limit_s: float) -> "SlurmJob":
         try:
             return read_job(job, frozenset(), {}, travels=True)
         except StaysHomeError as stays:
-            from grms.lrms.slurm.silence import is_no_answer  # noqa: PLC0415  # seldom needed
+            from grms.lrms.slurm.slurm_text import is_no_answer  # noqa: PLC0415  # seldom needed
 
             is_silent = [*stays.reasons] == [""] and is_no_answer(stays.trial.problem)
             if not is_silent or time.monotonic() + _PAUSE_S > end_s:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from grms.learning.evolution.domination import (
+from grms.learning.evolution.nsga2 import (
     crowded_order,
     crowding_distances,
     front_ranks,

@@ -211,8 +211,7 @@ def _quickly(socket: Path, timeout_s: float, wanted: dict[str, Any]) -> str | No
 
     if wanted["inputs"]:
         return None  # these go first
-    rest = {name: value for name, value in wanted.items() if name != "inputs"}
-    return submit_quickly(socket, timeout_s, **rest)
+    return submit_quickly(socket, timeout_s, **wanted)
 
 
 def exit_status(job: "Job") -> int:

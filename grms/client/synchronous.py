@@ -11,10 +11,11 @@ from collections.abc import (
 )
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 
 from grms.client.answers import Changes, Job, OutputPiece, Preview, Results
 from grms.client.errors import SiteError
+from grms.client.submission import JobDescription
 from grms.client.unary import UnaryCalls
 from grms.client.unary_methods import UnaryMethods
 from grms.daemon.pacing import TIMEOUT_S
@@ -57,12 +58,11 @@ class SyncClient:
         if self._started is not None:
             self._started.close()
 
-    def submit(self, **wanted: Any) -> Job:
+    def submit(self, **wanted: Unpack[JobDescription]) -> Job:
         """Submits a job."""
         if wanted.get("inputs"):
             return self._do(lambda client: client.submit(**wanted))
-        rest = {name: value for name, value in wanted.items() if name != "inputs"}
-        return self._now(self._site.submit_at_once(**rest))
+        return self._now(self._site.submit_at_once(**wanted))
 
     def submit_many(self, jobs: Sequence[Mapping[str, Any]]) -> list[Job | SiteError]:
         """Submits many jobs, and returns what became of each."""
@@ -78,7 +78,7 @@ class SyncClient:
         """Requests the cancellation of many jobs."""
         return self._now(self._site.cancel_many(job_ids))
 
-    def preview(self, **wanted: Any) -> Preview:
+    def preview(self, **wanted: Unpack[JobDescription]) -> Preview:
         """Returns what would become of a job if it were submitted now, and submits nothing."""
         return self._now(self._site.preview(**wanted))
 

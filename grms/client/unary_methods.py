@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, Unpack
 
 from grms.client.answers import (
     Job,
@@ -14,7 +14,7 @@ from grms.client.answers import (
     read_results,
 )
 from grms.client.errors import SiteError, SiteUnavailable
-from grms.client.submission import submit_request
+from grms.client.submission import JobDescription, submit_request
 from grms.v1 import job_pb2, operator_pb2
 
 if TYPE_CHECKING:
@@ -131,8 +131,8 @@ class UnaryMethods(Generic[C]):
     def __init__(self, calls: C) -> None:
         self._calls: C = calls
 
-    async def submit_at_once(self, **wanted: Any) -> Job:
-        """Submits a job without input files; the arguments are those of `Client.submit`."""
+    async def submit_at_once(self, **wanted: Unpack[JobDescription]) -> Job:
+        """Submits a job without input files."""
         return read_job(await self._calls.call(self._calls.jobs.Submit, submit_request(**wanted)))
 
     async def get(self, job_id: str = "", *, key: str = "") -> Job:
@@ -255,7 +255,7 @@ class UnaryMethods(Generic[C]):
             len,
         )
 
-    async def preview(self, **wanted: Any) -> Preview:
+    async def preview(self, **wanted: Unpack[JobDescription]) -> Preview:
         """Returns what would become of a job if it were submitted now, and submits nothing.
 
         The arguments are those of `submit`; input files are neither read nor sent.
@@ -265,7 +265,7 @@ class UnaryMethods(Generic[C]):
             SiteUnavailable: the site cannot be reached, or takes no work now.
             SiteError: it would be refused.
         """
-        request = submit_request(**{name: it for name, it in wanted.items() if name != "inputs"})
+        request = submit_request(**wanted)
         return read_preview(await self._calls.call(self._calls.jobs.Preview, request))
 
     async def status(self) -> operator_pb2.StatusResponse:

@@ -866,10 +866,6 @@ def own_environment(key: str, environment: Mapping[str, str]) -> dict[str, str]:
     return {**environment, JOB_ID_VARIABLE: job_id} if job_id else dict(environment)
 
 
-_GROUPS_SAID = frozenset({0, *GROUPS})
-"""The numbers of groups that a request may have; 0 is none."""
-
-
 def lrms_job(
     key: str,
     request: Request,

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from grms.client.errors import SiteError
-from grms.daemon.pacing import Attempts
 
 if TYPE_CHECKING:
     # Protobuf is for those that have found a site.
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from grms.client.calls import Calls
+    from grms.daemon.pacing import Backoff
 
 
 SOCKET_LOOKED_FOR_S: Final = 0.1
@@ -314,7 +314,7 @@ class Stub:
         return Method(self._name, name, path, GetMessageClass(method.output_type))
 
 
-class UnaryCalls(Attempts):
+class UnaryCalls:
     """Calls to a site's socket that may be made once more, from any thread.
 
     Args:
@@ -332,7 +332,7 @@ class UnaryCalls(Attempts):
     ) -> None:
         from grms.v1 import job_pb2, operator_pb2  # noqa: PLC0415  # see above
 
-        super().__init__(timeout_s)
+        self.timeout_s = timeout_s
         self.socket = socket
         self.jobs: Any = Stub("jobs", job_pb2.DESCRIPTOR.services_by_name["JobService"])
         operators = operator_pb2.DESCRIPTOR.services_by_name["OperatorService"]
@@ -343,6 +343,12 @@ class UnaryCalls(Attempts):
     def close(self) -> None:
         """Hangs up."""
         self._connections.close()
+
+    def attempts(self) -> "tuple[float, Backoff]":
+        """Returns until when a call is tried (`time.monotonic`), and the pauses between attempts."""
+        from grms.daemon.pacing import attempts  # noqa: PLC0415  # few need it
+
+        return attempts(self.timeout_s)
 
     async def pause(self, pause_s: float) -> None:
         """Waits before another attempt; there is no event loop that would have something else to do."""

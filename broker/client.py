@@ -378,7 +378,7 @@ class BrokerClient:
 
     # --- calls ---------------------------------------------------------------------------------
 
-    def _call(self, method: Method, request: Any, *, again: bool = True) -> Any:
+    def _call(self, method: Method[Any], request: Any, *, again: bool = True) -> Any:
         # Not without gRPC's library where a call must not be made `again` when its answer does not come in time.
         deadline = time.monotonic() + self._timeout_s
         quick_s = min(QUICK_S, self._timeout_s)
@@ -397,7 +397,7 @@ class BrokerClient:
             raise CallError("INTERNAL", reason) from error
         return self._call_by_library(method, request, deadline)
 
-    def _call_by_library(self, method: Method, request: Any, deadline: float) -> Any:
+    def _call_by_library(self, method: Method[Any], request: Any, deadline: float) -> Any:
         import grpc  # noqa: PLC0415  # slow to import; most commands do without
 
         call = self._library().unary_unary(
@@ -413,7 +413,7 @@ class BrokerClient:
             except grpc.RpcError as error:
                 self._pause_or_raise(error, deadline, backoff.next_s())
 
-    def _stream(self, method: Method, request: Any) -> Any:
+    def _stream(self, method: Method[Any], request: Any) -> Any:
         call = self._library().unary_stream(
             method.path,
             request_serializer=type(request).SerializeToString,

@@ -409,11 +409,9 @@ class Client(UnaryMethods[Calls]):
 
     async def reload(self) -> operator_pb2.ReloadPoliciesResponse:
         """Lets the site read its configuration anew, all or none; for operators."""
-        request = operator_pb2.ReloadPoliciesRequest()
-        answer: operator_pb2.ReloadPoliciesResponse = await self._calls.call(
-            self._calls.operator.ReloadPolicies, request
+        return await self._calls.call(
+            self._calls.operator.ReloadPolicies, operator_pb2.ReloadPoliciesRequest()
         )
-        return answer
 
     async def pardon(self, partner: str) -> int:
         """Ends a partner's suspension and returns the number of breaches forgotten; for operators.
@@ -482,7 +480,7 @@ class ClientThread:
         await self.client.__aenter__()
         self._calls.open()
 
-    async def call(self, method: Method, request: Message, left_s: float) -> Any:
+    async def call(self, method: Method[Any], request: Message, left_s: float) -> Any:
         """Returns the answer of a method, by gRPC's library, within so many seconds."""
         return await by_library(self._calls, method, request, left_s)
 

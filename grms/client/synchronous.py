@@ -200,7 +200,7 @@ class SyncClient:
                 self._started = ClientThread(self._socket, self._timeout_s)
             return self._started
 
-    def _by_library(self, method: "Method", request: "Message", left_s: float) -> Any:
+    def _by_library(self, method: "Method[Any]", request: "Message", left_s: float) -> Any:
         thread = self._thread()
         return thread.do(thread.call(method, request, left_s))
 

@@ -10,7 +10,7 @@ import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Self, TypeVar
 
 from grms.client.errors import SiteError
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from grms.client.calls import Calls
     from grms.daemon.pacing import Backoff
 
+
+M = TypeVar("M", bound="Message")
 
 SOCKET_LOOKED_FOR_S: Final = 0.1
 """Interval of checks for a socket, seconds."""
@@ -289,13 +291,13 @@ QUICK_S: Final = 2.0
 """So long an answer is waited for without gRPC's library, seconds; with it a call is tried until its time is over."""
 
 
-class Method(NamedTuple):
+class Method(NamedTuple, Generic[M]):
     """A method of a service: its name and that of the stub that has it with gRPC's library, and its answer."""
 
     stub: str
     name: str
     path: str
-    answer: "type[Message]"
+    answer: "type[M]"
 
 
 class Stub:
@@ -305,7 +307,7 @@ class Stub:
         self._name = name
         self._service = service
 
-    def __getattr__(self, name: str) -> Method:
+    def __getattr__(self, name: str) -> Method[Any]:
         # Only after the messages, which say how protobuf is loaded.
         from google.protobuf.message_factory import GetMessageClass  # noqa: PLC0415  # see above
 
@@ -328,7 +330,7 @@ class UnaryCalls:
         self,
         socket: Path,
         timeout_s: float,
-        by_library: "Callable[[Method, Message, float], Any] | None" = None,
+        by_library: "Callable[[Method[Any], Message, float], Any] | None" = None,
     ) -> None:
         from grms.v1 import job_pb2, operator_pb2  # noqa: PLC0415  # see above
 
@@ -354,11 +356,11 @@ class UnaryCalls:
         """Waits before another attempt; there is no event loop that would have something else to do."""
         time.sleep(pause_s)  # noqa: ASYNC251  # as it says
 
-    async def call(self, method: Method, request: "Message") -> Any:
+    async def call(self, method: Method[M], request: "Message") -> M:
         """The same as `ask` for what may have an event loop as well; it never waits for one."""
         return self.ask(method, request)
 
-    def ask(self, method: Method, request: "Message") -> Any:
+    def ask(self, method: Method[M], request: "Message") -> M:
         """Returns the answer of a method.
 
         Raises:
@@ -369,7 +371,8 @@ class UnaryCalls:
         quick_s = min(QUICK_S, self.timeout_s)
         said = self._connections.ask(method.path, request.SerializeToString(), quick_s)
         if said is None:
-            return self._by_library(method, request, max(0.0, deadline - time.monotonic()))
+            found: M = self._by_library(method, request, max(0.0, deadline - time.monotonic()))
+            return found
         from google.protobuf.message import DecodeError  # noqa: PLC0415  # see above
 
         try:
@@ -377,7 +380,7 @@ class UnaryCalls:
         except DecodeError as error:
             raise SiteError("INTERNAL", f"what answers on {self.socket} is no site") from error
 
-    def _with_own_loop(self, method: Method, request: "Message", left_s: float) -> Any:
+    def _with_own_loop(self, method: Method[Any], request: "Message", left_s: float) -> Any:
         import asyncio  # noqa: PLC0415  # slow, and seldom needed
 
         from grms.client.calls import Calls  # noqa: PLC0415  # same
@@ -393,6 +396,6 @@ class UnaryCalls:
         return asyncio.run(call())
 
 
-async def by_library(calls: "Calls", method: Method, request: "Message", left_s: float) -> Any:
+async def by_library(calls: "Calls", method: Method[Any], request: "Message", left_s: float) -> Any:
     """Returns the answer of a method, by calls that are open and have gRPC's library, within so many seconds."""
     return await calls.call(getattr(getattr(calls, method.stub), method.name), request, left_s)

@@ -270,19 +270,13 @@ class UnaryMethods(Generic[C]):
 
     async def status(self) -> operator_pb2.StatusResponse:
         """Returns how the site is; for operators."""
-        request = operator_pb2.StatusRequest()
-        status: operator_pb2.StatusResponse = await self._calls.call(
-            self._calls.operator.Status, request
-        )
-        return status
+        return await self._calls.call(self._calls.operator.Status, operator_pb2.StatusRequest())
 
     async def guests(self, partner: str = "") -> operator_pb2.GuestsResponse:
         """Returns partners' jobs at the site, of one partner or all; for operators."""
-        request = operator_pb2.GuestsRequest(partner=partner)
-        answer: operator_pb2.GuestsResponse = await self._calls.call(
-            self._calls.operator.Guests, request
+        return await self._calls.call(
+            self._calls.operator.Guests, operator_pb2.GuestsRequest(partner=partner)
         )
-        return answer
 
     async def partners(self) -> Sequence[operator_pb2.PartnerStatus]:
         """Returns what the site knows of its partners; for operators."""
@@ -293,26 +287,15 @@ class UnaryMethods(Generic[C]):
 
     async def pilots(self) -> operator_pb2.PilotsResponse:
         """Returns the site's pilots; for operators."""
-        answer: operator_pb2.PilotsResponse = await self._calls.call(
-            self._calls.operator.Pilots, operator_pb2.PilotsRequest()
-        )
-        return answer
+        return await self._calls.call(self._calls.operator.Pilots, operator_pb2.PilotsRequest())
 
     async def drain(self) -> operator_pb2.StatusResponse:
         """Lets the site take no more work; for operators."""
-        request = operator_pb2.DrainRequest()
-        status: operator_pb2.StatusResponse = await self._calls.call(
-            self._calls.operator.Drain, request
-        )
-        return status
+        return await self._calls.call(self._calls.operator.Drain, operator_pb2.DrainRequest())
 
     async def resume(self) -> operator_pb2.StatusResponse:
         """Lets the site take work again; for operators."""
-        request = operator_pb2.ResumeRequest()
-        status: operator_pb2.StatusResponse = await self._calls.call(
-            self._calls.operator.Resume, request
-        )
-        return status
+        return await self._calls.call(self._calls.operator.Resume, operator_pb2.ResumeRequest())
 
     async def open_pages(self) -> operator_pb2.OpenPagesResponse:
         """Returns a link to the site's pages, valid for one browser, once and for a minute; for operators.
@@ -320,8 +303,6 @@ class UnaryMethods(Generic[C]):
         Raises:
             SiteError: no pages are served.
         """
-        request = operator_pb2.OpenPagesRequest()
-        answer: operator_pb2.OpenPagesResponse = await self._calls.call(
-            self._calls.operator.OpenPages, request
+        return await self._calls.call(
+            self._calls.operator.OpenPages, operator_pb2.OpenPagesRequest()
         )
-        return answer

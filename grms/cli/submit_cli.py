@@ -20,7 +20,7 @@ import click
 from grms.cli.handing_in import checked, exit_status, hand_in, preview_lines
 from grms.cli.site_connection import client_of, site_option
 from grms.daemon.timeout_option import timeout_option
-from lrms_sim.cli.running import FloatRange
+from lrms_sim.cli.running import FINITE, FloatRange
 from lrms_sim.util.messages import duration_of, printable
 
 if TYPE_CHECKING:
@@ -248,7 +248,9 @@ def _standard_input() -> bytes:
     type=FloatRange(0, min_open=True),
     help="It may run, seconds.",
 )
-@click.option("--run-time", "run_time_s", type=float, help="It does run, where simulated; seconds.")
+@click.option(
+    "--run-time", "run_time_s", type=FINITE, help="It does run, where simulated; seconds."
+)
 @click.option(
     "--script",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),

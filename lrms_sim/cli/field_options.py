@@ -8,6 +8,8 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import click
 
+from lrms_sim.cli.running import FINITE
+
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 
@@ -17,7 +19,7 @@ def field_options(
     """Gives a command an option for each field of a dataclass made by `lrms_sim.util.option_fields.option`.
 
     The command gets each as an argument of the field's name. A `bool` field is a flag that inverts
-    its default, `Literal` a choice, `tuple[X, ...]` may be given several times; any other has its
+    its default, `Literal` a choice, `tuple[X, ...]` may be given several times, `float` is finite; any other has its
     type. Defaults are shown, except of flags and tuples.
 
     Args:
@@ -63,6 +65,8 @@ def _kind(hint: Any) -> dict[str, Any]:
         (hint,) = (part for part in get_args(hint) if part is not NoneType)
     if hint is bool:
         return {"is_flag": True}
+    if hint is float:
+        return {"type": FINITE}
     if get_origin(hint) is tuple:
         return _kind(get_args(hint)[0]) | {"multiple": True}
     if get_origin(hint) is Literal:

@@ -5,10 +5,9 @@ binary genes, the recommendations (True for +1): equation 6. The paper's feature
 NJP; within constraints there can be up to two further ones (`grms.policy.features`).
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -31,6 +30,9 @@ SIGMA_MIN = 1e-9
 
 RULES_MAX = 1000
 """Most rules of an individual: as many as a rule base file may hold."""
+
+WIDTH_MAX: Final = 1e6
+"""Widest start and step of genes: far beyond any feature, and rules stay finite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +59,9 @@ class RuleBaseSettings:
         if not 1 <= self.rules <= RULES_MAX:
             raise ValueError(f"rules is {self.rules}; it must be from 1 to {RULES_MAX}")
         for name in ("nwp_max", "njp_max", "nwp_step", "njp_step"):
-            if not 0 < getattr(self, name) < math.inf:
+            if not 0 < getattr(self, name) <= WIDTH_MAX:
                 raise ValueError(
-                    f"{name} is {getattr(self, name)}; it must be a finite number above 0"
+                    f"{name} is {getattr(self, name)}; it must be above 0 and at most {WIDTH_MAX:g}"
                 )
         object.__setattr__(self, "further", in_order(self.further))
 

@@ -119,6 +119,14 @@ class ArrayElements:
         while len(self._names) > ARRAYS_MAX:
             self._names.popitem(last=False)
 
+    def part(self, number: str) -> None:
+        """Notes that an element has its own name: from now on it may begin, and it has a record of its own."""
+        self._names.get(number.partition("_")[0], {}).pop(number, None)
+
+    def waits(self, number: str) -> bool:
+        """Returns whether an element is not parted from its array, as far as is known."""
+        return number in self._names.get(number.partition("_")[0], {})
+
     def told_in(self, rows: Iterable[JobRow]) -> list[JobRow]:
         """Returns the rows of a queue with one for each element.
 
@@ -126,14 +134,20 @@ class ArrayElements:
         """
         found, numbers = list[JobRow](), set[str]()
         ended: list[JobRow] = []
+        shown: dict[str, dict[str, str]] = {}
         for row in rows:
             numbers.add(row.number)
             if row.in_array:
-                array = row.number.partition("_")[0]
-                self._names.setdefault(array, {})[row.number] = row.name
+                shown.setdefault(row.number.partition("_")[0], {})[row.number] = row.name
+            elif "_" in row.number:
+                self.part(row.number)
             # What lives under such a number is another job, to which a crash has given it.
             whole = not row.live and row.number in self._names
             (ended if whole else found).append(row)
+        for array, elements in shown.items():
+            # An array gets no more elements: one with others has its number by a crash.
+            if not elements.keys() <= self._names.get(array, {}).keys():
+                self._names[array] = elements
         for row in ended:
             named = is_array_name(row.name)
             own = [

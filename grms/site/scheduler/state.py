@@ -6,8 +6,8 @@ events and carries out the commands. The parts:
 
 - `home`: users' requests; `offers`: where their jobs run, and how an unknown outcome is found out;
 - `reoffers`: waiting jobs that are offered again, and how they leave the queue;
-- `intervention`: operators' decisions about stuck jobs;
-- `standing`: partners that violate the protocol; `belief`: their reports;
+- `operator`: operators' decisions about stuck jobs;
+- `partners`: partners that come and go, or violate the protocol;
 - `guests`: partners' questions, and their jobs here;
 - `local`: the batch system's news about jobs;
 - `reservations`: requests for reservable resources, and changes over time; `pilots`: who runs programs in them;

@@ -19,7 +19,6 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from google.protobuf.message import DecodeError
@@ -38,10 +37,9 @@ from broker.wire.convert import (
     write_workflow,
 )
 from grms.client.errors import SiteError
-from grms.client.unary import Connections
-from grms.client.unary_calls import QUICK_S, Method, Stub
-from grms.daemon.backoff import Backoff, BackoffSettings, is_absent
+from grms.client.unary import QUICK_S, Connections, Method, Stub
 from grms.daemon.messages import WireError
+from grms.daemon.pacing import Backoff, BackoffSettings, is_absent
 from grms.v1 import job_pb2, request_pb2
 
 if TYPE_CHECKING:
@@ -79,12 +77,7 @@ class BrokerClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._connections.close()
         if self._channel is not None:
             self._channel.close()
@@ -385,7 +378,7 @@ class BrokerClient:
 
     # --- calls ---------------------------------------------------------------------------------
 
-    def _call(self, method: Method, request: Any, *, again: bool = True) -> Any:
+    def _call(self, method: Method[Any], request: Any, *, again: bool = True) -> Any:
         # Not without gRPC's library where a call must not be made `again` when its answer does not come in time.
         deadline = time.monotonic() + self._timeout_s
         quick_s = min(QUICK_S, self._timeout_s)
@@ -404,7 +397,7 @@ class BrokerClient:
             raise CallError("INTERNAL", reason) from error
         return self._call_by_library(method, request, deadline)
 
-    def _call_by_library(self, method: Method, request: Any, deadline: float) -> Any:
+    def _call_by_library(self, method: Method[Any], request: Any, deadline: float) -> Any:
         import grpc  # noqa: PLC0415  # slow to import; most commands do without
 
         call = self._library().unary_unary(
@@ -420,7 +413,7 @@ class BrokerClient:
             except grpc.RpcError as error:
                 self._pause_or_raise(error, deadline, backoff.next_s())
 
-    def _stream(self, method: Method, request: Any) -> Any:
+    def _stream(self, method: Method[Any], request: Any) -> Any:
         call = self._library().unary_stream(
             method.path,
             request_serializer=type(request).SerializeToString,

@@ -45,15 +45,14 @@ from broker.scheduler.lifecycle import TaskState
 from broker.scheduler.state import BrokerState
 from broker.util.errors import BrokerError, FileError
 from broker.v1 import plan_pb2_grpc, resource_pb2_grpc, workflow_pb2_grpc
-from grms.daemon.clock import RealClock, ahead_of, going_on_from
-from grms.daemon.clock_lag import too_far_ahead
+from grms.daemon.clock import RealClock, ahead_of, going_on_from, too_far_ahead
 from grms.daemon.invariant_checks import checks_wanted
 from grms.daemon.loop import EngineFailedError
+from grms.daemon.process import signals
 from grms.daemon.rpc.health import HEALTH, HealthService, Serving
 from grms.daemon.rpc.reflection import serve_reflection
-from grms.daemon.rpc_errors import Unexpected
-from grms.daemon.signals import signals
-from grms.daemon.unix_sockets import SocketInUseError, remove_stale_socket
+from grms.daemon.rpc.requests import Unexpected
+from grms.daemon.socket_folder import SocketInUseError, remove_stale_socket
 from grms.security.certificates import PkiError, site_of_certificate
 from grms.security.files import read_certificates
 from grms.security.tls import TlsFiles, channel_credentials, channel_options

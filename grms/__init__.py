@@ -5,7 +5,7 @@ The names below can be imported from here; what they need is loaded when they ar
 
 from __future__ import annotations
 
-from lrms_sim.util.lazy_names import lazy_names
+from lrms_sim.util.lazy_imports import lazy_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ Nothing here imports `grms`, `broker` or `scenarios`. The names below are loaded
 
 from __future__ import annotations
 
-from lrms_sim.util.lazy_names import lazy_names
+from lrms_sim.util.lazy_imports import lazy_names
 from lrms_sim.util.version import __version__
 
 TYPE_CHECKING = False

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from grms.client.unary import await_socket
 from grms.daemon.timeout_option import timeout_option
-from grms.daemon.unix_sockets import await_socket
 from lrms_sim.util.process_guard import require
 
 if TYPE_CHECKING:

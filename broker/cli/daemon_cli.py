@@ -18,7 +18,7 @@ from grms.daemon.journal_commands import journal_group
 from grms.daemon.web.link_command import link_command
 from lrms_sim.util.json_output import json_option, print_json
 from lrms_sim.util.messages import count
-from lrms_sim.util.values import FloatRange
+from lrms_sim.util.option_fields import FloatRange
 
 if TYPE_CHECKING:
     from broker.client import BrokerClient

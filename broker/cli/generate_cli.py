@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from lrms_sim.cli.running import SEED_MAX
-from lrms_sim.util.values import FloatRange
+from lrms_sim.util.option_fields import FloatRange
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _SEED = click.option("--seed", type=click.IntRange(0, SEED_MAX), default=1, show_default=True)

@@ -14,7 +14,7 @@ from broker.cli.command_options import command_options, said_without_work
 from broker.cli.command_types import duration, moment, preference
 from broker.cli.connection import pool_of, with_broker
 from broker.cli.daemon_cli import await_ends, workflow_line
-from lrms_sim.util.values import FloatRange
+from lrms_sim.util.option_fields import FloatRange
 
 if TYPE_CHECKING:
     from broker.client import BrokerClient

@@ -45,8 +45,8 @@ from broker.scheduler.events import (
 )
 from broker.scheduler.state_tables import Booking
 from grms.client import Results
-from grms.daemon.backoff import Backoff
 from grms.daemon.clock import RealClock
+from grms.daemon.pacing import Backoff
 from grms.daemon.uploads import NoRoomError
 from grms.util.outcomes import Outcome
 

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from broker.executor.base import (
@@ -71,13 +70,8 @@ class JobSite(NoGroups):
         await self._client.__aenter__()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._client.__aexit__(kind, error, trace)
+    async def __aexit__(self, *error: object) -> None:
+        await self._client.__aexit__(*error)
 
     async def book(self, wish: Wish) -> Reservation:
         """Reserves nothing, and says so to nobody."""

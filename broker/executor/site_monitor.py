@@ -11,8 +11,8 @@ import structlog
 
 from broker.executor.base import Reservation, ReservationRefused, Site, SiteUnavailable
 from broker.scheduler.events import Event, Offered, SiteDown, SiteLost, SiteUp
-from grms.daemon.backoff import Backoff, BackoffSettings
 from grms.daemon.clock import RealClock
+from grms.daemon.pacing import Backoff, BackoffSettings
 
 PAUSES: Final = BackoffSettings(first_s=0.1, most_s=5.0)
 """Between attempts to reach a silent site."""

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from lrms_sim.util.option_fields import option
-from lrms_sim.util.values import FloatRange
+from lrms_sim.util.option_fields import FloatRange, option
 
 if TYPE_CHECKING:
     from broker.io.wfformat import RecordedTask

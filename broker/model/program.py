@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, Self
 
 from broker.model.workflow import Task, Workflow
-from grms.daemon.file_names import check_inputs, check_name
-from grms.daemon.wanted_files import check_wanted
+from grms.daemon.job_files import check_inputs, check_name, check_wanted
 from grms.util.outcomes import Outcome
 from lrms_sim.workload.requests import Request, check_names
 

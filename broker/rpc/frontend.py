@@ -11,8 +11,7 @@ from broker.scheduler.commands import PublishPlan, PublishWorkflow, Refuse
 from broker.scheduler.events import Event
 from broker.scheduler.state import BrokerState
 from broker.v1 import plan_pb2
-from grms.daemon.rpc.questions import Questions
-from grms.daemon.rpc_errors import Context, refuse
+from grms.daemon.rpc.requests import Context, Questions, refuse
 
 NEWS_MAX: Final = 1000
 """Updates queued for a slow watcher; the oldest are dropped."""

@@ -52,7 +52,7 @@ from broker.wire.convert import (
     write_supply,
 )
 from grms.daemon.messages import WireError
-from grms.daemon.rpc_errors import Context, refuse
+from grms.daemon.rpc.requests import Context, refuse
 from grms.daemon.web.access import LINK_S
 from grms.v1 import job_pb2, results_pb2
 

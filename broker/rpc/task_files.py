@@ -15,7 +15,7 @@ from broker.v1 import workflow_pb2
 from grms.client import Results
 from grms.daemon.job_files import JobFile
 from grms.daemon.messages import WireError
-from grms.daemon.rpc_errors import Context, refuse
+from grms.daemon.rpc.requests import Context, refuse
 from grms.daemon.uploads import NoRoomError
 from grms.v1 import job_pb2, results_pb2
 
@@ -58,7 +58,8 @@ class TaskFiles:
         """Ends a call that submits programs whose files are not here."""
         for program in programs:
             try:
-                lacking = await self._contents.lacking(program.inputs)
+                given = program.inputs
+                lacking = await self._contents.lacking(given) if given else ""
             except OSError as error:
                 text = f"the files that programs are given cannot be looked at: {error}"
                 await refuse(context, grpc.StatusCode.UNAVAILABLE, text)

@@ -13,7 +13,7 @@ import numpy as np
 import structlog
 
 from broker.scheduler.state_tables import StateTables
-from grms.daemon.mqtt import topics
+from grms.daemon.mqtt import payloads
 from grms.daemon.mqtt.link import MqttLink, MqttSettings
 from grms.daemon.mqtt.payloads import BrokerPresence, Placement, encode, plan_parts
 from grms.daemon.mqtt.publisher import Publisher
@@ -36,7 +36,7 @@ class PlanTelemetry(Publisher[None]):
         rng: np.random.Generator | None = None,
     ) -> None:
         super().__init__(
-            topics.BROKER_PRESENCE,
+            payloads.BROKER_PRESENCE,
             BrokerPresence(state="online", instance=instance),
             BrokerPresence(state="offline", instance=instance),
         )
@@ -47,7 +47,7 @@ class PlanTelemetry(Publisher[None]):
             self,
             rng=rng or np.random.default_rng(),
             log=log,
-            subscriptions=[topics.BROKER_PRESENCE],
+            subscriptions=[payloads.BROKER_PRESENCE],
             receive=self._received,
         )
         self.wake = self.link.wake
@@ -93,7 +93,7 @@ class PlanTelemetry(Publisher[None]):
 
 
 def _plan_topic(part: int) -> str:
-    return topics.PLAN if part == 0 else f"{topics.PLAN}/{part}"
+    return payloads.PLAN if part == 0 else f"{payloads.PLAN}/{part}"
 
 
 def placements_of(memory: StateTables) -> list[Placement]:

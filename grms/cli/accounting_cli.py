@@ -268,8 +268,8 @@ def advise(  # an option each
     from grms.federation.own_account import accountable  # noqa: PLC0415  # same
     from grms.policy.registry import PolicyShelf  # noqa: PLC0415  # same
     from grms.policy.transfer import without_constraints  # noqa: PLC0415  # same
+    from grms.site.accounting.policy_site import account_rules  # noqa: PLC0415  # same
     from grms.site.accounting.report import advice_for_site, queue_alone  # noqa: PLC0415  # same
-    from grms.site.accounting.strict_policy_site import account_rules  # noqa: PLC0415  # same
     from grms.site.config.load import load_config, load_policies  # noqa: PLC0415  # same
 
     settings = load_config(config)

@@ -10,7 +10,7 @@ import click
 
 from grms.cli.site_connection import site_option
 from lrms_sim.util.messages import printable
-from lrms_sim.util.values import FloatRange
+from lrms_sim.util.option_fields import FloatRange
 
 
 @click.command(short_help="Submit one's jobs to the batch system as oneself, as the site says.")

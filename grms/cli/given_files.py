@@ -12,7 +12,7 @@ from typing import Final
 
 import click
 
-from grms.daemon.file_names import INPUTS_MAX, check_name
+from grms.daemon.job_files import INPUTS_MAX, check_name
 from lrms_sim.util.messages import printable
 
 URLS: Final = ("https://", "http://", "file://")

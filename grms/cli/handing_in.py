@@ -1,22 +1,58 @@
 """Hands a job to a site, by the shortest way, and waits for it: for `grms submit`, and programs that stand for `sbatch`.
 
-Heavy modules are imported by the functions that need them, so that help and errors come at once.
+Where the site wants one it also starts a process of `grms deputy` for the user's jobs. Heavy modules are imported by the
+functions that need them, so that help and errors come at once.
 """
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from grms.cli.deputy_start import start_deputy
-from grms.daemon.unix_sockets import await_socket
+from grms.client.unary import await_socket
 from lrms_sim.util.errors import HanseError
 from lrms_sim.util.process_guard import require
 
 if TYPE_CHECKING:
     from grms.client import Job, Preview, SyncClient
+
+
+IDLE_S: Final = 600.0
+"""How long a deputy stays that was started by another command, without orders and unfinished jobs, seconds."""
+
+LOOK_S: Final = 2.0
+"""Longest wait of a command for whether a deputy is wanted, seconds; the job is there in any case."""
+
+
+def start_deputy(socket: Path) -> None:
+    """Starts a deputy of this user in the background if the site wants one and none is there."""
+    from google.protobuf.message import DecodeError  # noqa: PLC0415  # see the module's docstring
+
+    from grms.client.errors import SiteError  # noqa: PLC0415  # same
+    from grms.client.unary import ask  # noqa: PLC0415  # same
+    from grms.v1 import deputy_pb2  # noqa: PLC0415  # same
+
+    try:
+        answer = ask(socket, "/grms.v1.DeputyService/Look", b"", LOOK_S)
+        look = deputy_pb2.DeputyLook.FromString(answer or b"")
+    except (SiteError, DecodeError):
+        return  # the command has done what it was for
+    if not look.wanted or look.present:
+        return
+    import subprocess  # noqa: PLC0415  # as above
+
+    words = ["deputy", "--socket", str(socket.absolute()), "--idle", f"{IDLE_S:g}"]
+    subprocess.Popen(  # noqa: S603  # this program itself; it outlives this command
+        [sys.executable, "-m", "grms", *words],
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
 
 
 def await_site(socket: Path, timeout_s: float) -> None:
@@ -175,8 +211,7 @@ def _quickly(socket: Path, timeout_s: float, wanted: dict[str, Any]) -> str | No
 
     if wanted["inputs"]:
         return None  # these go first
-    rest = {name: value for name, value in wanted.items() if name != "inputs"}
-    return submit_quickly(socket, timeout_s, **rest)
+    return submit_quickly(socket, timeout_s, **wanted)
 
 
 def exit_status(job: "Job") -> int:

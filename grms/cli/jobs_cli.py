@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grms.cli.deputy_start import start_deputy
+from grms.cli.handing_in import start_deputy
 from grms.cli.job_table import columns, head, job_words
 from grms.cli.job_table import lines as lines_of
 from grms.cli.site_connection import client_of, site_option

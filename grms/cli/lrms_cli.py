@@ -12,7 +12,7 @@ import click
 
 from lrms_sim.util.json_output import json_option, print_json
 from lrms_sim.util.messages import WIDTH, printable
-from lrms_sim.util.values import FloatRange
+from lrms_sim.util.option_fields import FloatRange
 
 if TYPE_CHECKING:
     from grms.lrms.checks import Finding

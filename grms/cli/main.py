@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from lrms_sim.cli.running import SectionedGroup, open_console, run_group
-from lrms_sim.util.values import FINITE
+from lrms_sim.util.option_fields import FINITE
 from lrms_sim.util.version import __version__
 
 

@@ -12,7 +12,7 @@ from grms.cli.site_connection import client_of, site_option
 from grms.daemon.timeout_option import timeout_option
 from lrms_sim.cli.running import open_console
 from lrms_sim.util.messages import printable
-from lrms_sim.util.values import FloatRange
+from lrms_sim.util.option_fields import FloatRange
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType

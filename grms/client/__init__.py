@@ -15,7 +15,7 @@ The names below are loaded on first use, so that errors can be reported before g
 
 from __future__ import annotations
 
-from lrms_sim.util.lazy_names import lazy_names
+from lrms_sim.util.lazy_imports import lazy_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

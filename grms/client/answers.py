@@ -5,10 +5,10 @@
 
 import enum
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from grms.util.outcomes import Outcome
-from grms.util.values import dataclass
 from grms.v1 import job_pb2, request_pb2, results_pb2
 
 
@@ -394,3 +394,33 @@ def _problem(number: int) -> str:
     if number not in results_pb2.FileProblem.values():
         return "no_file"  # a newer site's word
     return results_pb2.FileProblem.Name(number).removeprefix("FILE_PROBLEM_").lower()
+
+
+_WORDS: Final = {
+    Outcome.CANCELLED: "was cancelled",
+    Outcome.TIMEOUT: "was ended at the limit of its requested time",
+    Outcome.NODE_FAIL: "was lost with its node",
+    Outcome.OUT_OF_MEMORY: "was ended as it needed more memory than it had",
+    Outcome.LOST: "is not known to the batch system any more, and had not started",
+    Outcome.PREEMPTED: "was ended by the batch system for another job",
+    Outcome.NOT_RUN: "was simulated: the site does not run programs",
+    Outcome.UNKNOWN: "is over, and nobody can say how it ended",
+}
+
+
+def ending(job: Job) -> str:
+    """Returns why a job that has ended has failed, for people; empty if it has not."""
+    if job.outcome is Outcome.COMPLETED and not job.exit_code:
+        return ""
+    if job.outcome in _WORDS:
+        words = _WORDS[job.outcome]
+    elif job.signal is not None:
+        words = f"was ended by signal {job.signal}"
+    elif job.exit_code is not None:
+        words = f"ended with exit code {job.exit_code}"
+    else:
+        words = "failed"
+    if job.outcome is Outcome.TIMEOUT:
+        words += f" ({job.requested_time_s / 60:g} min)"
+    where = f" at {job.executed_on}" if job.executed_on else ""
+    return f"Job {job.job_id} {words}{where}{job.reason and f': {job.reason}'}."

@@ -1,34 +1,159 @@
-"""The client of a site for programs with an event loop."""
+"""The client of a site for programs with an event loop, and the same in a thread with a loop of its own."""
 
 import asyncio
 import hashlib
 import os
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar, Unpack
 
+from google.protobuf.message import Message
 from grpc import aio
 
 from grms.client.answers import Changes, Job, OutputPiece, read_job
-from grms.client.attempts import TIMEOUT_S
 from grms.client.calls import Calls
-from grms.client.ends import Ends
 from grms.client.errors import SiteError
-from grms.client.many import ask_many
-from grms.client.submission import submit_request
-from grms.client.unary_methods import UnaryMethods
+from grms.client.submission import JobDescription, submit_request
+from grms.client.unary import Method, by_library
+from grms.client.unary_methods import UnaryMethods, ask_many
 from grms.client.uploading import FileChangedError, upload
-from grms.daemon.file_names import check_inputs
-from grms.daemon.job_files import mode_of
+from grms.daemon.job_files import check_inputs, mode_of
+from grms.daemon.pacing import TIMEOUT_S, Backoff, BackoffSettings
 from grms.v1 import job_pb2, operator_pb2, request_pb2
 
 if TYPE_CHECKING:
-    from grms.daemon.shared_folders import SharedFile
-    from grms.lrms.home_run import HomeRun  # of a job for a real batch system alone
-    from lrms_sim.workload.requests import Request
+    pass
+
+
+ASKED: Final = BackoffSettings(first_s=1.0, most_s=15.0)
+"""Between two questions whether a job has ended, where nothing can be followed."""
+
+
+class Site(Protocol):
+    """What a client has for it."""
+
+    async def get(self, job_id: str) -> Job:
+        """Returns a job."""
+        ...
+
+    def changes(self) -> AsyncIterator[Changes]:
+        """Yields what changes of the caller's jobs."""
+        ...
+
+
+class Ends:
+    """Tells when jobs of the caller end.
+
+    `alone` waits for one by a call of its own: an array, another user's job, or at a daemon that is older than the call for all.
+    """
+
+    def __init__(self, site: Site, alone: Callable[[str], Awaitable[Job]]) -> None:
+        self._site = site
+        self._alone = alone
+        self._waiting: defaultdict[str, set[asyncio.Future[Job]]] = defaultdict(set)
+        self._user: asyncio.Future[str] | None = None
+        self._following: asyncio.Task[None] | None = None
+        self._count = 0
+
+    async def of(self, job_id: str) -> Job:
+        """Returns a job once it has ended."""
+        self._count += 1
+        try:
+            return await self._told(job_id)
+        except SiteError as error:
+            if error.code == "UNIMPLEMENTED":
+                # An older daemon, which follows one job a call.
+                return await self._alone(job_id)
+            if error.code != "RESOURCE_EXHAUSTED":
+                raise
+            # As many calls follow jobs as the site allows, which goes on for as long as they like.
+            return await self._asked(job_id)
+        finally:
+            self._count -= 1
+            if not self._count:
+                self.close()
+
+    async def _told(self, job_id: str) -> Job:
+        user = await asyncio.shield(self._follow())
+        job = await self._site.get(job_id)
+        if job.has_ended:
+            return job
+        if job.array is not None or job.user != user:
+            return await self._alone(job_id)
+        return await self._end(job.job_id)
+
+    async def _asked(self, job_id: str) -> Job:
+        backoff = Backoff(ASKED)
+        while True:
+            job = await self._site.get(job_id)
+            if job.has_ended:
+                return job
+            await asyncio.sleep(backoff.next_s())
+
+    async def _end(self, job_id: str) -> Job:
+        end: asyncio.Future[Job] = asyncio.get_running_loop().create_future()
+        self._waiting[job_id].add(end)
+        try:
+            # What ended between the answer and now is found by asking once more.
+            job = await self._site.get(job_id)
+            return job if job.has_ended else await end
+        finally:
+            self._waiting[job_id].discard(end)
+            if not self._waiting[job_id]:
+                del self._waiting[job_id]
+
+    def close(self) -> None:
+        """Ends the call; nobody waits any more."""
+        if self._following is not None:
+            self._following.cancel()
+        self._following = self._user = None
+
+    def _follow(self) -> asyncio.Future[str]:
+        # Resolves to the user whose jobs are followed.
+        if self._user is None or self._following is None or self._following.done():
+            self._user = asyncio.get_running_loop().create_future()
+            self._following = asyncio.create_task(self._tell(self._user), name="ends of jobs")
+        return self._user
+
+    async def _tell(self, user: asyncio.Future[str]) -> None:
+        try:
+            async for told in self._site.changes():
+                if not user.done():
+                    user.set_result(told.user)
+                for job in told.jobs:
+                    if job.has_ended:
+                        self._tell_end(job)
+        except asyncio.CancelledError:
+            user.cancel()
+            raise
+        except Exception as error:  # noqa: BLE001  # it belongs to whoever waits
+            self._tell_error(user, error)
+
+    def _tell_end(self, job: Job) -> None:
+        for end in self._waiting.get(job.job_id, ()):
+            if not end.done():
+                end.set_result(job)
+
+    def _tell_error(self, user: asyncio.Future[str], error: Exception) -> None:
+        if not user.done():
+            user.set_exception(error)
+            user.exception()  # nobody may have asked
+        for ends in self._waiting.values():
+            for end in ends:
+                if not end.done():
+                    end.set_exception(error)
 
 
 class Client(UnaryMethods[Calls]):
@@ -45,82 +170,12 @@ class Client(UnaryMethods[Calls]):
         self._calls.open()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._ends.close()
         await self._calls.close()
 
-    async def submit(
-        self,
-        *,
-        processors: int | None = None,
-        requested_time_s: float | None = None,
-        needs: "Request | None" = None,
-        unfit: str = "",
-        script: str | None = None,
-        arguments: Sequence[str] = (),
-        environment: Mapping[str, str] | None = None,
-        outputs: Sequence[str] = (),
-        inputs: Mapping[str, str | Path] | None = None,
-        shared: "Sequence[SharedFile]" = (),
-        run_time_s: float | None = None,
-        user_group: int | None = None,
-        name: str = "",
-        key: str | None = None,
-        home: "HomeRun | None" = None,
-        array: str = "",
-        dependency: str = "",
-        output: str = "",
-        error: str = "",
-        open_mode: str = "",
-        merged: bool | None = None,
-        sites: Sequence[str] = (),
-        home_only: bool = False,
-        checkpoint_s: float | None = None,
-        checkpoint_files: Sequence[str] = (),
-    ) -> Job:
+    async def submit(self, **wanted: Unpack[JobDescription]) -> Job:
         """Submits a job. When this returns, the site will run it exactly once.
-
-        Args:
-            processors: needed by it; may be left out with `needs`, which has them.
-            requested_time_s: wall-time limit in seconds; likewise.
-            needs: all that it asks for, where that is more than processors: nodes, memory, GPUs and others
-                (`lrms_sim.workload.requests.Request`), in the names of this site.
-            unfit: why this site's own batch system would never run it, if that is known: then it is for partners.
-            script: text of the batch script, for a real batch system; a simulated one does not run it, and
-                says so in the job's `reason`.
-            arguments: of the script.
-            environment: variables of the script.
-            outputs: files in its folder to bring home in addition to its streams: relative names, folders (`out/`,
-                `./` for all that is new) and patterns (`out/**/*.h5`).
-            inputs: files in its folder: relative names there, and their paths here; they are uploaded first.
-            shared: files used in place, in folders shared by sites; one named `program` is the script, instead
-                of `script`.
-            run_time_s: actual run time in seconds (simulated batch system only).
-            user_group: 1 to 5, for queues ordered by group (simulated only); needs `run_time_s`.
-            name: given by the user; a script finds it in a variable of the batch system.
-            key: the same key gives the same job; generated by default.
-            home: where and how the site itself runs it, if its batch system supports that; by default in a
-                folder of its own. Partners do not get it.
-            array: the elements of an array, in Slurm's notation: `0-15:4`, `1,3,5-7`, or `1-1000%50` for at most 50
-                at a time, wherever they run; the job returned is then the array.
-            dependency: what it waits for, in Slurm's notation: `afterok:a-12:a-13_4,singleton`. If that cannot be
-                any more it ends, cancelled.
-            output: what its standard output is called where it is brought, as a pattern of Slurm's (`log-%j.out`).
-            error: the same of standard error.
-            open_mode: `append` or `truncate`: whether its output is added to what a file of that name has, and what
-                an earlier run of it has printed; by default the latter alone.
-            merged: standard error goes to standard output; by default if `output` is given and `error` is not.
-            sites: that may run it, partners or the site itself by their names; by default any. Which of them is
-                asked first is the site's own decision; if none takes it, it waits.
-            home_only: the site itself runs it, whatever its policies say.
-            checkpoint_s: it writes its state so often at least, seconds, and goes on from it where the variable
-                `HANSE_RESTART_COUNT` is above 0: then it may be ended at a partner, and run again.
-            checkpoint_files: the files of that state in its folder, as names, folders and patterns.
 
         Raises:
             ValueError: no site could accept such a job.
@@ -128,35 +183,10 @@ class Client(UnaryMethods[Calls]):
             SiteUnavailable: the site cannot be reached, or takes no work now.
             SiteError: it was refused.
         """
-        request = submit_request(
-            processors=processors,
-            requested_time_s=requested_time_s,
-            needs=needs,
-            unfit=unfit,
-            script=script,
-            arguments=arguments,
-            environment=environment,
-            outputs=outputs,
-            shared=shared,
-            run_time_s=run_time_s,
-            user_group=user_group,
-            name=name,
-            key=key,
-            home=home,
-            array=array,
-            dependency=dependency,
-            output=output,
-            error=error,
-            open_mode=open_mode,
-            merged=merged,
-            sites=sites,
-            home_only=home_only,
-            checkpoint_s=checkpoint_s,
-            checkpoint_files=checkpoint_files,
-        )
+        request, inputs = submit_request(**wanted), wanted.get("inputs") or {}
         if request.request.HasField("program"):
-            check_inputs(inputs or {})
-            await self._put_all(request, inputs or {})
+            check_inputs(inputs)
+            await self._put_all(request, inputs)
         try:
             job = await self._calls.call(self._calls.jobs.Submit, request)
         except SiteError as refusal:
@@ -181,10 +211,7 @@ class Client(UnaryMethods[Calls]):
             SiteUnavailable: the site cannot be reached; some may have been taken.
             SiteError: it has refused all of them.
         """
-        wanted = [
-            (submit_request(**{name: it for name, it in job.items() if name != "inputs"}), job)
-            for job in jobs
-        ]
+        wanted = [(submit_request(**job), job) for job in jobs]
         put: dict[tuple[str, str], request_pb2.InputFile] = {}
         for request, job in wanted:
             inputs = job.get("inputs") or {}
@@ -382,11 +409,9 @@ class Client(UnaryMethods[Calls]):
 
     async def reload(self) -> operator_pb2.ReloadPoliciesResponse:
         """Lets the site read its configuration anew, all or none; for operators."""
-        request = operator_pb2.ReloadPoliciesRequest()
-        answer: operator_pb2.ReloadPoliciesResponse = await self._calls.call(
-            self._calls.operator.ReloadPolicies, request
+        return await self._calls.call(
+            self._calls.operator.ReloadPolicies, operator_pb2.ReloadPoliciesRequest()
         )
-        return answer
 
     async def pardon(self, partner: str) -> int:
         """Ends a partner's suspension and returns the number of breaches forgotten; for operators.
@@ -435,3 +460,71 @@ def _check_named(job_id: str) -> None:
     # From an unset variable of a shell; the site need not be asked.
     if not job_id:
         raise SiteError("NOT_FOUND", "there is no job ''", "job_id")
+
+
+T = TypeVar("T")
+
+
+class ClientThread:
+    """A client that is connected, and its thread; it may be used from several threads."""
+
+    def __init__(self, socket: Path, timeout_s: float) -> None:
+        self.client = Client(socket, timeout_s=timeout_s)
+        self._calls = Calls(socket, timeout_s)
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._loop.run_forever, name="hanse client", daemon=True)
+        self._thread.start()
+        self.do(self._open())
+
+    async def _open(self) -> None:
+        await self.client.__aenter__()
+        self._calls.open()
+
+    async def call(self, method: Method[Any], request: Message, left_s: float) -> Any:
+        """Returns the answer of a method, by gRPC's library, within so many seconds."""
+        return await by_library(self._calls, method, request, left_s)
+
+    def close(self) -> None:
+        """Hangs up, and ends the thread."""
+        self.do(self._calls.close())
+        self.do(self.client.__aexit__(None, None, None))
+        self.do(_finish())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def do(self, work: Coroutine[Any, Any, T]) -> T:
+        """Returns what a coroutine of the client returns."""
+        try:
+            future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        except RuntimeError:  # it is closed
+            work.close()
+            raise
+        try:
+            return future.result()
+        except BaseException:
+            # Ctrl-C here ends the call there.
+            future.cancel()
+            raise
+
+    def each(self, entries: AsyncIterator[T], at_once: int = 1) -> Iterator[T]:
+        """Yields what the client does, so many entries at once: switching threads is slow."""
+
+        async def following() -> list[T]:
+            found: list[T] = []
+            async for entry in entries:
+                found.append(entry)
+                if len(found) == at_once:
+                    break
+            return found
+
+        while found := self.do(following()):
+            yield from found
+
+
+async def _finish() -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_asyncgens()

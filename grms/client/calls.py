@@ -10,9 +10,8 @@ from typing import Any, Final, TypeVar
 import grpc
 from grpc import aio
 
-from grms.client.attempts import Attempts
 from grms.client.errors import SiteError, SiteUnavailable, unreached
-from grms.daemon.backoff import is_absent
+from grms.daemon.pacing import Backoff, attempts, is_absent
 from grms.daemon.status_details import DETAILS_KEY, read_details
 from grms.v1 import deputy_pb2_grpc, job_pb2_grpc, operator_pb2_grpc
 
@@ -22,11 +21,11 @@ OPEN_S: Final = 5.0
 T = TypeVar("T")
 
 
-class Calls(Attempts):
+class Calls:
     """One channel to a site's socket; the services exist once connected."""
 
     def __init__(self, socket: Path, timeout_s: float) -> None:
-        super().__init__(timeout_s)
+        self.timeout_s = timeout_s
         self.socket = socket
         self._channel: aio.Channel | None = None
 
@@ -66,6 +65,10 @@ class Calls(Attempts):
         if self._channel is not None:
             await self._channel.close()
 
+    def attempts(self) -> tuple[float, Backoff]:
+        """Returns until when a call is tried (`time.monotonic`), and the pauses between attempts."""
+        return attempts(self.timeout_s)
+
     async def pause(self, pause_s: float) -> None:
         """Waits before another attempt."""
         await asyncio.sleep(pause_s)
@@ -81,13 +84,13 @@ class Calls(Attempts):
         request: Any,
         timeout_s: float | None = None,
     ) -> T:
-        """Returns the answer of a method; `timeout_s` as of `attempts`.
+        """Returns the answer of a method; `timeout_s` is what is left of the timeout, seconds; by default all of it.
 
         Raises:
             SiteError: it was refused.
             SiteUnavailable: the site cannot be reached in time.
         """
-        deadline, backoff = self.attempts(timeout_s)
+        deadline, backoff = attempts(self.timeout_s if timeout_s is None else timeout_s)
         while True:
             left = max(0.001, deadline - time.monotonic())
             try:

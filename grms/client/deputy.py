@@ -16,10 +16,9 @@ from typing import Final
 import grpc
 from grpc import aio
 
-from grms.client.attempts import PAUSES, TIMEOUT_S
 from grms.client.calls import Calls
 from grms.client.errors import SiteError, SiteUnavailable
-from grms.daemon.backoff import Backoff
+from grms.daemon.pacing import PAUSES, TIMEOUT_S, Backoff
 from grms.daemon.user_names import user_name
 from grms.lrms.base import LrmsError, LrmsRefusedError
 from grms.lrms.batch.deputies import OUTPUT_BYTES_MAX, boot_time

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from grms.daemon.file_names import check_name
-from grms.daemon.job_files import CHUNK_BYTES, FileProblemError, folders_below
+from grms.daemon.job_files import CHUNK_BYTES, FileProblemError, check_name, folders_below
 from lrms_sim.util.messages import printable
 
 if TYPE_CHECKING:

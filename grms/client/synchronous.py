@@ -11,22 +11,21 @@ from collections.abc import (
 )
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 
 from grms.client.answers import Changes, Job, OutputPiece, Preview, Results
-from grms.client.attempts import TIMEOUT_S
 from grms.client.errors import SiteError
-from grms.client.unary_calls import UnaryCalls
+from grms.client.submission import JobDescription
+from grms.client.unary import UnaryCalls
 from grms.client.unary_methods import UnaryMethods
+from grms.daemon.pacing import TIMEOUT_S
 from grms.v1 import operator_pb2
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
-    from grms.client.asynchronous import Client
-    from grms.client.client_thread import ClientThread
-    from grms.client.unary_calls import Method
+    from grms.client.asynchronous import Client, ClientThread
+    from grms.client.unary import Method
 
 CHUNKS: Final = 16
 
@@ -52,24 +51,18 @@ class SyncClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with self._lock:
             self._is_closed = True
         self._calls.close()
         if self._started is not None:
             self._started.close()
 
-    def submit(self, **wanted: Any) -> Job:
+    def submit(self, **wanted: Unpack[JobDescription]) -> Job:
         """Submits a job."""
         if wanted.get("inputs"):
             return self._do(lambda client: client.submit(**wanted))
-        rest = {name: value for name, value in wanted.items() if name != "inputs"}
-        return self._now(self._site.submit_at_once(**rest))
+        return self._now(self._site.submit_at_once(**wanted))
 
     def submit_many(self, jobs: Sequence[Mapping[str, Any]]) -> list[Job | SiteError]:
         """Submits many jobs, and returns what became of each."""
@@ -85,7 +78,7 @@ class SyncClient:
         """Requests the cancellation of many jobs."""
         return self._now(self._site.cancel_many(job_ids))
 
-    def preview(self, **wanted: Any) -> Preview:
+    def preview(self, **wanted: Unpack[JobDescription]) -> Preview:
         """Returns what would become of a job if it were submitted now, and submits nothing."""
         return self._now(self._site.preview(**wanted))
 
@@ -198,7 +191,7 @@ class SyncClient:
 
     def _thread(self) -> "ClientThread":
         # gRPC's library and asyncio take longer to load than all else; few commands need them.
-        from grms.client.client_thread import ClientThread  # noqa: PLC0415  # see above
+        from grms.client.asynchronous import ClientThread  # noqa: PLC0415  # see above
 
         with self._lock:
             if self._is_closed:
@@ -207,7 +200,7 @@ class SyncClient:
                 self._started = ClientThread(self._socket, self._timeout_s)
             return self._started
 
-    def _by_library(self, method: "Method", request: "Message", left_s: float) -> Any:
+    def _by_library(self, method: "Method[Any]", request: "Message", left_s: float) -> Any:
         thread = self._thread()
         return thread.do(thread.call(method, request, left_s))
 

@@ -1,4 +1,4 @@
-"""Calls of gRPC with one answer over a Unix socket, without gRPC's library, which takes longer to load than a site to answer.
+"""Calls of a site's services with one answer each over its Unix socket, without gRPC's library, which takes longer to load than a site to answer.
 
 As much of HTTP/2 (RFC 9113) as one request at a time and its answer need, in gRPC's form (PROTOCOL-HTTP2.md of its
 sources). A refusal that another attempt would not change is raised; whatever else is no plain answer is left to
@@ -8,10 +8,25 @@ the library.
 import os
 import socket
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final, Self
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Self, TypeVar
 
 from grms.client.errors import SiteError
+
+if TYPE_CHECKING:
+    # Protobuf is for those that have found a site.
+    from google.protobuf.descriptor import ServiceDescriptor
+    from google.protobuf.message import Message
+
+    from grms.client.calls import Calls
+    from grms.daemon.pacing import Backoff
+
+
+M = TypeVar("M", bound="Message")
+
+SOCKET_LOOKED_FOR_S: Final = 0.1
+"""Interval of checks for a socket, seconds."""
 
 REQUEST_BYTES_MAX: Final = 32 << 10
 """A request is within the window that a site has to begin with."""
@@ -37,6 +52,16 @@ _REFUSALS: Final = {
     b"9": "FAILED_PRECONDITION",
 }
 _DETAILS: Final = b"grpc-status-details-bin"
+
+
+def await_socket(path: Path, timeout_s: float) -> bool:
+    """Waits for a socket at most `timeout_s` seconds, without importing gRPC; returns whether it exists."""
+    deadline = time.monotonic() + timeout_s
+    while not os.path.exists(path):  # noqa: PTH110  # False of a path that is too long, too
+        if not time.monotonic() < deadline:  # of no number either
+            return False
+        time.sleep(SOCKET_LOOKED_FOR_S)
+    return True
 
 
 def ask(path: Path, method: str, request: bytes, timeout_s: float) -> bytes | None:
@@ -260,3 +285,117 @@ def _headers(method: str) -> bytes:
         for word in (name, value):
             found += (b"\0" if word is name else b"") + bytes([len(word)]) + word.encode()
     return found
+
+
+QUICK_S: Final = 2.0
+"""So long an answer is waited for without gRPC's library, seconds; with it a call is tried until its time is over."""
+
+
+class Method(NamedTuple, Generic[M]):
+    """A method of a service: its name and that of the stub that has it with gRPC's library, and its answer."""
+
+    stub: str
+    name: str
+    path: str
+    answer: "type[M]"
+
+
+class Stub:
+    """The methods of a service, as attributes."""
+
+    def __init__(self, name: str, service: "ServiceDescriptor") -> None:
+        self._name = name
+        self._service = service
+
+    def __getattr__(self, name: str) -> Method[Any]:
+        # Only after the messages, which say how protobuf is loaded.
+        from google.protobuf.message_factory import GetMessageClass  # noqa: PLC0415  # see above
+
+        method = self._service.methods_by_name[name]
+        path = f"/{self._service.full_name}/{name}"
+        return Method(self._name, name, path, GetMessageClass(method.output_type))
+
+
+class UnaryCalls:
+    """Calls to a site's socket that may be made once more, from any thread.
+
+    Args:
+        socket: of the site.
+        timeout_s: the timeout of a call with its retries, seconds.
+        by_library: makes a call with gRPC's library, where it had no plain answer, and returns the answer; it is told
+            how many seconds are left for that. By default it has an event loop of its own, so the caller may be in none.
+    """
+
+    def __init__(
+        self,
+        socket: Path,
+        timeout_s: float,
+        by_library: "Callable[[Method[Any], Message, float], Any] | None" = None,
+    ) -> None:
+        from grms.v1 import job_pb2, operator_pb2  # noqa: PLC0415  # see above
+
+        self.timeout_s = timeout_s
+        self.socket = socket
+        self.jobs: Any = Stub("jobs", job_pb2.DESCRIPTOR.services_by_name["JobService"])
+        operators = operator_pb2.DESCRIPTOR.services_by_name["OperatorService"]
+        self.operator: Any = Stub("operator", operators)
+        self._by_library = by_library or self._with_own_loop
+        self._connections = Connections(socket)
+
+    def close(self) -> None:
+        """Hangs up."""
+        self._connections.close()
+
+    def attempts(self) -> "tuple[float, Backoff]":
+        """Returns until when a call is tried (`time.monotonic`), and the pauses between attempts."""
+        from grms.daemon.pacing import attempts  # noqa: PLC0415  # few need it
+
+        return attempts(self.timeout_s)
+
+    async def pause(self, pause_s: float) -> None:
+        """Waits before another attempt; there is no event loop that would have something else to do."""
+        time.sleep(pause_s)  # noqa: ASYNC251  # as it says
+
+    async def call(self, method: Method[M], request: "Message") -> M:
+        """The same as `ask` for what may have an event loop as well; it never waits for one."""
+        return self.ask(method, request)
+
+    def ask(self, method: Method[M], request: "Message") -> M:
+        """Returns the answer of a method.
+
+        Raises:
+            SiteError: it was refused, or what listens there is no site.
+            SiteUnavailable: the site cannot be reached in time.
+        """
+        deadline = time.monotonic() + self.timeout_s
+        quick_s = min(QUICK_S, self.timeout_s)
+        said = self._connections.ask(method.path, request.SerializeToString(), quick_s)
+        if said is None:
+            found: M = self._by_library(method, request, max(0.0, deadline - time.monotonic()))
+            return found
+        from google.protobuf.message import DecodeError  # noqa: PLC0415  # see above
+
+        try:
+            return method.answer.FromString(said)
+        except DecodeError as error:
+            raise SiteError("INTERNAL", f"what answers on {self.socket} is no site") from error
+
+    def _with_own_loop(self, method: Method[Any], request: "Message", left_s: float) -> Any:
+        import asyncio  # noqa: PLC0415  # slow, and seldom needed
+
+        from grms.client.calls import Calls  # noqa: PLC0415  # same
+
+        async def call() -> Any:
+            calls = Calls(self.socket, self.timeout_s)
+            calls.open()
+            try:
+                return await by_library(calls, method, request, left_s)
+            finally:
+                await calls.close()
+
+        return asyncio.run(call())
+
+
+async def by_library(calls: "Calls", method: Method[Any], request: "Message", left_s: float) -> Any:
+    """Returns the answer of a method, by calls that are open and have gRPC's library, within so many seconds."""
+    return await calls.call(getattr(getattr(calls, method.stub), method.name), request, left_s)

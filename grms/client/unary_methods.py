@@ -1,8 +1,8 @@
 """Calls of a site with one answer each, which may be made once more: with gRPC's library, or without."""
 
 import time
-from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, Unpack
 
 from grms.client.answers import (
     Job,
@@ -13,14 +13,110 @@ from grms.client.answers import (
     read_preview,
     read_results,
 )
-from grms.client.errors import SiteError
-from grms.client.many import ask_many
-from grms.client.submission import submit_request
+from grms.client.errors import SiteError, SiteUnavailable
+from grms.client.submission import JobDescription, submit_request
 from grms.v1 import job_pb2, operator_pb2
 
 if TYPE_CHECKING:
     from grms.client.calls import Calls
-    from grms.client.unary_calls import UnaryCalls
+    from grms.client.unary import UnaryCalls
+
+
+Q = TypeVar("Q")
+
+JOBS_MAX: Final = 1000
+"""Most jobs in one call; a site takes no more."""
+
+BYTES_MAX: Final = 3 << 18
+"""Size of a call of more than one job; sites take 1 MiB unless they say otherwise."""
+
+TOO_LARGE: Final = "larger than max"
+"""In gRPC's own words for a message that the other side does not take."""
+
+
+async def ask_many(
+    calls: "Calls | UnaryCalls",
+    method: Any,
+    questions: Sequence[Q],
+    request: Callable[[Sequence[Q]], Any],
+    size: Callable[[Q], int],
+) -> list[Job | SiteError]:
+    """Returns what each question is answered, in order; those that a site puts off are asked again in time.
+
+    Args:
+        calls: to the site.
+        method: of its service, which answers with `answers`.
+        questions: any number.
+        request: makes a call's message of some of them.
+        size: returns about how many bytes one takes.
+
+    Raises:
+        SiteUnavailable: the site cannot be reached; some questions may have been answered all the same.
+        SiteError: it has refused a call as a whole.
+    """
+    found: dict[int, Job | SiteError] = {}
+    left = list(range(len(questions)))
+    deadline, backoff = calls.attempts()
+    while left:
+        again, wait_s = [], 0.0
+        parts = list(_calls(left, lambda at: size(questions[at])))[::-1]
+        while parts:
+            some = parts.pop()
+            try:
+                answer = await calls.call(method, request([questions[at] for at in some]))
+            except SiteError as error:
+                if (
+                    error.code != "RESOURCE_EXHAUSTED"
+                    or TOO_LARGE not in error.reason
+                    or not some[1:]
+                ):
+                    raise
+                # This site takes less at a time.
+                parts += [some[len(some) // 2 :], some[: len(some) // 2]]
+                continue
+            for at, each in zip(some, answer.answers, strict=True):
+                found[at] = _read(each)
+                retry_s = _retry_s(each)
+                if retry_s is not None:
+                    again.append(at)
+                    wait_s = max(wait_s, retry_s)
+        wait_s = max(wait_s, backoff.next_s())
+        if not again or time.monotonic() + wait_s >= deadline:
+            break
+        await calls.pause(wait_s)
+        left = again
+    return [found[at] for at in range(len(questions))]
+
+
+def _calls(left: Sequence[int], size: Callable[[int], int]) -> Iterator[list[int]]:
+    some: list[int] = []
+    total = 0
+    for at in left:
+        if some and (len(some) == JOBS_MAX or total + size(at) > BYTES_MAX):
+            yield some
+            some, total = [], 0
+        some.append(at)
+        total += size(at)
+    if some:
+        yield some
+
+
+def _read(answer: job_pb2.JobAnswer) -> Job | SiteError:
+    if answer.HasField("job"):
+        return read_job(answer.job)
+    told = answer.refusal
+    kind = SiteUnavailable if told.code == "UNAVAILABLE" else SiteError
+    return kind(told.code or "INTERNAL", told.reason or "the site does not say why", told.field)
+
+
+def _retry_s(answer: job_pb2.JobAnswer) -> float | None:
+    if answer.HasField("job"):
+        return None
+    told = answer.refusal
+    if told.HasField("retry_s"):
+        return told.retry_s
+    return 0.0 if told.code == "UNAVAILABLE" else None
+
 
 PAGE: Final = 1000
 """Jobs of a list in one answer."""
@@ -35,8 +131,8 @@ class UnaryMethods(Generic[C]):
     def __init__(self, calls: C) -> None:
         self._calls: C = calls
 
-    async def submit_at_once(self, **wanted: Any) -> Job:
-        """Submits a job without input files; the arguments are those of `Client.submit`."""
+    async def submit_at_once(self, **wanted: Unpack[JobDescription]) -> Job:
+        """Submits a job without input files."""
         return read_job(await self._calls.call(self._calls.jobs.Submit, submit_request(**wanted)))
 
     async def get(self, job_id: str = "", *, key: str = "") -> Job:
@@ -159,7 +255,7 @@ class UnaryMethods(Generic[C]):
             len,
         )
 
-    async def preview(self, **wanted: Any) -> Preview:
+    async def preview(self, **wanted: Unpack[JobDescription]) -> Preview:
         """Returns what would become of a job if it were submitted now, and submits nothing.
 
         The arguments are those of `submit`; input files are neither read nor sent.
@@ -169,24 +265,18 @@ class UnaryMethods(Generic[C]):
             SiteUnavailable: the site cannot be reached, or takes no work now.
             SiteError: it would be refused.
         """
-        request = submit_request(**{name: it for name, it in wanted.items() if name != "inputs"})
+        request = submit_request(**wanted)
         return read_preview(await self._calls.call(self._calls.jobs.Preview, request))
 
     async def status(self) -> operator_pb2.StatusResponse:
         """Returns how the site is; for operators."""
-        request = operator_pb2.StatusRequest()
-        status: operator_pb2.StatusResponse = await self._calls.call(
-            self._calls.operator.Status, request
-        )
-        return status
+        return await self._calls.call(self._calls.operator.Status, operator_pb2.StatusRequest())
 
     async def guests(self, partner: str = "") -> operator_pb2.GuestsResponse:
         """Returns partners' jobs at the site, of one partner or all; for operators."""
-        request = operator_pb2.GuestsRequest(partner=partner)
-        answer: operator_pb2.GuestsResponse = await self._calls.call(
-            self._calls.operator.Guests, request
+        return await self._calls.call(
+            self._calls.operator.Guests, operator_pb2.GuestsRequest(partner=partner)
         )
-        return answer
 
     async def partners(self) -> Sequence[operator_pb2.PartnerStatus]:
         """Returns what the site knows of its partners; for operators."""
@@ -197,26 +287,15 @@ class UnaryMethods(Generic[C]):
 
     async def pilots(self) -> operator_pb2.PilotsResponse:
         """Returns the site's pilots; for operators."""
-        answer: operator_pb2.PilotsResponse = await self._calls.call(
-            self._calls.operator.Pilots, operator_pb2.PilotsRequest()
-        )
-        return answer
+        return await self._calls.call(self._calls.operator.Pilots, operator_pb2.PilotsRequest())
 
     async def drain(self) -> operator_pb2.StatusResponse:
         """Lets the site take no more work; for operators."""
-        request = operator_pb2.DrainRequest()
-        status: operator_pb2.StatusResponse = await self._calls.call(
-            self._calls.operator.Drain, request
-        )
-        return status
+        return await self._calls.call(self._calls.operator.Drain, operator_pb2.DrainRequest())
 
     async def resume(self) -> operator_pb2.StatusResponse:
         """Lets the site take work again; for operators."""
-        request = operator_pb2.ResumeRequest()
-        status: operator_pb2.StatusResponse = await self._calls.call(
-            self._calls.operator.Resume, request
-        )
-        return status
+        return await self._calls.call(self._calls.operator.Resume, operator_pb2.ResumeRequest())
 
     async def open_pages(self) -> operator_pb2.OpenPagesResponse:
         """Returns a link to the site's pages, valid for one browser, once and for a minute; for operators.
@@ -224,8 +303,6 @@ class UnaryMethods(Generic[C]):
         Raises:
             SiteError: no pages are served.
         """
-        request = operator_pb2.OpenPagesRequest()
-        answer: operator_pb2.OpenPagesResponse = await self._calls.call(
-            self._calls.operator.OpenPages, request
+        return await self._calls.call(
+            self._calls.operator.OpenPages, operator_pb2.OpenPagesRequest()
         )
-        return answer

@@ -30,7 +30,6 @@ from functools import reduce
 from itertools import islice
 from operator import or_
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Final, Generic, Literal, Protocol, Self, TypeVar
 
 import msgspec
@@ -701,12 +700,7 @@ class JournalFile(Generic[R]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _failed(self, error: OSError, *, unchanged: bool = False) -> JournalError:

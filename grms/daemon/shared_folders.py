@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from grms.daemon.file_names import OWN_NAMES, check_name
-from grms.daemon.job_files import FileProblem, FileProblemError, opened
+from grms.daemon.job_files import OWN_NAMES, FileProblem, FileProblemError, check_name, opened
 
 SCRIPT: Final = "program"
 """Name of a job's script in its folder."""

@@ -1,4 +1,4 @@
-"""Temporary folders for sockets; those left by a crash are removed later.
+"""Sockets that a crash has left, which are removed, and temporary folders for sockets, where that is done likewise.
 
 A Unix socket's path has at most 107 bytes, less than many folders' names, so unnamed sockets lie in the system's
 temporary folder. The owner of such a folder holds a lock in it, which the kernel releases when the owner is gone
@@ -8,12 +8,14 @@ for any reason. Creating a folder first removes those that are not held.
 import contextlib
 import fcntl
 import os
+import socket
 import stat
 import tempfile
 import weakref
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
+
+from lrms_sim.util.errors import HanseError
 
 PREFIX: Final = "hanse-"
 """Prefix of the folders."""
@@ -59,12 +61,7 @@ class SocketFolder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -126,3 +123,28 @@ def _hold(folder: Path) -> int | None:
 def _close(folder: Path, lock: int) -> None:
     remove(folder)
     os.close(lock)
+
+
+class SocketInUseError(HanseError):
+    """Another process listens on the socket, or it is none; the text says which."""
+
+
+def remove_stale_socket(path: Path) -> None:
+    """Removes a socket left behind by a killed process.
+
+    Raises:
+        SocketInUseError: a process listens on it, or it is no socket.
+        OSError: it cannot be tested or removed.
+    """
+    if not path.exists():
+        return
+    if not path.is_socket():
+        raise SocketInUseError(f"{path} is there already and is no socket; name another path")
+    probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    with contextlib.closing(probe):
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink()
+            return
+    raise SocketInUseError(f"another process listens on {path}; is the daemon running already?")

@@ -2,7 +2,7 @@
 
 import click
 
-from lrms_sim.util.values import FloatRange
+from lrms_sim.util.option_fields import FloatRange
 
 timeout_option = click.option(
     "--timeout",

@@ -166,8 +166,6 @@ class Uploads:
 
     async def lacking(self, user: str, files: tuple[JobFile, ...]) -> str:
         """Returns which of these files a user has not handed over, in words; empty for none."""
-        if not files:
-            return ""
         try:
             check_size(files, self.limits)
         except ValueError as error:

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, Self, runtime_checkable
 
-from grms.daemon.file_names import STREAMS
-from grms.daemon.wanted_files import WantedFiles
+from grms.daemon.job_files import STREAMS, WantedFiles
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from grms.lrms.node_groups import NodeGroup, Promised
-from grms.lrms.node_needs import NodeNeed
+from grms.lrms.node_groups import NodeGroup, NodeNeed, Promised
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -11,8 +11,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from grms.lrms.node_groups import NodeGroup, Promised
-from grms.lrms.node_needs import NodeNeed
+from grms.lrms.node_groups import NodeGroup, NodeNeed, Promised
 from grms.lrms.node_rows import FreeNodes, Ints, NodeIndex, Promises, Rooms, has_room, most_tasks
 from grms.lrms.partitions import EVERY, UNNAMED, Charged, Partition, states_of
 from lrms_sim.machine.node_kinds import NodeKind

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import structlog
 
-from grms.daemon.service_manager import notify
-from grms.daemon.signals import signals
+from grms.daemon.process import notify, signals
 from grms.daemon.tunnel.hub import TunnelHub
 from grms.relay.config import RelayConfig, load_relay
 from grms.relay.traffic import TrafficLog

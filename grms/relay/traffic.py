@@ -11,7 +11,7 @@ from typing import Final
 
 import structlog
 
-from grms.daemon.rates import Rate
+from grms.daemon.pacing import Rate
 
 Log = structlog.typing.FilteringBoundLogger
 

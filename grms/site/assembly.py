@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from grms.daemon.clock import Clock, ahead_of
-from grms.daemon.clock_lag import CATCHING_UP
+from grms.daemon.clock import CATCHING_UP, Clock, ahead_of
 from grms.daemon.invariant_checks import checks_wanted
 from grms.daemon.loop import timed
-from grms.daemon.rates import Rate
+from grms.daemon.pacing import Rate
 from grms.daemon.shared_folders import SharedFolders
 from grms.lrms.adapter import LrmsSite
 from grms.lrms.base import Lrms
@@ -56,9 +55,8 @@ from grms.site.model.usage import UsageRecord
 from grms.site.monitoring.event_log import EventLog
 from grms.site.monitoring.subscriber import OfferTimes, Subscriber
 from grms.site.peers.accounts import GuestAccounts, guest_accounts
-from grms.site.peers.peer import PeerClientSettings
+from grms.site.peers.peer import PeerClientSettings, Problems, channel_maker
 from grms.site.peers.peers import PeerClients
-from grms.site.peers.replies import Problems, channel_maker
 from grms.site.peers.tunnels import Tunnels
 from grms.site.runtime.event_loop import Engine
 from grms.site.runtime.executor_driver import DriverLimits, LrmsDriver
@@ -66,8 +64,7 @@ from grms.site.runtime.executor_recovery import protects, running, waiting
 from grms.site.runtime.journal import Journal
 from grms.site.runtime.recovery import Progress, compact, read, without_collection
 from grms.site.runtime.site_clock import check_clock, make_clock
-from grms.site.runtime.usage_log import UsageLog, usage_folder
-from grms.site.runtime.usage_writer import UsageWriter
+from grms.site.runtime.usage_log import UsageLog, UsageWriter, usage_folder
 from grms.site.scheduler.state import SiteState
 from grms.util.names import Endpoint, parse_endpoint
 from lrms_sim.machine.node_kinds import NodeKind

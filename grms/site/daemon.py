@@ -19,9 +19,9 @@ import structlog
 
 from grms.daemon.clock import VirtualClock
 from grms.daemon.loop import EngineFailedError
-from grms.daemon.rates import Rate
+from grms.daemon.pacing import Rate
+from grms.daemon.process import notify
 from grms.daemon.rpc.health import Serving
-from grms.daemon.service_manager import notify
 from grms.daemon.tunnel.hub import TunnelHub
 from grms.lrms.base import LrmsError
 from grms.lrms.native_jobs import WithNativeJobs
@@ -45,9 +45,9 @@ from grms.site.rpc.reconfigure import Reload
 from grms.site.rpc.replay_site import Replay
 from grms.site.rpc.reservation_service import Reservations
 from grms.site.rpc.watchers import Watchers
+from grms.site.runtime.event_loop import RebalanceTimer, follow_deadlines
 from grms.site.runtime.native_job_adoption import NativeJobAdoption
 from grms.site.runtime.recovery import without_collection
-from grms.site.runtime.timers import RebalanceTimer, follow_deadlines
 from grms.site.servers import Servers
 from grms.site.stores import keep_beside
 

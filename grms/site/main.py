@@ -13,8 +13,7 @@ from pathlib import Path
 import structlog
 
 from grms.daemon.journal import MODE
-from grms.daemon.service_manager import status
-from grms.daemon.signals import signals
+from grms.daemon.process import signals, status
 from grms.site.assembly import Loaded, build_core, check_certificate, check_privileges, load
 from grms.site.config.load import load_config
 from grms.site.config.schema import SiteConfig

@@ -17,10 +17,9 @@ from grpc_health.v1 import health_pb2_grpc
 
 from grms.daemon.rpc.health import HEALTH, HealthService, Serving
 from grms.daemon.rpc.reflection import serve_reflection
-from grms.daemon.rpc_errors import Context, Unexpected, refuse
+from grms.daemon.rpc.requests import Context, Unexpected, refuse
 from grms.daemon.shared_folders import SharedFolders
-from grms.daemon.unix_sockets import remove_stale_socket
-from grms.lrms.base import Lrms, place_words
+from grms.daemon.socket_folder import remove_stale_socket
 from grms.lrms.batch.deputies import WithDeputies
 from grms.security.tls import TlsFiles
 from grms.site.assembly import Core
@@ -29,11 +28,9 @@ from grms.site.gateway.admission import Admission
 from grms.site.gateway.peer_listener import PartnerPort
 from grms.site.gateway.startup_server import SERVICES
 from grms.site.gateway.user_listener import UserSocket
-from grms.site.model.jobs import HomeJob
-from grms.site.model.lifecycle import JobState
 from grms.site.peers.pseudonyms import Pseudonyms, told_names
 from grms.site.rpc.deputy_service import DeputyService
-from grms.site.rpc.job_service import JobService
+from grms.site.rpc.job_service import JobService, place_of
 from grms.site.rpc.operator_service import OperatorService, SiteFacts
 from grms.site.rpc.partner_service import PartnerService
 from grms.site.rpc.reconfigure import Reload
@@ -260,13 +257,6 @@ class Servers:
                 *more,
             ],
         )
-
-
-def place_of(lrms: Lrms, job: HomeJob) -> str:
-    """Returns what place a job keeps in the queue that its partner may send home, or has had again that was sent home."""
-    away = job.shown is JobState.DELEGATED and job.rerun
-    waits = job.state in {JobState.SUBMITTING, JobState.QUEUED} and bool(job.sent_home)
-    return place_words(lrms, job.lrms_key, away=away) if away or waits else ""
 
 
 def _share(shared: SharedFolders, config: SiteConfig) -> None:

@@ -23,8 +23,8 @@ from grms.site.peers.script_fetch import ProgramFetcher
 from grms.site.pilots.hub import Hub
 from grms.site.pilots.manager import PILOTS, RUNS, Pilots
 from grms.site.runtime.executor_driver import Supplies
+from grms.site.scheduler.exchange_decisions import why_user_not_taken
 from grms.site.scheduler.state import SiteState
-from grms.site.scheduler.usage_limits import why_user_not_taken
 from grms.site.staging.download import ResultServer
 from grms.site.staging.quotas import PartnerQuota, UserQuota
 from grms.site.staging.retention import Retention

@@ -25,9 +25,8 @@ from lrms_sim.electricity.options import ElectricityOptions
 from lrms_sim.util.durations import two_days
 from lrms_sim.util.json_output import json_option, print_json
 from lrms_sim.util.messages import printable
-from lrms_sim.util.option_fields import field_options, taken
+from lrms_sim.util.option_fields import FloatRange, field_options, taken
 from lrms_sim.util.process_guard import require
-from lrms_sim.util.values import FloatRange
 from lrms_sim.util.workers import Workers
 
 if TYPE_CHECKING:

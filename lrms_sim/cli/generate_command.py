@@ -7,7 +7,7 @@ import click
 
 from lrms_sim.cli.log_options import FILE, PROCESSORS, check_output, user_errors, writing
 from lrms_sim.cli.running import SEED_MAX
-from lrms_sim.util.values import FloatRange
+from lrms_sim.util.option_fields import FloatRange
 from lrms_sim.util.version import __version__
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from lrms_sim.cli.log_options import (
     writing,
 )
 from lrms_sim.util.messages import listed, printable, share, unknown
+from lrms_sim.util.option_fields import FloatRange
 from lrms_sim.util.plugins import IMPORTER_GROUP, plugin_names
-from lrms_sim.util.values import FloatRange
 from lrms_sim.workload.preparation_report import LOSSY_SHARE
 
 if TYPE_CHECKING:

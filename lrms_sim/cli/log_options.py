@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrms_sim.util.messages import shown
-from lrms_sim.util.option_fields import field_options
-from lrms_sim.util.values import FloatRange
+from lrms_sim.util.option_fields import FloatRange, field_options
 from lrms_sim.workload.preparation_report import PreparationOptions
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lrms_sim.malleable.options import SUSPENSIONS_MAX, MachineOptions, speedup_of
-from lrms_sim.util.option_fields import field_options, taken
-from lrms_sim.util.values import FloatRange
+from lrms_sim.util.option_fields import FloatRange, field_options, taken
 
 if TYPE_CHECKING:
     from lrms_sim.malleable.policies import Policy

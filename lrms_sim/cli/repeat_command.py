@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lrms_sim.util.option_fields import option
-from lrms_sim.util.values import FloatRange
+from lrms_sim.util.option_fields import FloatRange, option
 
 if TYPE_CHECKING:
     from lrms_sim.analysis.counted import Counted

@@ -1,14 +1,55 @@
-"""Fields of dataclasses that are options of commands: name, kind, default and help stand there once."""
+"""Fields of dataclasses that are options of commands: name, kind, default and help stand there once; and kinds of numbers."""
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, Field, field, fields
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
 
 import click
 
-from lrms_sim.util.values import FINITE
+if TYPE_CHECKING:
+    ParamType = click.ParamType
+else:
+
+    class ParamType(click.ParamType):
+        """`click.ParamType`, generic as from click 8.4 on; older versions work as well."""
+
+        def __class_getitem__(cls, _: object) -> type:
+            return cls
+
+
+class Finite(click.types.FloatParamType):
+    """A finite number; `float` and `click.FLOAT` take nan and infinity as well."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:  # as click has it
+        """Returns the number, or fails with a message for the user."""
+        found = float(super().convert(value, param, ctx))
+        if not math.isfinite(found):
+            self.fail(f"{found} is no finite number.", param, ctx)
+        return found
+
+
+FINITE = Finite()
+
+
+class FloatRange(click.FloatRange):
+    """A finite number in a range.
+
+    `click.FloatRange` lets nan through, as no comparison with it holds, and infinity where a side has no bound.
+    """
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:  # as click has it
+        """Returns the number, or fails with a message for the user."""
+        found = float(super().convert(value, param, ctx))
+        if not math.isfinite(found):
+            self.fail(f"{found} is no finite number.", param, ctx)
+        return found
 
 
 def option(help: str = "", *, default: Any = MISSING, flag: str = "", **more: Any) -> Any:  # noqa: A002  # click's word

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lrms_sim.util.values import FloatRange
+from lrms_sim.util.option_fields import FloatRange
 from scenarios.library import scenario_path
 from scenarios.util.errors import LiveError
 

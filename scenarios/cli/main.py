@@ -12,8 +12,8 @@ import click
 
 from lrms_sim.cli.running import SEED_MAX, open_console, run_group
 from lrms_sim.util.json_output import json_option, print_json
+from lrms_sim.util.option_fields import FloatRange
 from lrms_sim.util.process_guard import has
-from lrms_sim.util.values import FloatRange
 from lrms_sim.util.version import __version__
 from scenarios.cli.live_cli import SPEED_MAX, down, live_folder, run_live, up
 from scenarios.cli.prove_cli import prove

@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 from grpc import aio
 
-from grms.daemon.backoff import Backoff, BackoffSettings, is_absent
+from grms.daemon.pacing import Backoff, BackoffSettings, is_absent
 from grms.v1 import replay_pb2, replay_pb2_grpc
 from lrms_sim.workload.groups import user_groups
 from lrms_sim.workload.jobs import JobTable, concatenate

@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 from grpc import aio
 
-from grms.daemon.rpc_errors import refuse
+from grms.daemon.rpc.requests import refuse
 from grms.v1 import job_pb2, request_pb2, reservation_pb2, reservation_pb2_grpc, results_pb2
 
 STATES = reservation_pb2.ReservationState

@@ -13,8 +13,8 @@ from typing import Any, Protocol, Self
 import aiomqtt
 import pytest
 
-from grms.daemon.backoff import BackoffSettings
 from grms.daemon.mqtt.link import MqttSettings
+from grms.daemon.pacing import BackoffSettings
 from grms.daemon.ports import free_port
 from grms.security.tls import TlsFiles
 from grms.site.monitoring.embedded_mqtt import EmbeddedBroker, site_account, watcher_account

@@ -9,14 +9,14 @@ from pathlib import Path
 import aiomqtt
 import pytest
 
-from grms.daemon.mqtt import topics
+from grms.daemon.mqtt import payloads
 from tests.grms.keys import new_federation
 from tests.grms.mqtt import Cable, Mosquitto, Watcher, client, watching
 
 # The MQTT client leaves a socket to the garbage collector where TLS fails on it; see `_collect`.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")
 
-END = topics.presence("KTH")
+END = payloads.presence("KTH")
 """Published last in these tests: when it has come, so has all that was to come before."""
 
 
@@ -41,14 +41,14 @@ async def test_a_site_writes_its_own_topics_alone(mosquitto: Mosquitto) -> None:
     ):
         async with client(mosquitto.settings("CTC")) as ctc:
             for topic in (
-                topics.presence("KTH"),
-                topics.jobs("KTH"),
-                topics.metrics("KTH"),
-                topics.PLAN,
+                payloads.presence("KTH"),
+                payloads.jobs("KTH"),
+                payloads.metrics("KTH"),
+                payloads.PLAN,
             ):
                 await ctc.publish(topic, b'{"forged":1}', 1)
-            await ctc.publish(topics.presence("CTC"), b"{}", 1)
-        will = aiomqtt.Will(topics.presence("KTH"), b'{"forged":1}', 1, retain=True)
+            await ctc.publish(payloads.presence("CTC"), b"{}", 1)
+        will = aiomqtt.Will(payloads.presence("KTH"), b'{"forged":1}', 1, retain=True)
         settings = mosquitto.settings("CTC")
         async with Cable(settings.port) as cable:
             ctc = await client(replace(settings, port=cable.port), will=will).__aenter__()
@@ -57,33 +57,33 @@ async def test_a_site_writes_its_own_topics_alone(mosquitto: Mosquitto) -> None:
                 await anext(aiter(ctc.messages))
             await ctc.__aexit__(None, None, None)
         async with client(mosquitto.settings("KTH")) as kth:
-            await kth.publish(topics.jobs("KTH"), b"{}", 1)
-            await kth.publish(topics.metrics("KTH"), b"{}", 1)
+            await kth.publish(payloads.jobs("KTH"), b"{}", 1)
+            await kth.publish(payloads.metrics("KTH"), b"{}", 1)
             await kth.publish(END, b"{}", 1)
         assert await read(operators) == {
-            topics.presence("CTC"),
-            topics.jobs("KTH"),
-            topics.metrics("KTH"),
+            payloads.presence("CTC"),
+            payloads.jobs("KTH"),
+            payloads.metrics("KTH"),
         }
-        assert await read(dashboard) == {topics.presence("CTC")}
+        assert await read(dashboard) == {payloads.presence("CTC")}
     assert "forged" not in str(operators.seen + dashboard.seen)
 
 
 async def test_jobs_and_metrics_are_for_the_sites_operators(mosquitto: Mosquitto) -> None:
     """Neither another site, nor that site's operators, nor a dashboard reads them."""
-    everything = ("#", "hanse/v1/#", topics.jobs("KTH"), topics.metrics("KTH"), END)
+    everything = ("#", "hanse/v1/#", payloads.jobs("KTH"), payloads.metrics("KTH"), END)
     async with (
         watching(mosquitto.settings("CTC"), *everything) as partner,
         watching(mosquitto.settings("dashboard"), *everything) as dashboard,
         watching(mosquitto.settings("kth-operators"), *everything) as operators,
         client(mosquitto.settings("KTH")) as kth,
     ):
-        await kth.publish(topics.jobs("KTH"), b"{}", 1, retain=True)
-        await kth.publish(topics.metrics("KTH"), b"{}", 1, retain=True)
+        await kth.publish(payloads.jobs("KTH"), b"{}", 1, retain=True)
+        await kth.publish(payloads.metrics("KTH"), b"{}", 1, retain=True)
         await kth.publish(END, b"{}", 1)
         assert await read(partner) == set()
         assert await read(dashboard) == set()
-        assert await read(operators) == {topics.jobs("KTH"), topics.metrics("KTH")}
+        assert await read(operators) == {payloads.jobs("KTH"), payloads.metrics("KTH")}
     async with (
         watching(mosquitto.settings("CTC"), *everything) as late,
         client(mosquitto.settings("KTH")) as kth,
@@ -97,7 +97,11 @@ async def test_watchers_write_nothing(mosquitto: Mosquitto) -> None:
     async with watching(mosquitto.settings("kth-operators"), "hanse/v1/sites/KTH/#") as operators:
         for user in ("kth-operators", "dashboard"):
             async with client(mosquitto.settings(user)) as watcher:
-                for topic in (topics.presence("KTH"), topics.jobs("KTH"), topics.presence(user)):
+                for topic in (
+                    payloads.presence("KTH"),
+                    payloads.jobs("KTH"),
+                    payloads.presence(user),
+                ):
                     await watcher.publish(topic, b'{"forged":1}', 1)
         async with client(mosquitto.settings("KTH")) as kth:
             await kth.publish(END, b"{}", 1)
@@ -111,7 +115,7 @@ async def test_the_workflow_broker_publishes_its_plan(mosquitto: Mosquitto) -> N
         watching(mosquitto.settings("dashboard"), "hanse/v1/broker/#") as dashboard,
         client(mosquitto.settings("gorba")) as gorba,
     ):
-        for topic in (topics.PLAN, f"{topics.PLAN}/1"):
+        for topic in (payloads.PLAN, f"{payloads.PLAN}/1"):
             await gorba.publish(topic, b"{}", 1)
         await dashboard.until(lambda: len(dashboard.seen) == 2)
 
@@ -170,8 +174,8 @@ async def test_a_bridge_shares_presence_alone(tmp_path: Path) -> None:
             watching(hub.settings("dashboard"), "#") as at_hub,
             client(kth_broker.settings("KTH")) as kth,
         ):
-            await kth.publish(topics.jobs("KTH"), b"{}", 1, retain=True)
-            await kth.publish(topics.metrics("KTH"), b"{}", 1, retain=True)
+            await kth.publish(payloads.jobs("KTH"), b"{}", 1, retain=True)
+            await kth.publish(payloads.metrics("KTH"), b"{}", 1, retain=True)
             for state in ("online", "offline"):
                 await kth.publish(END, b'{"state":"%s"}' % state.encode(), 1, retain=True)
                 for watcher in (at_ctc, at_hub):

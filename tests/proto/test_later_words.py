@@ -9,7 +9,7 @@ import pytest
 from google.protobuf.descriptor import FileDescriptor
 from google.protobuf.message import Message
 
-import grms.site.peers.sender as sending
+import grms.site.peers.peers as sending
 import grms.site.rpc.partner_service as answering
 from broker.cli.show_command import state_of
 from broker.executor.base import ReservationState

@@ -19,7 +19,7 @@ import aiomqtt
 import numpy as np
 import structlog
 
-from grms.daemon.backoff import Backoff, BackoffSettings
+from grms.daemon.pacing import Backoff, BackoffSettings
 from grms.security.tls import TlsFiles
 from grms.util.names import PORT_MAX, check_host, is_loopback
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from grms.daemon.rpc_errors import Context, refuse
+from grms.daemon.rpc.requests import Context, refuse
 
 HEALTH: Final[str] = health.SERVICE_NAME
 """The service's name for reflection and callers."""

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from grms.daemon.backoff import Backoff, BackoffSettings
+from grms.daemon.pacing import Backoff, BackoffSettings
 from grms.daemon.tunnel.stream import GO, OK, WAIT, Stream, TunnelError
 
 IDLE: Final = 2

@@ -12,7 +12,7 @@ from contextlib import suppress
 from ipaddress import IPv6Address
 from typing import Any, Final
 
-from grms.daemon.fd_budget import beside
+from grms.daemon.process import beside
 
 PER_ADDRESS_MAX: Final = 32
 """Most of one address; of IPv6 the first 64 bits count, as one host has all of the others."""

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from importlib import resources
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 from urllib.parse import parse_qs
 
@@ -31,7 +30,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from grms.daemon.fd_budget import BACKLOG
+from grms.daemon.process import BACKLOG
 from grms.daemon.web.access import SESSION_S, PageSessions, write_token
 from grms.daemon.web.visitors import Visitor, listening_at
 from grms.util.names import is_loopback
@@ -278,12 +277,7 @@ class PageServer:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stops listening; waits only briefly for the thread."""
         assert self._server is not None
         assert self._thread is not None

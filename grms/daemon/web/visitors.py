@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from grms.daemon.fd_budget import BACKLOG, PAGES_MAX, beside
+from grms.daemon.process import BACKLOG, PAGES_MAX, beside
 
 REQUEST_S: Final = 20.0
 """How long a connection may be idle without a request, seconds; up to twice as long until the check."""

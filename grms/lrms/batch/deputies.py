@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, runtime_checkable
 
-from grms.daemon.backoff import pause_after
+from grms.daemon.pacing import pause_after
 from grms.lrms.account_mapping import account_number
 from grms.lrms.base import LrmsRefusedError, NoDeputyError, UserAwayError
 from grms.lrms.batch.subprocesses import ERROR_CHARACTERS_MAX, Answer

@@ -32,24 +32,24 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from grms.daemon.file_names import OWN_NAMES, STREAMS, check_inputs
 from grms.daemon.job_files import (
     CHUNK_BYTES,
+    OWN_NAMES,
+    RESULTS_MAX,
+    STREAMS,
     FileProblemError,
+    WantedFiles,
+    check_inputs,
+    check_wanted,
     created,
+    find_words,
+    matching,
     opened,
     remove_below,
     word_of,
 )
 from grms.daemon.shared_folders import NotSharedError, SharedFile, SharedFolders
 from grms.daemon.user_names import user_number
-from grms.daemon.wanted_files import (
-    RESULTS_MAX,
-    WantedFiles,
-    check_wanted,
-    find_words,
-    matching,
-)
 from grms.lrms.account_mapping import (
     NOTED,
     WRITTEN,

@@ -45,14 +45,15 @@ from grms.lrms.nodes import NodeTable
 from grms.lrms.partitions import Charged, Partitions
 from grms.lrms.preemption import Preemption
 from grms.lrms.slurm.sbatch_text import options_at_home
-from grms.lrms.slurm.silence import is_no_answer
 from grms.lrms.slurm.slurm_arrays import (
     SIZE,
+    ArrayElements,
     array_folder,
+    array_of,
     array_tag,
     array_words,
     element_name,
-    is_array_name,
+    refused_elements,
 )
 from grms.lrms.slurm.slurm_limits import whole_minutes
 from grms.lrms.slurm.slurm_machine import hindrance
@@ -80,6 +81,7 @@ from grms.lrms.slurm.slurm_text import (
     Logged,
     Queue,
     ending_of,
+    is_no_answer,
     logged_ending,
     read_accounting,
     read_job,
@@ -126,9 +128,6 @@ SECONDS: Final = {"SLURM_TIME_FORMAT": "%s"}
 FAR: Final = "now+365days"
 """The start of a job that is set aside; should the daemon be away for so long, its launcher ends it."""
 
-ARRAYS_MAX: Final = 200
-"""Arrays whose elements are kept."""
-
 NO_ARRAYS_S: Final = 600.0
 """After a refusal, how long jobs are submitted one by one, real seconds."""
 
@@ -167,8 +166,6 @@ _NO_JOB = "Invalid job id"
 _NOT_FOUND = re.compile(r"Job [0-9_]+ not found")
 """What scontrol prints of an element that is not, or no more, in an array that it has."""
 
-_ELEMENT = re.compile(r"\b[0-9]+_[0-9]+\b")
-"""An element's number in what scontrol says."""
 
 _NUMBER = re.compile(r"[0-9]{1,20}")
 """A job's id, as sbatch prints it."""
@@ -234,8 +231,7 @@ class Slurm:
         self._prefix = f"hanse:{settings.site}:"
         self._wanted: OrderedDict[str, Request] = OrderedDict()
         self._numbers: dict[str, int] = {}
-        # By the number of an array: the names that its elements are to have, by their numbers.
-        self._elements: OrderedDict[str, dict[str, str]] = OrderedDict()
+        self._elements = ArrayElements()
         self._no_arrays_until = -math.inf
         self._rules: SlurmRules | None = None
         self._rules_asked_at = -RULES_AGE_S
@@ -285,7 +281,7 @@ class Slurm:
         except ValueError as error:
             raise LrmsUnavailableError(f"Slurm's answer cannot be read: {error}") from error
         taken_at = self._clock()
-        rows = self._with_elements(queue.rows)
+        rows = self._elements.told_in(queue.rows)
         self._guest_numbers = {row.number for row in rows if not self._is_own(row.name)}
         plan = None
         if queue.planned and rules is not None and rules.scheduler == "backfill":
@@ -549,12 +545,7 @@ class Slurm:
     async def submit_all(self, jobs: Sequence[tuple[str, LrmsJob, Path]]) -> list[str]:
         """Submits jobs that are alike as a held array, and returns their numbers."""
         _, job, folder = jobs[0]
-        indices, tag = list[int](), ""
-        for each, _, _ in jobs:
-            array = array_tag(each)
-            assert array is not None, "they are not alike"
-            tag, index = array
-            indices.append(index)
+        tag, indices = array_of([each for each, _, _ in jobs])
         *arguments, begin, word = self._array_arguments(tag, job, folder)
         arguments.append(f"--array={array_words(indices)}")
         try:
@@ -564,49 +555,15 @@ class Slurm:
             self._give_up_arrays(error.reason)
             raise
         numbers = [f"{number}_{index}" for index in indices]
-        elements = self._elements[number] = {}  # a crash may have taken the number from another
-        for (each, one, _), its in zip(jobs, numbers, strict=True):
+        for each, one, _ in jobs:
             self._want(each, one)
-            elements[its] = shown_name(one.name, each, MARK)
-        while len(self._elements) > ARRAYS_MAX:
-            self._elements.popitem(last=False)
+        names = [shown_name(one.name, each, MARK) for each, one, _ in jobs]
+        self._elements.keep(number, dict(zip(numbers, names, strict=True)))
         return numbers
 
     def _give_up_arrays(self, reason: str) -> None:
         _log.warning("lrms.no_arrays", reason=reason, for_s=NO_ARRAYS_S)
         self._no_arrays_until = time.monotonic() + NO_ARRAYS_S
-
-    def _with_elements(self, rows: Iterable[JobRow]) -> list[JobRow]:
-        # An array that is ended as a whole, before its elements were parted, is one row without an index.
-        found, numbers = list[JobRow](), set[str]()
-        ended: list[JobRow] = []
-        shown: dict[str, dict[str, str]] = {}
-        for row in rows:
-            numbers.add(row.number)
-            if row.in_array:
-                shown.setdefault(row.number.partition("_")[0], {})[row.number] = row.name
-            elif "_" in row.number:
-                self._part(row.number)
-            # What lives under such a number is another job, to which a crash has given it.
-            whole = not row.live and row.number in self._elements
-            (ended if whole else found).append(row)
-        for array, elements in shown.items():
-            # An array gets no more elements: one with others has its number by a crash.
-            if not elements.keys() <= self._elements.get(array, {}).keys():
-                self._elements[array] = elements
-        for row in ended:
-            named = is_array_name(row.name)
-            own = [
-                (number, name)
-                for number, name in self._elements[row.number].items()
-                if number not in numbers and name == element_name(row.name, number)
-            ]
-            found += [replace(row, number=number, name=name) for number, name in own]
-            if not (own or named):
-                found.append(row)
-        while len(self._elements) > ARRAYS_MAX:
-            self._elements.popitem(last=False)
-        return found
 
     async def _parted(self, rows: Sequence[JobRow]) -> list[JobRow]:
         # Gives elements their own names, by which they are parted from each other, and returns the rows as they are then.
@@ -616,26 +573,20 @@ class Slurm:
             return list(rows)
         words = "".join(f"update JobId={row.number} JobName={row.name}\n" for row in unnamed)
         for row in unnamed:
-            self._part(row.number)
+            self._elements.part(row.number)
         answer = await self._programs.run("scontrol", also=SECONDS, typed=words.encode())
         refused = set[str]()
         if answer.code != 0:
             error = failure("scontrol", answer)
             if isinstance(error, LrmsUnavailableError):
                 raise error
-            # It goes on where it is refused one, with a line for each: those that have ended meanwhile, or all.
-            lines = [line for line in answer.error.splitlines() if line.strip()]
-            refused = {number for line in lines for number in _ELEMENT.findall(line)}
-            if len(refused) != len(lines) or len(answer.error) >= ERROR_CHARACTERS_MAX:
-                refused = {row.number for row in unnamed}  # it does not say which
+            is_cut = len(answer.error) >= ERROR_CHARACTERS_MAX
+            said = refused_elements(answer.error, is_cut=is_cut)
+            refused = {row.number for row in unnamed} if said is None else said
             if not _all_over(answer.error):
                 self._give_up_arrays(error.reason)
         named = {row.number for row in unnamed} - refused
         return [replace(row, in_array=row.in_array and row.number not in named) for row in rows]
-
-    def _part(self, number: str) -> None:
-        # From now on it may begin, and it has a record of its own.
-        self._elements.get(number.partition("_")[0], {}).pop(number, None)
 
     def options(self, job: LrmsJob, said: Sequence[str] = ()) -> list[str]:
         """Returns the options of sbatch that follow from the site's configuration and from what a job asks for.
@@ -828,7 +779,7 @@ class Slurm:
         # Slurm keeps no record of an element that somebody ends while it is not parted: the array is there without it.
         # Under its number may be another array, to which a crash has given it.
         number, array = question.number.partition("_")[0], array_tag(self._tag(question.name))
-        if question.number not in self._elements.get(number, {}) or array is None:
+        if array is None or not self._elements.waits(question.number):
             return None
         for line in (await self._shown_text(number) or "").splitlines():
             fields = read_job(line)

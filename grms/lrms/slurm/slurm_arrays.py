@@ -10,9 +10,13 @@ ends all elements that were not parted yet, instead of the one that it is asked 
 """
 
 import re
-from collections.abc import Iterable
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
+
+from grms.lrms.batch.queue_snapshot import JobRow
 
 DIGITS: Final = 3
 """Digits of an index."""
@@ -20,7 +24,12 @@ DIGITS: Final = 3
 SIZE: Final = 10**DIGITS
 """The configuration has to allow indices below this (`MaxArraySize`; by default 1001)."""
 
+ARRAYS_MAX: Final = 200
+"""Arrays whose elements are kept."""
+
 _ALL: Final = "*"
+_ELEMENT = re.compile(r"\b[0-9]+_[0-9]+\b")
+"""An element's number in what scontrol says."""
 _NUMBER = re.compile(r"[0-9]{1,20}_([0-9]{1,9})")
 
 
@@ -74,3 +83,80 @@ def array_words(indices: Iterable[int]) -> str:
         else:
             parts.append([index, index])
     return ",".join(f"{first}-{last}" if last > first else f"{first}" for first, last in parts)
+
+
+def array_of(tags: Sequence[str]) -> tuple[str, list[int]]:
+    """Returns the tag of the array in which jobs that are alike can be, and their indices, by the tags of each alone."""
+    places = [place for tag in tags if (place := array_tag(tag)) is not None]
+    assert len(places) == len(tags), "they are not alike"
+    return places[-1][0], [index for _, index in places]
+
+
+def refused_elements(error: str, *, is_cut: bool) -> set[str] | None:
+    """Returns the numbers of elements that `scontrol` has refused a name; `None` if it does not say which.
+
+    It goes on where it is refused one, with a line for each: those that have ended meanwhile, or all. `is_cut`: the text may
+    lack its end.
+    """
+    lines = [line for line in error.splitlines() if line.strip()]
+    refused = {number for line in lines for number in _ELEMENT.findall(line)}
+    return None if is_cut or len(refused) != len(lines) else refused
+
+
+class ArrayElements:
+    """The names that elements of the last arrays are to have."""
+
+    def __init__(self) -> None:
+        # By the number of an array, and then by those of its elements.
+        self._names: OrderedDict[str, dict[str, str]] = OrderedDict()
+
+    def keep(self, array: str, names: dict[str, str]) -> None:
+        """Notes the elements of an array that was submitted; a crash may have taken its number from another."""
+        self._names[array] = names
+        self._drop()
+
+    def _drop(self) -> None:
+        while len(self._names) > ARRAYS_MAX:
+            self._names.popitem(last=False)
+
+    def part(self, number: str) -> None:
+        """Notes that an element has its own name: from now on it may begin, and it has a record of its own."""
+        self._names.get(number.partition("_")[0], {}).pop(number, None)
+
+    def waits(self, number: str) -> bool:
+        """Returns whether an element is not parted from its array, as far as is known."""
+        return number in self._names.get(number.partition("_")[0], {})
+
+    def told_in(self, rows: Iterable[JobRow]) -> list[JobRow]:
+        """Returns the rows of a queue with one for each element.
+
+        An array that is ended as a whole, before its elements were parted, is one row without an index.
+        """
+        found, numbers = list[JobRow](), set[str]()
+        ended: list[JobRow] = []
+        shown: dict[str, dict[str, str]] = {}
+        for row in rows:
+            numbers.add(row.number)
+            if row.in_array:
+                shown.setdefault(row.number.partition("_")[0], {})[row.number] = row.name
+            elif "_" in row.number:
+                self.part(row.number)
+            # What lives under such a number is another job, to which a crash has given it.
+            whole = not row.live and row.number in self._names
+            (ended if whole else found).append(row)
+        for array, elements in shown.items():
+            # An array gets no more elements: one with others has its number by a crash.
+            if not elements.keys() <= self._names.get(array, {}).keys():
+                self._names[array] = elements
+        for row in ended:
+            named = is_array_name(row.name)
+            own = [
+                (number, name)
+                for number, name in self._names[row.number].items()
+                if number not in numbers and name == element_name(row.name, number)
+            ]
+            found += [replace(row, number=number, name=name) for number, name in own]
+            if not (own or named):
+                found.append(row)
+        self._drop()
+        return found

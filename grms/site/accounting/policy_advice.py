@@ -19,7 +19,7 @@ from grms.policy.transfer import TransferPolicy
 from grms.site.accounting.accounts import Accounts, GuestRun, OwnRun
 from grms.site.accounting.counterfactual import as_it_was, comparable, replay
 from grms.site.accounting.peer_model import PartnerAnswers
-from grms.site.accounting.strict_policy_site import policy_site
+from grms.site.accounting.policy_site import policy_site
 from lrms_sim.scheduling.disciplines import Discipline
 from lrms_sim.workload.jobs import BoolArray, FloatArray, Int64Array
 

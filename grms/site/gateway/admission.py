@@ -12,9 +12,8 @@ from typing import Final, TypeVar
 import grpc
 import structlog
 
-from grms.daemon.rates import Rate, Seldom
-from grms.daemon.rpc.questions import Questions
-from grms.daemon.rpc_errors import Context, refuse
+from grms.daemon.pacing import Rate, Seldom
+from grms.daemon.rpc.requests import Context, Questions, refuse
 from grms.security.tls import NotAdmittedError, admit, shown_site
 from grms.site.gateway.peer_listener import Shown
 from grms.site.gateway.token_caller import TokenCaller, TokenUser

@@ -5,7 +5,7 @@ keeps open takes five: the tunnel and one more end of the way from it. A partner
 four: the socket that stands for it, both ends of the way there, and what is behind it. If there are fewer than the
 configuration wants, fewer connections are accepted, so that journal, partners and operators always
 have theirs. Those of auxiliary listeners, one descriptor each, are reserved too
-(`grms.daemon.fd_budget`).
+(`grms.daemon.process`).
 """
 
 import resource
@@ -14,10 +14,10 @@ from typing import Final
 
 import structlog
 
-from grms.daemon.fd_budget import FIGURES_MAX, MQTT_MAX, PAGES_MAX, REST_MAX, beside
+from grms.daemon.process import FIGURES_MAX, MQTT_MAX, PAGES_MAX, REST_MAX, beside
 from grms.daemon.tunnel.waiter import IDLE
 from grms.site.config.schema import SiteConfig
-from grms.site.gateway.open_call_shares import CallShares
+from grms.site.gateway.open_calls import CallShares
 from grms.site.gateway.peer_listener import PortLimits
 from grms.site.gateway.user_listener import Shares, UserSocket
 

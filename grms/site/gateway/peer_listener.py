@@ -2,7 +2,7 @@
 
 gRPC reports failed handshakes to no one: not that there was one, not from where, not why. So TLS
 ends in this process, with Python's `ssl` (OpenSSL), at each connection, and the bytes are passed on
-(`relay`). Every failed handshake is counted and reported with a reason in words; the other side
+(`gateway`). Every failed handshake is counted and reported with a reason in words; the other side
 gets OpenSSL's alert, which says why (`grms.security.handshakes`). asyncio's own TLS would not do: its server
 closes a connection whose handshake fails before the alert is sent.
 
@@ -31,9 +31,8 @@ from grms.daemon.tunnel.dialing import keep_alive
 from grms.daemon.tunnel.hub import TunnelHub
 from grms.security.handshakes import Handshake, handshake_problem
 from grms.security.tls import TUNNEL_PROTOCOL, CertificateTrust, ServerTls, shown_site
-from grms.site.gateway.gateway import Connection, Gateway
-from grms.site.gateway.open_call_shares import CallShares, CallWatch
-from grms.site.gateway.relay import ConnectionEnd, RelayedConnection
+from grms.site.gateway.gateway import Connection, ConnectionEnd, Gateway, RelayedConnection
+from grms.site.gateway.open_calls import CallShares, CallWatch
 from grms.util.names import Endpoint
 
 LINGER_S: Final = 2.0

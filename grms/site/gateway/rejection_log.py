@@ -8,7 +8,7 @@ from typing import Final
 
 import structlog
 
-from grms.daemon.rates import Seldom
+from grms.daemon.pacing import Seldom
 from grms.security.handshakes import Handshake
 
 Log = structlog.typing.FilteringBoundLogger

@@ -14,7 +14,7 @@ from grpc import aio
 from grpc_health.v1 import health_pb2_grpc
 
 from grms.daemon.rpc.health import HEALTH, HealthService, Serving
-from grms.daemon.rpc_errors import Unexpected
+from grms.daemon.rpc.requests import Unexpected
 from grms.site.gateway.user_listener import UserSocket
 
 SERVICES: Final = (

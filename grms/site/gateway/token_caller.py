@@ -5,7 +5,7 @@ from typing import NoReturn, cast
 
 import grpc
 
-from grms.daemon.rpc_errors import Context
+from grms.daemon.rpc.requests import Context
 from grms.daemon.status_details import DETAILS_KEY, read_details
 from grms.site.gateway.user_listener import User
 

@@ -2,7 +2,7 @@
 
 gRPC does not tell a service which user is at the other end of a Unix socket. So users connect to a
 socket of ours, which asks the kernel for the peer's credentials (`SO_PEERCRED`) and relays the
-bytes to gRPC's own socket (`relay`). Connections are shared out: no user has more than a share, and
+bytes to gRPC's own socket (`gateway`). Connections are shared out: no user has more than a share, and
 some are reserved for operators, so that no user can lock them out.
 """
 
@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from grms.daemon.unix_sockets import remove_stale_socket
+from grms.daemon.socket_folder import remove_stale_socket
 from grms.daemon.user_names import user_name
-from grms.site.gateway.gateway import Connection, Gateway
-from grms.site.gateway.open_call_shares import CallShares
-from grms.site.gateway.relay import RelayedConnection
+from grms.site.gateway.gateway import Connection, Gateway, RelayedConnection
+from grms.site.gateway.open_calls import CallShares
 
 CREDENTIALS: Final = struct.Struct("3i")
 """`SO_PEERCRED`: process, user, group (unix(7))."""

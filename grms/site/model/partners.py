@@ -1,4 +1,10 @@
-"""What the site remembers of each partner, and the order of asking them."""
+"""What the site remembers of each partner, and the order of asking them.
+
+For the end of a job, the home site knows the request, the time of the offer and the current time. A report that contradicts
+these is not believed: it is counted, its numbers are clipped to what is possible, and the partner is asked last until it has
+made up for it. A lie within these bounds is undetectable here; docs/protocol.md lists what remains. An answer outside the
+protocol is a protocol error of the partner.
+"""
 
 import math
 from collections.abc import Mapping
@@ -6,11 +12,11 @@ from dataclasses import replace
 
 from grms.policy._awrt_order import history_with_open, order_by_awrt
 from grms.policy.location import LocationPolicy, PartnerRecord, UserDefinedLocation, location_of
-from grms.site.model.commitments import PromiseBook
-from grms.site.model.jobs import GuestJob, HomeJob, OfferId, Request
-from grms.site.model.lifecycle import GuestState
-from grms.site.model.returns import ReturnBook
-from grms.site.model.unused_acceptances import AcceptanceBudget
+from grms.site.model.events import StatusAnswered
+from grms.site.model.jobs import Completion, GuestJob, HomeJob, OfferId, Request
+from grms.site.model.lifecycle import GuestState, JobState, Outcome
+from grms.site.model.partner_conduct import AcceptanceBudget, PromiseBook, ReturnBook
+from grms.site.model.settings import SiteSettings
 from grms.site.model.usage import NO_LIMITS, Committed
 from lrms_sim.machine.node_kinds import NodeKind, NodeMachine
 from lrms_sim.machine.nodes import fits
@@ -372,3 +378,60 @@ def response_time(submit_time: float, end_time: float) -> float:
     As a partner's clock may be slow, no job ends before its submission.
     """
     return max(0.0, end_time - submit_time)
+
+
+def violation(job: HomeJob, completion: Completion, now: float, settings: SiteSettings) -> str:
+    """Returns what makes a reported end impossible, for a person; empty if it is possible.
+
+    `now` is the time of receipt on the home site's clock, seconds.
+    """
+    run_time, requested = completion.run_time, job.request.requested_time
+    ended = completion.end_time
+    grace, skew = settings.run_time_grace, settings.clock_grace
+    elapsed = max(0.0, now - job.offer_time)
+    clocks = math.isfinite(skew)
+    for wrong, text in (
+        (run_time > requested + grace, f"a run time of {run_time:g} s, {requested:g} s requested"),
+        (
+            completion.outcome is Outcome.TIMEOUT and run_time < requested - grace,
+            f"cut at its limit after {run_time:g} s, {requested:g} s requested",
+        ),
+        (
+            clocks and run_time > elapsed * (1.0 + settings.clock_drift) + settings.elapsed_grace,
+            f"a run time of {run_time:g} s, {elapsed:g} s after the offer",
+        ),
+        (
+            completion.kept > run_time,
+            f"{completion.kept:g} s kept of a run time of {run_time:g} s",
+        ),
+        (clocks and ended > now + skew, f"an end {ended - now:g} s in the future"),
+        (
+            clocks and ended - run_time < job.offer_time - skew,
+            f"a start {job.offer_time - (ended - run_time):g} s before the offer",
+        ),
+    ):
+        if wrong:
+            return text
+    return ""
+
+
+def believable(job: HomeJob, completion: Completion, now: float) -> Completion:
+    """Returns an impossible report with its times clipped to what is possible.
+
+    `now` is the time of receipt on the home site's clock, seconds.
+    """
+    run_time = min(completion.run_time, job.request.requested_time, max(0.0, now - job.offer_time))
+    return replace(completion, run_time=run_time, end_time=now, kept=min(completion.kept, run_time))
+
+
+def senseless(job: HomeJob, event: StatusAnswered) -> bool:
+    """Returns whether an answer about an offer is outside the protocol.
+
+    That is the end of another offer, or of none; or "never heard of" in reply to a withdrawal.
+    """
+    if event.completion is not None:
+        return event.completion.offer != event.offer or event.status is not GuestState.ENDED
+    if event.status is GuestState.ENDED:
+        return True
+    withdrawn = job.cancel_told or job.state is JobState.WITHDRAWING
+    return event.status is None and withdrawn

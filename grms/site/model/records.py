@@ -8,10 +8,10 @@ from typing import Final
 
 import msgspec
 
-from grms.site.model.commitments import PromiseRow
 from grms.site.model.forgotten_keys import KeyRow
 from grms.site.model.jobs import NO_EXIT, Exit, GuestRef, JobRef, Request, StateThere
 from grms.site.model.lifecycle import Outcome
+from grms.site.model.partner_conduct import PromiseRow
 from grms.site.model.usage import UsageRow
 from grms.util.dependencies import Dependency
 from lrms_sim.workload.requests import Request as Needs

@@ -9,7 +9,6 @@ import math
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 import structlog
@@ -123,12 +122,7 @@ class Dashboard:
             self._log.info("dashboard", address=self.server.address)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stack.close()
 
     async def run(self) -> None:

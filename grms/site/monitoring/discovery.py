@@ -8,8 +8,7 @@ not listed does not exist here, whatever it announces, and strangers' messages t
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from grms.daemon.mqtt.payloads import PROTOCOL, decode_presence
-from grms.daemon.mqtt.topics import site_of_presence
+from grms.daemon.mqtt.payloads import PROTOCOL, decode_presence, site_of_presence
 from grms.util.names import Endpoint, check_site_name, parse_endpoint
 
 

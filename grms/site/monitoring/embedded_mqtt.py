@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from amqtt.adapters import StreamReaderAdapter, StreamWriterAdapter
@@ -23,9 +22,9 @@ from amqtt.errors import AMQTTError
 from amqtt.plugins.base import BaseAuthPlugin, BaseTopicPlugin
 from amqtt.session import Session
 
-from grms.daemon.fd_budget import BACKLOG, MQTT_MAX, beside
-from grms.daemon.mqtt import topics
+from grms.daemon.mqtt import payloads
 from grms.daemon.mqtt.link import MqttSettings
+from grms.daemon.process import BACKLOG, MQTT_MAX, beside
 from grms.site.config.schema import WATCHER
 from grms.util.names import is_loopback
 from lrms_sim.util.files import write_secret
@@ -54,13 +53,13 @@ class Account:
 
 def site_account(site: str, password: str) -> Account:
     """Returns the account of a site's daemon: it writes its own topics and reads presence."""
-    own = (topics.presence(site), topics.jobs(site), topics.metrics(site))
-    return Account(password, (topics.PRESENCE_OF_ALL,), own)
+    own = (payloads.presence(site), payloads.jobs(site), payloads.metrics(site))
+    return Account(password, (payloads.PRESENCE_OF_ALL,), own)
 
 
 def watcher_account(password: str) -> Account:
     """Returns the account of an operator who watches: it reads everything."""
-    return Account(password, (f"{topics.ROOT}/#",), ())
+    return Account(password, (f"{payloads.ROOT}/#",), ())
 
 
 def new_password() -> str:
@@ -207,12 +206,7 @@ class EmbeddedBroker:
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         assert self._server is not None
         assert self._broker is not None
         self._server.close()

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import structlog
 
-from grms.daemon.rates import Seldom
+from grms.daemon.pacing import Seldom
 from grms.lrms import base
 from grms.site.model import events, records
 from grms.site.model.commands import AnswerOffer

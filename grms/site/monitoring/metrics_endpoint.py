@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from socketserver import ThreadingMixIn
 from threading import Lock, Thread
 from time import sleep
-from types import TracebackType
 from typing import Any, Final, Self
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import make_wsgi_app
 
-from grms.daemon.fd_budget import FIGURES_MAX, beside
+from grms.daemon.process import FIGURES_MAX, beside
 from grms.site.monitoring.metrics import SiteMetrics
 from grms.util.names import PORT_MAX, is_loopback
 
@@ -74,12 +73,7 @@ class MetricsEndpoint:
         self.port = self._running[0].server_port
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         assert self._running is not None
         server, thread = self._running
         server.shutdown()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import structlog
 
-from grms.daemon.mqtt import topics
+from grms.daemon.mqtt import payloads
 from grms.daemon.mqtt.link import MqttLink, MqttSettings, Outgoing
 from grms.daemon.mqtt.outbox import Numbered
 from grms.daemon.mqtt.payloads import (
@@ -83,7 +83,7 @@ class SiteTelemetry(Publisher[JobChange]):
                 f"partners cannot reach {endpoint}; announce a name or address instead"
             )
         super().__init__(
-            topics.presence(site),
+            payloads.presence(site),
             Presence(site=site, state="online", instance=instance, endpoint=str(endpoint or "")),
             Presence(site=site, state="offline", instance=instance),
             events_max=events_max,
@@ -126,7 +126,7 @@ class SiteTelemetry(Publisher[JobChange]):
         except ValueError as error:
             self._log.error("metrics_not_encodable", error=str(error)[:_ERROR_MAX])
             return
-        self.put_state(topics.metrics(self._site), content)
+        self.put_state(payloads.metrics(self._site), content)
 
     def received(self, content: bytes) -> None:
         """Notes a presence under this site's own name.
@@ -150,7 +150,7 @@ class SiteTelemetry(Publisher[JobChange]):
     def take(self) -> Sequence[Outgoing]:
         """Returns the states that wait, and the oldest events as one message."""
         content = self._take_events()
-        events = [] if content is None else [Outgoing(topics.jobs(self._site), content)]
+        events = [] if content is None else [Outgoing(payloads.jobs(self._site), content)]
         return [*super().take(), *events]
 
     def sent(self) -> None:
@@ -220,7 +220,7 @@ def connect_site(
         telemetry,
         rng=rng,
         log=log,
-        subscriptions=[topics.PRESENCE_OF_ALL],
+        subscriptions=[payloads.PRESENCE_OF_ALL],
         receive=receive,
     )
     telemetry.wake = link.wake

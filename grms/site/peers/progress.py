@@ -16,8 +16,8 @@ from grms.site.model.events import ProgressTold
 from grms.site.model.jobs import HomeJob, OfferId
 from grms.site.model.lifecycle import JobState
 from grms.site.model.partners import PartnerBook
+from grms.site.peers.peer import SenselessError, answer_to, stub_of
 from grms.site.peers.peers import PeerClients
-from grms.site.peers.replies import SenselessError, answer_to, stub_of
 from grms.site.runtime.event_loop import Engine
 from grms.site.wire.convert import PROGRESS_MAX, read_progress, write_offer
 from grms.v1 import partner_pb2

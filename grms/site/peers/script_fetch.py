@@ -10,9 +10,9 @@ from grpc import aio
 
 from grms.daemon.messages import WireError
 from grms.site.model.jobs import OfferId
+from grms.site.peers.peer import SenselessError, answer_to, stub_of
 from grms.site.peers.peers import PeerClients
 from grms.site.peers.pseudonyms import GuestOwners
-from grms.site.peers.replies import SenselessError, answer_to, stub_of
 from grms.site.runtime.executor_driver import ProgramAwayError, ProgramGoneError
 from grms.site.wire.convert import read_request, write_offer
 from grms.v1 import partner_pb2, request_pb2

@@ -20,7 +20,7 @@ from functools import partial
 import numpy as np
 import structlog
 
-from grms.daemon.rates import Seldom
+from grms.daemon.pacing import Seldom
 from grms.daemon.socket_folder import SocketFolder
 from grms.daemon.tunnel.dialing import Outside
 from grms.daemon.tunnel.hub import TunnelHub

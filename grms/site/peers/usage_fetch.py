@@ -17,8 +17,8 @@ from grms.daemon.journal import JournalError, JournalFullError
 from grms.daemon.messages import WireError
 from grms.site.config.schema import SiteConfig
 from grms.site.model.usage import UsageRecord
+from grms.site.peers.peer import SenselessError, answer_to, stub_of
 from grms.site.peers.peers import PeerClients
-from grms.site.peers.replies import SenselessError, answer_to, stub_of
 from grms.site.runtime.event_loop import Engine
 from grms.site.runtime.usage_log import UsageLog, read_usage, told_folder
 from grms.site.wire.convert import read_usage_page

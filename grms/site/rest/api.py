@@ -21,14 +21,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from grms.daemon.rates import Seldom
+from grms.daemon.pacing import Seldom
 from grms.daemon.user_names import user_name, user_number
 from grms.lrms.account_mapping import UID_MIN
-from grms.lrms.slurm.job_json import META, job_document
-from grms.lrms.slurm.job_rows import row_of
+from grms.lrms.slurm.job_rows import META, job_document, row_of
 from grms.security.tokens import Bearer, TokenCheck, TokenError, TokenFlaw
 from grms.site.gateway.admission import Admission
-from grms.site.gateway.open_call_shares import CallBudget, CallShares
+from grms.site.gateway.open_calls import CallBudget, CallShares
 from grms.site.gateway.token_caller import CallRefusedError, TokenCaller, TokenUser
 from grms.site.rest.openapi import openapi_document
 from grms.site.rest.submission import PropertyError, read_submission

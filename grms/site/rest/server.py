@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 import structlog
 import uvicorn
 
-from grms.daemon.fd_budget import BACKLOG, REST_MAX, beside
+from grms.daemon.process import BACKLOG, REST_MAX, beside
 from grms.daemon.web.handshake_limit import CountedListener
 from grms.daemon.web.visitors import Visitor, listening_at
 from grms.security.issuer_keys import FetchedKeys
@@ -22,7 +22,7 @@ from grms.site.config.load import ConfigError
 from grms.site.config.rest_table import RestConfig, RestIssuerConfig
 from grms.site.config.schema import SiteConfig
 from grms.site.gateway.admission import Admission
-from grms.site.gateway.open_call_shares import CallShares
+from grms.site.gateway.open_calls import CallShares
 from grms.site.rest.api import RestApi
 from grms.site.rpc.job_service import JobService
 from grms.util.names import parse_endpoint

@@ -6,8 +6,8 @@ from typing import Final
 import grpc
 
 from grms.daemon.messages import WireError
-from grms.daemon.rates import Rate
-from grms.daemon.rpc_errors import Context, refuse
+from grms.daemon.pacing import Rate
+from grms.daemon.rpc.requests import Context, refuse
 from grms.daemon.user_names import user_name
 from grms.lrms.batch.deputies import (
     OUTPUT_BYTES_MAX,

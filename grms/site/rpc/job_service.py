@@ -10,10 +10,10 @@ from typing import Final, NamedTuple, NoReturn, TypeVar
 import grpc
 from msgspec.structs import replace
 
-from grms.daemon.file_names import STDERR, STDOUT, STREAMS
-from grms.daemon.job_files import FileProblemError
+from grms.daemon.job_files import STDERR, STDOUT, STREAMS, FileProblemError
 from grms.daemon.messages import WireError
-from grms.daemon.rpc_errors import Context, refuse
+from grms.daemon.rpc.requests import Context, refuse
+from grms.lrms.base import Lrms, place_words
 from grms.site.gateway.admission import Admission
 from grms.site.gateway.user_listener import User
 from grms.site.model.commands import ReplyJob
@@ -22,9 +22,8 @@ from grms.site.model.forgotten_keys import FORGOTTEN_KEY
 from grms.site.model.held_jobs import JobArray
 from grms.site.model.jobs import HomeJob, Request, full_job_id, is_number
 from grms.site.model.lifecycle import JobState
-from grms.site.rpc.input_service import look_at_inputs, taken
+from grms.site.rpc.job_files import look_at_inputs, refused, sent, taken, write_results
 from grms.site.rpc.many_jobs import answer_each
-from grms.site.rpc.result_service import refused, sent, write_results
 from grms.site.rpc.watchers import CHANGED_MAX, UPDATES_MAX, Watchers
 from grms.site.runtime.event_loop import Engine
 from grms.site.scheduler.state import SiteState
@@ -102,6 +101,13 @@ class _Wanted(NamedTuple):
     part: Callable[[str, int], bytes] | None
     sites: tuple[str, ...]
     checkpoint: float
+
+
+def place_of(lrms: Lrms, job: HomeJob) -> str:
+    """Returns what place a job keeps in the queue that its partner may send home, or has had again that was sent home."""
+    away = job.shown is JobState.DELEGATED and job.rerun
+    waits = job.state in {JobState.SUBMITTING, JobState.QUEUED} and bool(job.sent_home)
+    return place_words(lrms, job.lrms_key, away=away) if away or waits else ""
 
 
 class JobService(job_pb2_grpc.JobServiceServicer):

@@ -7,7 +7,7 @@ from typing import Final, NoReturn, TypeVar, cast
 import grpc
 
 from grms.daemon.messages import WireError
-from grms.daemon.rpc_errors import Context
+from grms.daemon.rpc.requests import Context
 from grms.daemon.status_details import DETAILS_KEY, read_details
 from grms.site.gateway.admission import Admission
 from grms.v1 import job_pb2

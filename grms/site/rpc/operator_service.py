@@ -11,7 +11,7 @@ import grpc
 
 from grms.daemon.clock import ahead_of
 from grms.daemon.messages import WireError
-from grms.daemon.rpc_errors import Context, refuse
+from grms.daemon.rpc.requests import Context, refuse
 from grms.daemon.web.access import LINK_S
 from grms.policy.circuit_breaker import CircuitBreaker, CircuitBreakerFound
 from grms.policy.constraints import DAY, HOUR
@@ -29,8 +29,8 @@ from grms.site.pilots.manager import Pilots
 from grms.site.rpc.job_service import shown_job
 from grms.site.rpc.reconfigure import Reloaded
 from grms.site.runtime.journal import Journal
+from grms.site.scheduler.exchange_decisions import Standing, given, taken, taken_by_user
 from grms.site.scheduler.state import SiteState
-from grms.site.scheduler.usage_limits import Standing, given, taken, taken_by_user
 from grms.v1 import job_pb2, operator_pb2, operator_pb2_grpc
 from lrms_sim.util.version import __version__
 

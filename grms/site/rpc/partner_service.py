@@ -9,12 +9,11 @@ from typing import Final
 
 import grpc
 
-from grms.daemon.file_names import STDERR, STDOUT
-from grms.daemon.job_files import FileProblemError
+from grms.daemon.job_files import STDERR, STDOUT, FileProblemError
 from grms.daemon.job_needs import write_kinds
 from grms.daemon.journal import JournalError
 from grms.daemon.messages import WireError
-from grms.daemon.rpc_errors import Context, refuse
+from grms.daemon.rpc.requests import Context, refuse
 from grms.site.gateway.admission import Admission
 from grms.site.model.commands import AnswerOffer, AnswerStatus
 from grms.site.model.events import (
@@ -30,7 +29,7 @@ from grms.site.model.lifecycle import JobState
 from grms.site.model.usage import UsageRecord
 from grms.site.peers.peers import PeerClients
 from grms.site.peers.pseudonyms import Pseudonyms
-from grms.site.rpc.result_service import refused, sent, write_results
+from grms.site.rpc.job_files import refused, sent, write_results
 from grms.site.runtime.usage_log import UsageLog, read_of_home
 from grms.site.scheduler.state import SiteState
 from grms.site.staging.download import NoResultsError, ResultServer

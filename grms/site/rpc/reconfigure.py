@@ -28,7 +28,7 @@ from grms.site.config.load import (
 )
 from grms.site.config.schema import SiteConfig
 from grms.site.gateway.admission import Admission
-from grms.site.gateway.open_call_shares import CallShares
+from grms.site.gateway.open_calls import CallShares
 from grms.site.model.events import PoliciesChanged
 from grms.site.peers.accounts import guest_accounts
 from grms.site.peers.peers import PeerClients

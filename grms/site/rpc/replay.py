@@ -10,7 +10,7 @@ from typing import Final
 
 import grpc
 
-from grms.daemon.rpc_errors import Context, refuse
+from grms.daemon.rpc.requests import Context, refuse
 from grms.site.rpc.replay_site import Replay
 from grms.site.rpc.replay_workload import ReplayWorkload
 from grms.v1 import replay_pb2, replay_pb2_grpc

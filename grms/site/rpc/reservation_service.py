@@ -8,7 +8,7 @@ from typing import Any, Final
 import grpc
 
 from grms.daemon.messages import WireError
-from grms.daemon.rpc_errors import Context, refuse
+from grms.daemon.rpc.requests import Context, refuse
 from grms.lrms.base import LrmsRefusedError
 from grms.site.gateway.admission import Admission
 from grms.site.model.commands import ReplyGroup, ReplyReservation
@@ -25,8 +25,7 @@ from grms.site.model.jobs import Request
 from grms.site.model.reservations import Reservation
 from grms.site.pilots.manager import Pilots
 from grms.site.pilots.order import check
-from grms.site.rpc.input_service import look_at_inputs, taken
-from grms.site.rpc.result_service import sent, write_results
+from grms.site.rpc.job_files import look_at_inputs, sent, taken, write_results
 from grms.site.runtime.event_loop import Engine
 from grms.site.scheduler.reservations import RUNS_PROGRAMS_ALONE, window_problem
 from grms.site.staging.download import ResultServer

@@ -18,9 +18,9 @@ from typing import Final, NamedTuple, Protocol
 
 import structlog
 
-from grms.daemon.backoff import Backoff, BackoffSettings
 from grms.daemon.clock import Clock
 from grms.daemon.job_files import JobFile
+from grms.daemon.pacing import Backoff, BackoffSettings
 from grms.daemon.user_names import user_name
 from grms.lrms.anomalies import Anomalies, WithAnomalies
 from grms.lrms.base import (

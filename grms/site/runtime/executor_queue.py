@@ -22,7 +22,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable
 from dataclasses import replace
 
-from grms.daemon.backoff import pause_after
+from grms.daemon.pacing import pause_after
 from grms.lrms import base as port
 from grms.lrms.base import LrmsEnd, LrmsEvent, LrmsPhase, LrmsRecord
 from grms.site.model.commands import LrmsCancel, LrmsSubmit

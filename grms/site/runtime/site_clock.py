@@ -10,8 +10,15 @@ from typing import Final
 
 import structlog
 
-from grms.daemon.clock import Clock, ScaledClock, VirtualClock, WallClock, ahead_of, going_on_from
-from grms.daemon.clock_lag import too_far_ahead
+from grms.daemon.clock import (
+    Clock,
+    ScaledClock,
+    VirtualClock,
+    WallClock,
+    ahead_of,
+    going_on_from,
+    too_far_ahead,
+)
 from grms.daemon.config_base import ClockConfig
 from grms.site.runtime.journal import Journal, JournalError
 

@@ -9,25 +9,34 @@ The records of each home are numbered, in the order in which they were written: 
 of how many others there are. A file has those of the month in which they were written
 (UTC); one that comes late is in a later file than its job's end. Each file is a journal of its own
 (`grms.daemon.journal`), and only the last one is written to.
+
+While a daemon runs, records are gathered for a second and written aside; what is not written when the process is killed is
+written by the next one, at its start.
 """
 
+import asyncio
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 import msgspec
+import structlog
 from msgspec.structs import replace
 
 from grms.daemon.journal import (
     JournalError,
     JournalFile,
+    JournalFullError,
     JournalKind,
     RecordCodec,
     reading,
 )
+from grms.site.model.commands import Command
+from grms.site.model.events import Event
 from grms.site.model.usage import UsageRecord, month_of
+from grms.site.runtime.event_loop import Engine
 from lrms_sim.util.files import sync_folder
 
 KIND: Final = JournalKind(
@@ -226,12 +235,7 @@ class UsageLog:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -240,3 +244,76 @@ def months_before(month: str, count: int) -> str:
     year, number = map(int, month.split("-"))
     whole = 12 * year + number - 1 - count
     return f"{max(0, whole // 12):04}-{whole % 12 + 1:02}"
+
+
+GATHERED_S: Final = 1.0
+"""How long records are gathered, seconds."""
+
+RETRY_S: Final = 10.0
+"""Pause after the disk was full, seconds."""
+
+
+class UsageWriter:
+    """Hears of jobs that end, and writes their records to a log."""
+
+    def __init__(
+        self, engine: Engine, log: UsageLog, out: structlog.typing.FilteringBoundLogger
+    ) -> None:
+        self.log = log
+        self._engine = engine
+        self._out = out
+        self._ended: list[UsageRecord] = []  # perhaps not yet in the journal
+        self._due: list[UsageRecord] = []
+        self._wanted = asyncio.Event()
+        engine.state.memory.on_usage = self._ended.append
+        engine.on_event(self._seen)
+
+    def _seen(self, _event: Event, _commands: Sequence[Command]) -> None:
+        if self._ended:
+            records = self._ended.copy()
+            self._ended.clear()
+            self._engine.after(partial(self._is_due, records))
+
+    def _is_due(self, records: Sequence[UsageRecord]) -> None:
+        self._due += records
+        self._wanted.set()
+
+    async def run(self) -> None:
+        """Writes until it is cancelled."""
+        while True:
+            await self._wanted.wait()
+            await asyncio.sleep(GATHERED_S)
+            self._wanted.clear()
+            records = self._due.copy()
+            writing = asyncio.ensure_future(asyncio.to_thread(self._write, records))
+            try:
+                await asyncio.shield(writing)
+            except asyncio.CancelledError:
+                # What has been begun is finished, so that it is not written a second time.
+                await asyncio.wait([writing])
+                if writing.exception() is None:
+                    del self._due[: len(records)]
+                raise
+            except JournalFullError as error:
+                self._out.error("usage_cannot_be_written", problem=str(error))  # no fault of ours
+                self._wanted.set()
+                await asyncio.sleep(RETRY_S)
+            except JournalError as error:
+                self._engine.fail(error)
+                return
+            else:
+                del self._due[: len(records)]
+
+    def _write(self, records: Sequence[UsageRecord]) -> None:
+        self.log.append(records, self._engine.clock.now())
+
+    def close(self) -> None:
+        """Writes the rest, as far as it can be written; the next start does what is left."""
+        try:
+            if self._due and self._engine.failure is None:
+                self._write(self._due)
+                self._due = []
+        except JournalError as error:
+            self._out.error("usage_cannot_be_written", problem=str(error))  # same
+        finally:
+            self.log.close()

@@ -17,7 +17,7 @@
   system as one that it may end.
 """
 
-from grms.daemon.backoff import pause_after
+from grms.daemon.pacing import pause_after
 from grms.lrms import base
 from grms.site.model.commands import (
     AnswerOffer,
@@ -57,10 +57,9 @@ from grms.site.model.records import (
 )
 from grms.site.model.state_tables import StateTables
 from grms.site.model.translation import NoMeaningError
+from grms.site.scheduler.exchange_decisions import AS_EVER, Handing, takes, why_not_taken
 from grms.site.scheduler.local_jobs import Owner, accept, look_up
 from grms.site.scheduler.transaction import Transaction
-from grms.site.scheduler.transfer_decision import AS_EVER, Handing, takes
-from grms.site.scheduler.usage_limits import why_not_taken
 
 _NUMBER_MAX = 2**63 - 1
 

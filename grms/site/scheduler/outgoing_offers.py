@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from grms.daemon.backoff import pause_after
+from grms.daemon.pacing import pause_after
 from grms.site.model.commands import LrmsCancel, ReplyPreview, SendOffer, SendResolve, SendWithdraw
 from grms.site.model.events import (
     OfferAnswered,
@@ -35,7 +35,7 @@ from grms.site.model.jobs import (
     lrms_key,
 )
 from grms.site.model.lifecycle import GuestState, JobState, Outcome
-from grms.site.model.partners import PartnerBook, asking_order
+from grms.site.model.partners import PartnerBook, asking_order, believable, senseless, violation
 from grms.site.model.records import (
     AbandonedSettled,
     JobAbandoned,
@@ -54,11 +54,16 @@ from grms.site.model.records import (
     StateMissed,
 )
 from grms.site.model.state_tables import StateTables
+from grms.site.scheduler.exchange_decisions import (
+    entrusts,
+    held_to,
+    limits_in_the_way,
+    owed_for,
+    wants,
+    why_not_given,
+)
 from grms.site.scheduler.peer_faults import PeerFaultHandler
-from grms.site.scheduler.report_validation import believable, senseless, violation
 from grms.site.scheduler.transaction import Transaction
-from grms.site.scheduler.transfer_decision import entrusts, held_to, owed_for, wants
-from grms.site.scheduler.usage_limits import limits_in_the_way, why_not_given
 
 UNDECIDED = (JobState.OFFERING, JobState.RESOLVING, JobState.WITHDRAWING)
 """A partner may have the job, and nobody knows yet."""

@@ -3,7 +3,7 @@
 A probe is a question about an offer that was never made. The pauses between probes double.
 """
 
-from grms.daemon.backoff import pause_after
+from grms.daemon.pacing import pause_after
 from grms.site.model.commands import SendProbe
 from grms.site.model.jobs import OfferId
 from grms.site.model.partners import PartnerBook

@@ -27,9 +27,9 @@ from grms.site.model.partners import PartnerBook, asking_order
 from grms.site.model.rebalance_rounds import as_waiting, may_wait
 from grms.site.model.records import JobLeaving, JobLeft, JobReoffered, JobReofferEnded, RoundHeld
 from grms.site.model.state_tables import StateTables
+from grms.site.scheduler.exchange_decisions import entrusts, wants
 from grms.site.scheduler.outgoing_offers import OfferHandler, offer_of
 from grms.site.scheduler.transaction import Transaction
-from grms.site.scheduler.transfer_decision import entrusts, wants
 
 
 class RebalanceHandler:

@@ -6,8 +6,8 @@ events and carries out the commands. The parts:
 
 - `home`: users' requests; `offers`: where their jobs run, and how an unknown outcome is found out;
 - `reoffers`: waiting jobs that are offered again, and how they leave the queue;
-- `intervention`: operators' decisions about stuck jobs;
-- `standing`: partners that violate the protocol; `belief`: their reports;
+- `operator`: operators' decisions about stuck jobs;
+- `partners`: partners that come and go, or violate the protocol;
 - `guests`: partners' questions, and their jobs here;
 - `local`: the batch system's news about jobs;
 - `reservations`: requests for reservable resources, and changes over time; `pilots`: who runs programs in them;
@@ -82,9 +82,7 @@ from grms.site.model.partners import PartnerBook
 from grms.site.model.records import AccountLooked, Record
 from grms.site.model.settings import SiteSettings
 from grms.site.model.state_tables import StateTables
-from grms.site.scheduler.deadlines import DeadlineHandler
 from grms.site.scheduler.guest_jobs import GuestJobHandler
-from grms.site.scheduler.held_jobs import HeldJobHandler
 from grms.site.scheduler.local_jobs import LocalJobHandler
 from grms.site.scheduler.operator_actions import OperatorActionHandler, why_stuck
 from grms.site.scheduler.outgoing_offers import OfferHandler
@@ -95,6 +93,7 @@ from grms.site.scheduler.rebalance import RebalanceHandler
 from grms.site.scheduler.reservations import ReservationHandler
 from grms.site.scheduler.submission import SubmissionHandler
 from grms.site.scheduler.transaction import Transaction
+from grms.site.scheduler.waiting_jobs import DeadlineHandler, HeldJobHandler
 
 
 class SiteState:
@@ -232,7 +231,7 @@ class SiteState:
         """Returns an offer whose outcome is asked for, to be repeated under its number.
 
         A partner that knows the number repeats its answer; one that does not decides. For networks that lose nothing
-        (`grms.site.peers.lock_step`). `None` if it is decided, or was given up.
+        (`grms.site.peers.peers`). `None` if it is decided, or was given up.
         """
         return self._offers.undecided_offer(partner, offer)
 

@@ -19,10 +19,10 @@ from grms.daemon.job_files import (
     FileProblem,
     FileProblemError,
     JobFile,
+    matching,
     mode_of,
     opened,
 )
-from grms.daemon.wanted_files import matching
 from grms.lrms.job_directories import JobFolder
 from grms.site.staging.fair_slots import FairSlots
 

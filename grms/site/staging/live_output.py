@@ -12,13 +12,12 @@ from typing import Any, Final
 import grpc
 from grpc import aio
 
-from grms.daemon.backoff import Backoff, BackoffSettings
-from grms.daemon.file_names import STDERR
-from grms.daemon.job_files import CHUNK_BYTES
+from grms.daemon.job_files import CHUNK_BYTES, STDERR
+from grms.daemon.pacing import Backoff, BackoffSettings
 from grms.site.model.jobs import HomeJob
 from grms.site.model.lifecycle import JobState
+from grms.site.peers.peer import SenselessError, answer_to, stub_of
 from grms.site.peers.peers import PeerClients
-from grms.site.peers.replies import SenselessError, answer_to, stub_of
 from grms.site.runtime.event_loop import Engine
 from grms.site.staging.download import NoResultsError, ResultServer
 from grms.site.wire.convert import write_offer

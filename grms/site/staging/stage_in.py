@@ -19,8 +19,8 @@ from grms.daemon.shared_folders import NotSharedError, SharedFile, SharedFolders
 from grms.daemon.uploads import Uploads, check_size, user_input
 from grms.site.model.commands import LrmsSubmit
 from grms.site.model.jobs import HomeJob, OfferId
+from grms.site.peers.peer import SenselessError, stub_of
 from grms.site.peers.peers import PeerClients
-from grms.site.peers.replies import SenselessError, stub_of
 from grms.site.runtime.executor_driver import ProgramAwayError, ProgramGoneError, ProgramSource
 from grms.site.staging.download import NoResultsError, pieces_of
 from grms.site.staging.quotas import PartnerQuota, inputs_of
@@ -39,14 +39,9 @@ class InputServer(Uploads):
         super().__init__(store, limits)
         self.shared = shared or SharedFolders()
 
-    async def lacking_of(self, user: str, payload: bytes) -> str:
-        """Returns a missing input file of a job; empty if there is none."""
-        return await self.lacking(user, given_inputs(payload))
-
-    async def misplaced(self, payload: bytes) -> str:
+    async def misplaced(self, files: tuple[SharedFile, ...]) -> str:
         """Returns why a job cannot use files in place, for people; empty if it can."""
-        files = shared_files(payload)
-        return await asyncio.to_thread(self._misplaced, files) if files else ""
+        return await asyncio.to_thread(self._misplaced, files)
 
     def _misplaced(self, files: tuple[SharedFile, ...]) -> str:
         try:
@@ -120,11 +115,11 @@ class InputFetcher:
         async with self._quota.room(partner, key, size) as problem:
             if problem:
                 raise ProgramGoneError(problem, unwanted=True)
-            if shared_files(payload):
+            if shared := shared_files(payload):
                 if partner not in self._server.shared.partners:
                     text = f"no folders are shared with {partner}"
                     raise ProgramGoneError(text, unwanted=True)
-                if problem := await self._server.misplaced(payload):
+                if problem := await self._server.misplaced(shared):
                     raise ProgramGoneError(f"in place: {problem}", unwanted=True)
             await self._all_brought(partner, key, files, Progress(2 * size))
         return payload

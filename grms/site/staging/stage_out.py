@@ -22,15 +22,23 @@ import grpc
 import structlog
 from grpc import aio
 
-from grms.daemon.backoff import Backoff, BackoffSettings
-from grms.daemon.file_names import STREAMS, check_name
 from grms.daemon.file_store import Manifest, ResultStore, WrongContentError
-from grms.daemon.job_files import MODE_MAX, FileLimits, FileProblem, JobFile
-from grms.daemon.wanted_files import RESULTS_MAX, WORKING_FOLDER, WantedFiles
+from grms.daemon.job_files import (
+    MODE_MAX,
+    RESULTS_MAX,
+    STREAMS,
+    WORKING_FOLDER,
+    FileLimits,
+    FileProblem,
+    JobFile,
+    WantedFiles,
+    check_name,
+)
+from grms.daemon.pacing import Backoff, BackoffSettings
 from grms.site.model.jobs import HomeJob
 from grms.site.model.lifecycle import JobState, Outcome
+from grms.site.peers.peer import SenselessError, answer_to, stub_of
 from grms.site.peers.peers import PeerClients
-from grms.site.peers.replies import SenselessError, answer_to, stub_of
 from grms.site.runtime.event_loop import Engine
 from grms.site.staging.fair_slots import FairSlots
 from grms.site.staging.quotas import NoRoomError, UserQuota

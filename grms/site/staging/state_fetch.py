@@ -21,15 +21,14 @@ import grpc
 import structlog
 from grpc import aio
 
-from grms.daemon.backoff import Backoff, BackoffSettings
-from grms.daemon.file_names import check_inputs, check_name
 from grms.daemon.file_store import Manifest, WrongContentError
-from grms.daemon.job_files import MODE_MAX, FileProblem, JobFile
+from grms.daemon.job_files import MODE_MAX, FileProblem, JobFile, check_inputs, check_name
+from grms.daemon.pacing import Backoff, BackoffSettings
 from grms.daemon.uploads import SHA256_BYTES, Uploads, check_size, user_input
 from grms.site.model.events import StateFetched
 from grms.site.model.jobs import HomeJob, StateThere
+from grms.site.peers.peer import SenselessError, answer_to, stub_of
 from grms.site.peers.peers import PeerClients
-from grms.site.peers.replies import SenselessError, answer_to, stub_of
 from grms.site.runtime.event_loop import Engine
 from grms.site.staging.stage_out import CALL_TIMEOUT_S, NOT_YET_S, PAUSES, PROBLEMS
 from grms.site.staging.streams import FILE_TIMEOUT_S, Progress, bring

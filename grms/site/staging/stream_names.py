@@ -8,7 +8,7 @@ import re
 from pathlib import PurePosixPath
 from typing import Final
 
-from grms.daemon.file_names import STDERR, STDOUT, check_name
+from grms.daemon.job_files import STDERR, STDOUT, check_name
 from grms.site.model.jobs import HomeJob
 from grms.util.job_arrays import element_in
 from grms.v1 import request_pb2

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from grms.daemon.file_store import ResultStore, digest_of
 from grms.daemon.job_files import JobFile
-from grms.site.peers.replies import SenselessError, answers_to
+from grms.site.peers.peer import SenselessError, answers_to
 
 FILE_TIMEOUT_S: Final = 600.0
 """A transfer that takes longer is resumed by a new call."""

@@ -8,13 +8,11 @@ from typing import Any, Final
 from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from grms.daemon.file_names import check_inputs
-from grms.daemon.job_files import MODE_MAX, JobFile
+from grms.daemon.job_files import MODE_MAX, JobFile, WantedFiles, check_inputs, check_wanted
 from grms.daemon.job_needs import read_kinds, read_needs, write_needs
 from grms.daemon.messages import WireError
 from grms.daemon.shared_folders import SharedFile, check_shared
 from grms.daemon.uploads import SHA256_BYTES
-from grms.daemon.wanted_files import WantedFiles, check_wanted
 from grms.lrms.base import (
     RESTARTS,
     JobInput,
@@ -866,10 +864,6 @@ def own_environment(key: str, environment: Mapping[str, str]) -> dict[str, str]:
         number = rest.split("/")[1:2]
         job_id = f"{home}-{number[0]}" if number else ""
     return {**environment, JOB_ID_VARIABLE: job_id} if job_id else dict(environment)
-
-
-_GROUPS_SAID = frozenset({0, *GROUPS})
-"""The numbers of groups that a request may have; 0 is none."""
 
 
 def lrms_job(

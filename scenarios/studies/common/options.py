@@ -11,8 +11,7 @@ from typing import Any, Final
 import click
 
 from lrms_sim.cli.running import open_console
-from lrms_sim.util.option_fields import option
-from lrms_sim.util.values import ParamType
+from lrms_sim.util.option_fields import ParamType, option
 
 SEEDS_MAX: Final = 100
 

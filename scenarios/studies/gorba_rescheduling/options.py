@@ -7,8 +7,7 @@ from typing import Final
 
 import click
 
-from lrms_sim.util.option_fields import option
-from lrms_sim.util.values import FloatRange, ParamType
+from lrms_sim.util.option_fields import FloatRange, ParamType, option
 from scenarios.studies.common.options import folder_option, workers_option
 from scenarios.studies.gorba_rescheduling.reference import SIZES
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import click
 
 from lrms_sim.malleable.options import speedup_of
-from lrms_sim.util.option_fields import option
-from lrms_sim.util.values import FloatRange, ParamType
+from lrms_sim.util.option_fields import FloatRange, ParamType, option
 from scenarios.studies.common.options import (
     folder_option,
     seeds_option,

@@ -7,8 +7,7 @@ from typing import Final
 
 import click
 
-from lrms_sim.util.option_fields import option
-from lrms_sim.util.values import ParamType
+from lrms_sim.util.option_fields import ParamType, option
 from scenarios.studies.common.options import folder_option
 
 SITES_MIN: Final = 20

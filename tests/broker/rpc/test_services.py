@@ -17,7 +17,7 @@ from broker.scheduler.records import ResourceSet, Supply, WorkflowSubmitted
 from broker.scheduler.settings import BrokerSettings
 from broker.scheduler.state import BrokerState
 from broker.v1 import workflow_pb2
-from grms.daemon.rpc_errors import Context
+from grms.daemon.rpc.requests import Context
 from tests.waiting import until
 
 

@@ -16,7 +16,7 @@ from broker.rpc.telemetry import WORD_MAX, PlanTelemetry, placements_of
 from broker.scheduler.events import Submit
 from broker.scheduler.records import Supply
 from broker.scheduler.state_tables import StateTables
-from grms.daemon.mqtt import topics
+from grms.daemon.mqtt import payloads
 from grms.daemon.mqtt.link import MqttSettings
 from grms.daemon.mqtt.payloads import PLACEMENTS_MAX, Placement
 from grms.daemon.ports import free_port
@@ -167,12 +167,12 @@ async def test_the_workflow_broker_says_that_it_is_there_and_leaves_a_will() -> 
     telemetry.begin()
     (message,) = telemetry.take()
     assert (message.topic, message.content, message.retain) == (
-        topics.BROKER_PRESENCE,
+        payloads.BROKER_PRESENCE,
         online,
         True,
     )
     for last in (telemetry.will, *telemetry.farewell()):
-        assert (last.topic, last.content, last.retain) == (topics.BROKER_PRESENCE, offline, True)
+        assert (last.topic, last.content, last.retain) == (payloads.BROKER_PRESENCE, offline, True)
 
 
 async def test_a_late_will_does_not_stay(mosquitto: Mosquitto) -> None:
@@ -180,7 +180,7 @@ async def test_a_late_will_does_not_stay(mosquitto: Mosquitto) -> None:
     telemetry = new_telemetry(replace(mosquitto.settings("gorba"), backoff=QUICK))
     async with asyncio.TaskGroup() as group:
         group.create_task(telemetry.link.run(), name="mqtt")
-        async with watching(mosquitto.settings("dashboard"), topics.BROKER_PRESENCE) as watcher:
+        async with watching(mosquitto.settings("dashboard"), payloads.BROKER_PRESENCE) as watcher:
 
             def states() -> list[str]:
                 return [str(content["state"]) for _, content in watcher.seen]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from grms.cli.deputy_start import start_deputy
+from grms.cli.handing_in import start_deputy
 from grms.cli.main import run_command
 from grms.client.errors import SiteError
 from grms.v1 import deputy_pb2

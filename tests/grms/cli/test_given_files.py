@@ -14,7 +14,7 @@ import pytest
 from grms.cli import download as module
 from grms.cli.download import DownloadError, brought, parse
 from grms.cli.given_files import given_files
-from grms.daemon.file_names import INPUTS_MAX
+from grms.daemon.job_files import INPUTS_MAX
 
 CONTENT = hashlib.shake_256(b"some file").digest(700_000)
 DIGEST = hashlib.sha256(CONTENT).hexdigest()

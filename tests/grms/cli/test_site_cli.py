@@ -317,7 +317,7 @@ async def test_a_job_that_never_ends_at_its_partner_is_shown_and_written_off(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The partner is up and says nothing of it: an operator sees the job with its reason, and ends it."""
-    monkeypatch.setattr("grms.site.runtime.timers.DEADLINES_LOOKED_AT_S", 0.05)
+    monkeypatch.setattr("grms.site.runtime.event_loop.DEADLINES_LOOKED_AT_S", 0.05)
     partner, port = Partner(), free_port()
     configuration = document(tmp_path, partners={"away": port}, limits={"delegated_timeout_s": 0.3})
     async with listening(partner, port), running(configuration, tmp_path) as site:

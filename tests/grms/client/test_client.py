@@ -15,7 +15,7 @@ from grms.client import (
     SiteUnavailable,
     SyncClient,
 )
-from grms.daemon.rates import Rate
+from grms.daemon.pacing import Rate
 from grms.v1 import job_pb2, request_pb2
 from tests.grms.site.daemons import document, running, two_sites
 from tests.waiting import until

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grms.client import Changes, Client, Job, Outcome, SiteError
-from grms.client import ends as ends_module
-from grms.client import many as many_module
-from grms.client.ends import Ends
-from grms.daemon.backoff import BackoffSettings
+from grms.client import asynchronous as ends_module
+from grms.client import unary_methods as many_module
+from grms.client.asynchronous import Ends
+from grms.daemon.pacing import BackoffSettings
 from grms.site.model.lifecycle import JobState as State
 from grms.site.rpc import job_service
 from grms.site.rpc import watchers as watchers_module

@@ -15,8 +15,7 @@ import pytest
 from grms.client import SyncClient
 from grms.client.errors import SiteError
 from grms.client.submission import submit_quickly, submit_request
-from grms.client.unary import REQUEST_BYTES_MAX, Connection, ask
-from grms.client.unary_calls import UnaryCalls
+from grms.client.unary import REQUEST_BYTES_MAX, Connection, UnaryCalls, ask
 from grms.v1 import job_pb2
 from tests.grms.cli.test_site_cli import grms
 from tests.grms.site.daemons import document, running

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.daemon.backoff import Backoff, BackoffSettings, pause_after
+from grms.daemon.pacing import Backoff, BackoffSettings, pause_after
 
 
 @given(

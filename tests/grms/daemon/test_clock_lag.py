@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from grms.daemon.clock_lag import AHEAD_S, going_on, too_far_ahead
+from grms.daemon.clock import AHEAD_S, going_on, too_far_ahead
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import resource
 
 import pytest
 
-from grms.daemon.fd_budget import LEAST, PART, beside
+from grms.daemon.process import LEAST, PART, beside
 
 
 @pytest.mark.parametrize(

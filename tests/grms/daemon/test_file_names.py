@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.daemon.file_names import INPUTS_MAX, NAME_BYTES_MAX, PARTS_MAX, check_inputs, check_name
+from grms.daemon.job_files import INPUTS_MAX, NAME_BYTES_MAX, PARTS_MAX, check_inputs, check_name
 
 
 @pytest.mark.parametrize("name", ["out", "a/b/c.txt", ".hidden", "ä ö.csv", "..a/b..", "x" * 255])

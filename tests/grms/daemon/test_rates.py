@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.daemon import rates
-from grms.daemon.rates import BURST_S, Rate, Seldom
+from grms.daemon import pacing
+from grms.daemon.pacing import BURST_S, Rate, Seldom
 
 
 class Clock:
@@ -48,7 +48,7 @@ def test_who_waits_as_told_comes_in() -> None:
 
 def test_callers_are_forgotten(monkeypatch: object) -> None:
     """Rates of many callers do not take memory without end."""
-    monkeypatch.setattr(rates, "BUCKETS_MAX", 10)  # type: ignore[attr-defined]  # pytest's
+    monkeypatch.setattr(pacing, "BUCKETS_MAX", 10)  # type: ignore[attr-defined]  # pytest's
     rate = Rate(1.0, Clock())
     for number in range(100):
         rate.wait_s(str(number))
@@ -70,7 +70,7 @@ def test_what_comes_again_and_again_is_told_now_and_then_with_its_count() -> Non
 
 def test_what_was_left_out_long_ago_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of many kinds that never come again none keeps a new one from being counted, and few are kept."""
-    monkeypatch.setattr(rates, "BUCKETS_MAX", 10)
+    monkeypatch.setattr(pacing, "BUCKETS_MAX", 10)
     clock = Clock()
     seldom = Seldom(0.1, clock)
     for number in range(100):

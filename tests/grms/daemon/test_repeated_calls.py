@@ -13,7 +13,7 @@ from grpc import aio
 from broker.client import BrokerClient, CallError
 from broker.v1 import workflow_pb2
 from grms.client import Client, SiteUnavailable
-from grms.daemon.backoff import is_absent
+from grms.daemon.pacing import is_absent
 from grms.v1 import job_pb2
 
 JOB = job_pb2.Job(job_id="home-1", state=job_pb2.JOB_STATE_ENDED)

@@ -9,7 +9,7 @@ from google.protobuf.duration_pb2 import Duration
 from grpc import aio
 from structlog.testing import capture_logs
 
-from grms.daemon.rpc_errors import TEXT, Unexpected, carried, refuse
+from grms.daemon.rpc.requests import TEXT, Unexpected, carried, refuse
 
 
 @pytest.mark.parametrize("letter", ["a", "ß", " ", "💥"])

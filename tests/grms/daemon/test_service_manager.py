@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from grms.daemon.service_manager import VARIABLE, notify, status
+from grms.daemon.process import VARIABLE, notify, status
 
 
 def test_the_manager_gets_the_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from grms.daemon.signals import signals
+from grms.daemon.process import signals
 
 STUBBORN = """
 import asyncio
-from grms.daemon.signals import signals
+from grms.daemon.process import signals
 
 async def main():
     async with signals(lambda: print("stopping", flush=True)):

@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.daemon import wanted_files as module
-from grms.daemon.file_names import FILES_MAX
-from grms.daemon.job_files import word_of
-from grms.daemon.wanted_files import check_wanted, find_words, matching
+from grms.daemon import job_files as module
+from grms.daemon.job_files import FILES_MAX, check_wanted, find_words, matching, word_of
 
 FILES = [
     *("a.csv", "b.txt", ".hidden", "out/a.csv", "out/b.h5", "out/.tmp/c.csv", "out/deep/er/d.csv"),

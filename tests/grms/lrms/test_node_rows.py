@@ -5,8 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.lrms.node_groups import NodeGroup, Promised, grouped
-from grms.lrms.node_needs import NodeNeed
+from grms.lrms.node_groups import NodeGroup, NodeNeed, Promised, grouped
 from grms.lrms.node_rows import FreeNodes, has_room
 from grms.lrms.nodes import Licence, NodeTable
 from grms.lrms.partitions import Partition

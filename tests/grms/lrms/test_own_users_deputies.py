@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 from grpc import aio
 
-from grms.daemon.rpc.questions import Questions
-from grms.daemon.rpc_errors import Context
+from grms.daemon.rpc.requests import Context, Questions
 from grms.lrms.base import (
     Away,
     Ended,

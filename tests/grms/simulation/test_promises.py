@@ -18,8 +18,8 @@ from grms.site.model.records import (
     PromisesReviewed,
     Record,
 )
+from grms.site.scheduler import exchange_decisions as fairness
 from grms.site.scheduler import outgoing_offers
-from grms.site.scheduler import transfer_decision as fairness
 
 RUNS = 100
 

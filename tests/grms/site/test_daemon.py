@@ -24,7 +24,7 @@ from grms.daemon.journal import JournalError
 from grms.daemon.ports import free_port
 from grms.daemon.rpc.reflection import STABLE
 from grms.lrms.base import LrmsError
-from grms.site.gateway.relay import EXHAUSTED_PAUSE_S
+from grms.site.gateway.gateway import EXHAUSTED_PAUSE_S
 from grms.site.main import serve
 from grms.site.runtime.journal import Journal
 from grms.v1 import job_pb2, job_pb2_grpc

@@ -7,7 +7,7 @@ PROGRAM = """
 import sys
 before = set(sys.modules)
 import lrms_sim.util.errors
-package = {"lrms_sim", "lrms_sim.util", "lrms_sim.util.version", "lrms_sim.util.lazy_names"}
+package = {"lrms_sim", "lrms_sim.util", "lrms_sim.util.version", "lrms_sim.util.lazy_imports"}
 more = set(sys.modules) - before - package - {"lrms_sim.util.errors"}
 assert not more, sorted(more)
 """

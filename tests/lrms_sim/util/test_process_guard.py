@@ -164,7 +164,7 @@ def test_a_signal_in_the_last_import_of_a_command_is_not_forgotten(
 DAEMON = """
 import asyncio
 import scenarios.cli.main
-from grms.daemon.signals import signals
+from grms.daemon.process import signals
 from lrms_sim.util import process_guard
 
 async def serve():

@@ -31,7 +31,7 @@ from lrms_sim.machine.picks import FEATURES, OBJECTIVES, Objective
 from lrms_sim.report.parts import Table
 from lrms_sim.report.terminal import print_table
 from lrms_sim.scheduling.disciplines import discipline_by_name
-from lrms_sim.util.values import FloatRange
+from lrms_sim.util.option_fields import FloatRange
 from lrms_sim.workload.preparation_report import PreparationOptions
 from lrms_sim.workload.schedule import Schedule
 

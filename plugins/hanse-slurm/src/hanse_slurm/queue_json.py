@@ -3,8 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from grms.lrms.slurm.job_json import META, job_document
-from grms.lrms.slurm.job_rows import Row
+from grms.lrms.slurm.job_rows import META, Row, job_document
 from hanse_slurm.users import group_of, uid_of
 
 

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from grms.cli.handing_in import OpenError, checked, exit_status, hand_in, preview_lines
 from grms.cli.slurm_jobs import READS, Handed, StaysHomeError, read_job
@@ -107,7 +107,7 @@ def _read(job: Handed, limit_s: float) -> "SlurmJob":
         try:
             return read_job(job, frozenset(), {}, travels=True)
         except StaysHomeError as stays:
-            from grms.lrms.slurm.silence import is_no_answer  # noqa: PLC0415  # seldom needed
+            from grms.lrms.slurm.slurm_text import is_no_answer  # noqa: PLC0415  # seldom needed
 
             is_silent = [*stays.reasons] == [""] and is_no_answer(stays.trial.problem)
             if not is_silent or time.monotonic() + _PAUSE_S > end_s:
@@ -149,7 +149,7 @@ def _tell(job_id: str, *, short: bool, quiet: bool) -> None:
         print(f"Submitted batch job {number}", flush=True)
 
 
-def _preview(job: "SlurmJob", wanted: dict[str, object]) -> int:
+def _preview(job: "SlurmJob", wanted: dict[str, Any]) -> int:
     from grms.client import SyncClient  # noqa: PLC0415  # slow, and seldom needed
 
     if job.trial.estimate:

@@ -109,7 +109,7 @@ def _ask(site: Site, names: Sequence[str], *, loud: bool, quiet: bool) -> int:
         # What is over, or was never there, needs no end: Slurm is silent as well.
         if (not is_gone or loud) and not quiet:
             tell("scancel", f"Kill job error on job id {name}: {refusal.reason}")
-    from grms.cli.deputy_start import start_deputy  # noqa: PLC0415  # when all is asked
+    from grms.cli.handing_in import start_deputy  # noqa: PLC0415  # when all is asked
 
     start_deputy(socket())
     return status

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, Self
 
 from grms.client.errors import SiteError
-from grms.client.unary_calls import UnaryCalls
+from grms.client.unary import UnaryCalls
 from grms.v1 import job_pb2
 from hanse_slurm.options import UsageError
 from hanse_slurm.variables import socket, timeout_s

@@ -9,7 +9,7 @@ from parsl.jobs.states import JobState, JobStatus
 
 from grms.client import Job, JobPhase, Outcome
 from grms.client import JobState as SiteState
-from grms.client.endings import ending
+from grms.client.answers import ending
 
 _ENDS: Final = {
     Outcome.COMPLETED: JobState.COMPLETED,

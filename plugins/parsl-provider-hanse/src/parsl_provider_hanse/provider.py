@@ -20,7 +20,7 @@ from parsl.providers.errors import SubmitException
 
 from grms.client import Job, SiteError, SiteUnavailable, SyncClient
 from grms.client.fetching import Bringer
-from grms.daemon.file_names import STDERR, STDOUT
+from grms.daemon.job_files import STDERR, STDOUT
 from lrms_sim.workload.requests import Gpus, Memory, Request
 from parsl_provider_hanse.blocks import Block, status_of
 

@@ -26,7 +26,7 @@ from psij import (
 from grms.client import Job as SiteJob
 from grms.client import JobPhase, Outcome, SiteError, SiteUnavailable, SyncClient
 from grms.client import JobState as SiteState
-from grms.client.endings import ending
+from grms.client.answers import ending
 from psij_executor_hanse.wanted import wanted_of
 
 SOCKET_VARIABLE: Final = "HANSE_SOCKET"

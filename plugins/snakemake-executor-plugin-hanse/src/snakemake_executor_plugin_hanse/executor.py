@@ -12,7 +12,7 @@ from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
 from snakemake_interface_executor_plugins.settings import SharedFSUsage
 
 from grms.client import Job, SiteError, SiteUnavailable
-from grms.client.endings import ending
+from grms.client.answers import ending
 from snakemake_executor_plugin_hanse.job_files import (
     SOURCES,
     declared,

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from grms.daemon.file_names import FILES_MAX
-from grms.daemon.wanted_files import WORKING_FOLDER
+from grms.daemon.job_files import FILES_MAX, WORKING_FOLDER
 
 SOURCES: Final = ".hanse-sources.tar.gz"
 """What the workflow itself consists of, in the folder of each job."""

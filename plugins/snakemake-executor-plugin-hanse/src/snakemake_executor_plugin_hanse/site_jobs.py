@@ -9,7 +9,7 @@ from typing import Any
 
 from grms.client import Job, Results, SiteError, SiteUnavailable, SyncClient
 from grms.client.fetching import PROBLEMS, Bringer
-from grms.daemon.file_names import STDOUT
+from grms.daemon.job_files import STDOUT
 from snakemake_executor_plugin_hanse.open_jobs import new_key
 
 

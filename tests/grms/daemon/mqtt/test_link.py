@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import structlog
 
-from grms.daemon.backoff import BackoffSettings
 from grms.daemon.mqtt.link import MqttLink, MqttSettings, Outgoing
+from grms.daemon.pacing import BackoffSettings
 from grms.daemon.ports import free_port
 from grms.security.tls import TlsFiles
 from tests.grms.keys import new_federation

@@ -10,9 +10,8 @@ import pytest
 
 from grms.daemon.loop import Loop, NotWrittenError
 from grms.daemon.messages import WireError
-from grms.daemon.rpc import questions
-from grms.daemon.rpc.questions import Questions
-from grms.daemon.rpc_errors import Context
+from grms.daemon.rpc import requests
+from grms.daemon.rpc.requests import Context, Questions
 
 
 class Why(enum.Enum):
@@ -117,7 +116,7 @@ def test_what_cannot_be_written_is_said() -> None:
 
 def test_a_journal_that_hangs_keeps_no_caller_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are told to ask again."""
-    monkeypatch.setattr(questions, "LOOK_S", 0.01)
+    monkeypatch.setattr(requests, "LOOK_S", 0.01)
     code, text, counted = ended(Engine(hangs=True), "look", str)
     assert (code, counted) == (grpc.StatusCode.UNAVAILABLE, [])
     assert text == "the journal is being written, for more than 0.01 s: ask again then"

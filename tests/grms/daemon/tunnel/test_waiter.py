@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from grms.daemon.backoff import Backoff, BackoffSettings
+from grms.daemon.pacing import Backoff, BackoffSettings
 from grms.daemon.tunnel import waiter as module
 from grms.daemon.tunnel.stream import GO, NO, OK, WAIT, Stream, TunnelError
 from grms.daemon.tunnel.waiter import IDLE, Waiter

@@ -19,10 +19,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 
-from grms.daemon.job_files import JobFile
+from grms.daemon.job_files import JobFile, matching
 from grms.daemon.shared_folders import SCRIPT as SCRIPT_NAME
 from grms.daemon.shared_folders import SharedFile, SharedFolders
-from grms.daemon.wanted_files import matching
 from grms.lrms.base import RESTARTS, JobInput, LrmsEnd, LrmsRefusedError, Program
 from grms.lrms.batch.launcher import (
     ARGUMENTS_BYTES_MAX,

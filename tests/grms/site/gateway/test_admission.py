@@ -8,8 +8,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from grms.daemon.loop import NotWrittenError
-from grms.daemon.rates import Rate
-from grms.daemon.rpc_errors import Context
+from grms.daemon.pacing import Rate
+from grms.daemon.rpc.requests import Context
 from grms.site.gateway.admission import Admission
 from grms.site.runtime.event_loop import Engine
 

@@ -7,7 +7,7 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from grms.daemon.fd_budget import FIGURES_MAX, MQTT_MAX, PAGES_MAX
+from grms.daemon.process import FIGURES_MAX, MQTT_MAX, PAGES_MAX
 from grms.site.config.load import parse_config
 from grms.site.gateway import connection_budget as descriptors
 from grms.site.gateway.connection_budget import (

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from grms.site.gateway.open_call_shares import CallBudget, CallShares, CallWatch
+from grms.site.gateway.open_calls import CallBudget, CallShares, CallWatch
 from tests.grms.site.gateway.raw_http2 import (
     END_HEADERS,
     END_STREAM,

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from grms.site.gateway import relay
-from grms.site.gateway.relay import ConnectionEnd, Listener, Pause, Relay
+from grms.site.gateway import gateway
+from grms.site.gateway.gateway import ConnectionEnd, Listener, Pause, Relay
 from tests.waiting import until
 
 
@@ -20,7 +20,7 @@ async def test_without_descriptors_it_pauses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One attempt, one word, a pause; who waited is served afterwards."""
-    monkeypatch.setattr(relay, "EXHAUSTED_PAUSE_S", 0.1)
+    monkeypatch.setattr(gateway, "EXHAUSTED_PAUSE_S", 0.1)
     attempts: list[float] = []
     left = 3
 

@@ -16,7 +16,7 @@ import pytest
 from grpc import aio
 from structlog.testing import capture_logs
 
-from grms.daemon.unix_sockets import SocketInUseError
+from grms.daemon.socket_folder import SocketInUseError
 from grms.site.gateway.user_listener import Shares, UserSocket, user_of
 from tests.grms.site.daemons import document, metrics, running
 from tests.grms.site.greetings import PREFACE, greeted

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from grms.site.model.commitments import PromiseBook
 from grms.site.model.lifecycle import Outcome
+from grms.site.model.partner_conduct import PromiseBook
 
 
 def with_two() -> PromiseBook:

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from grms.daemon.journal import RecordCodec
 from grms.site.model import records as module
-from grms.site.model.commitments import PromiseRow
 from grms.site.model.forgotten_keys import KeyRow
 from grms.site.model.jobs import Exit, GuestRef, JobRef, OfferId, Request, StateThere
 from grms.site.model.lifecycle import Outcome
+from grms.site.model.partner_conduct import PromiseRow
 from grms.site.model.records import KINDS, JobEnded, JobKept, JobStarted, Record
 from grms.site.model.usage import UsageRow
 from grms.util.dependencies import Dependency

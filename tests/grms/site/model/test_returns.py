@@ -1,5 +1,5 @@
 from grms.site.model.jobs import Request
-from grms.site.model.returns import KINDS_MAX, ReturnBook
+from grms.site.model.partner_conduct import KINDS_MAX, ReturnBook
 
 WIDE = Request(4, 600.0)
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.site.model.unused_acceptances import RUNS_WINDOW_H, UNUSED_WINDOW_S, AcceptanceBudget
+from grms.site.model.partner_conduct import RUNS_WINDOW_H, UNUSED_WINDOW_S, AcceptanceBudget
 
 HOUR = 3600.0
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.daemon.mqtt import topics
+from grms.daemon.mqtt import payloads
 from grms.daemon.mqtt.payloads import Presence, encode
 from grms.site.monitoring.discovery import Discovery, PartnerAppeared
 from grms.util.names import Endpoint
@@ -29,7 +29,7 @@ def discovery(fixed: Endpoint | None = None) -> Discovery:
 
 def test_a_partner_comes_goes_and_comes_back() -> None:
     """Each appearance is told once; a repetition is none."""
-    found, topic = discovery(), topics.presence("CTC")
+    found, topic = discovery(), payloads.presence("CTC")
     assert found.received(topic, online()) == PartnerAppeared("CTC", HERE)
     assert found.received(topic, online()) is None
     assert found.received(topic, online(endpoint=THERE)) == PartnerAppeared("CTC", THERE)
@@ -40,7 +40,7 @@ def test_a_partner_comes_goes_and_comes_back() -> None:
 
 def test_a_configured_address_stays() -> None:
     """Presence does not move a partner whose address the operator has written down."""
-    found, topic = discovery(fixed=HERE), topics.presence("CTC")
+    found, topic = discovery(fixed=HERE), payloads.presence("CTC")
     assert found.received(topic, online(endpoint=THERE)) == PartnerAppeared("CTC", HERE)
     assert found.received(topic, online(endpoint=HERE)) is None
     assert found.received(topic, offline()) is None
@@ -52,25 +52,25 @@ def test_whoever_is_not_listed_does_not_exist() -> None:
     found = discovery()
     for number in range(100):
         name = f"stranger{number}"
-        assert found.received(topics.presence(name), online(name)) is None
+        assert found.received(payloads.presence(name), online(name)) is None
     assert found._there == {}
 
 
 @pytest.mark.parametrize(
     ("topic", "content"),
     [
-        (topics.presence("CTC"), online("SDSC")),
-        (topics.presence("CTC"), offline("SDSC")),
-        (topics.presence("CTC"), online("KTH")),
-        (topics.presence("KTH"), online("KTH")),
-        (topics.presence("CTC"), b"{}"),
-        (topics.presence("CTC"), b"\xff"),
-        (topics.presence("CTC"), online(endpoint="0.0.0.0:1")),
-        (topics.presence("CTC"), online(endpoint="")),
-        (topics.presence("CTC"), online(endpoint="unix:/run/x.sock")),
-        (topics.presence("CTC"), online(endpoint="dns:///a:1")),
-        (topics.presence("CTC"), online(protocol="grms.v2")),
-        (topics.jobs("CTC"), online()),
+        (payloads.presence("CTC"), online("SDSC")),
+        (payloads.presence("CTC"), offline("SDSC")),
+        (payloads.presence("CTC"), online("KTH")),
+        (payloads.presence("KTH"), online("KTH")),
+        (payloads.presence("CTC"), b"{}"),
+        (payloads.presence("CTC"), b"\xff"),
+        (payloads.presence("CTC"), online(endpoint="0.0.0.0:1")),
+        (payloads.presence("CTC"), online(endpoint="")),
+        (payloads.presence("CTC"), online(endpoint="unix:/run/x.sock")),
+        (payloads.presence("CTC"), online(endpoint="dns:///a:1")),
+        (payloads.presence("CTC"), online(protocol="grms.v2")),
+        (payloads.jobs("CTC"), online()),
         ("hanse/v1/sites/CTC/presence/x", online()),
         ("$SYS/broker/uptime", b"1"),
     ],
@@ -78,7 +78,7 @@ def test_whoever_is_not_listed_does_not_exist() -> None:
 def test_what_means_nothing_changes_nothing(topic: str, content: bytes) -> None:
     """Another's name, an address that is none, another protocol: who was there is there."""
     found = discovery()
-    found.received(topics.presence("CTC"), online())
+    found.received(payloads.presence("CTC"), online())
     assert found.received(topic, content) is None
     assert found._there == {"CTC": HERE}
 
@@ -87,14 +87,14 @@ def test_what_means_nothing_changes_nothing(topic: str, content: bytes) -> None:
 def test_nothing_that_comes_is_an_error(topic: str, content: bytes) -> None:
     """Any bytes on any topic are taken without an exception."""
     found = discovery()
-    for each in (topic, topics.presence("CTC")):
+    for each in (topic, payloads.presence("CTC")):
         found.received(each, content)
     assert set(found._there) <= {"CTC"}
 
 
 def test_the_list_can_change_while_the_daemon_runs() -> None:
     """Whoever is taken off is forgotten, and is new when he is put back."""
-    found, topic = discovery(), topics.presence("CTC")
+    found, topic = discovery(), payloads.presence("CTC")
     found.received(topic, online())
     found.set_partners({"SDSC": None})
     assert found.received(topic, online()) is None

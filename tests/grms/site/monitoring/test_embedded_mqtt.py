@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.daemon.fd_budget import MQTT_MAX
-from grms.daemon.mqtt import topics
+from grms.daemon.mqtt import payloads
+from grms.daemon.process import MQTT_MAX
 from grms.site.config.schema import WATCHER
 from grms.site.monitoring import embedded_mqtt
 from grms.site.monitoring.embedded_mqtt import (
@@ -90,17 +90,17 @@ async def test_a_site_writes_its_own_topics_alone(accounts: dict[str, Account]) 
             watching(broker.settings(WATCHER)) as watcher,
             client(broker.settings("KTH")) as kth,
         ):
-            for topic in (topics.presence("CTC"), topics.jobs("CTC"), topics.PLAN, "other"):
+            for topic in (payloads.presence("CTC"), payloads.jobs("CTC"), payloads.PLAN, "other"):
                 await kth.publish(topic, b"{}", 1)
-            for topic in (topics.presence("KTH"), topics.jobs("KTH"), topics.metrics("KTH")):
+            for topic in (payloads.presence("KTH"), payloads.jobs("KTH"), payloads.metrics("KTH")):
                 await kth.publish(topic, b"{}", 1)
             await watcher.until(lambda: len(watcher.seen) == 3)
         assert {topic for topic, _ in watcher.seen} == {
-            topics.presence("KTH"),
-            topics.jobs("KTH"),
-            topics.metrics("KTH"),
+            payloads.presence("KTH"),
+            payloads.jobs("KTH"),
+            payloads.metrics("KTH"),
         }
-        will = aiomqtt.Will(topics.presence("CTC"), b"{}", 1, retain=True)
+        will = aiomqtt.Will(payloads.presence("CTC"), b"{}", 1, retain=True)
         with pytest.raises(aiomqtt.MqttError, match=r"[Nn]ot authori[sz]ed"):
             async with client(broker.settings("KTH"), will=will):
                 pass
@@ -109,11 +109,11 @@ async def test_a_site_writes_its_own_topics_alone(accounts: dict[str, Account]) 
 async def test_a_site_reads_presence_alone(accounts: dict[str, Account]) -> None:
     """Neither its own nor another's jobs and figures come back to a site's account."""
     async with EmbeddedBroker(accounts) as broker, client(broker.settings("KTH")) as kth:
-        refused = [topics.jobs("CTC"), topics.metrics("CTC"), "hanse/v1/#", "#"]
+        refused = [payloads.jobs("CTC"), payloads.metrics("CTC"), "hanse/v1/#", "#"]
         for each in refused:
             granted = await kth.subscribe(each, 1)
             assert all(getattr(code, "is_failure", code == 0x80) for code in granted)
-        granted = await kth.subscribe(topics.PRESENCE_OF_ALL, 1)
+        granted = await kth.subscribe(payloads.PRESENCE_OF_ALL, 1)
         assert not any(getattr(code, "is_failure", code == 0x80) for code in granted)
 
 
@@ -163,7 +163,7 @@ async def test_rubbish_ends_only_its_own_connection(
             writer.close()
             await writer.wait_closed()
         async with client(broker.settings("KTH")) as kth:
-            await kth.publish(topics.presence("KTH"), b"{}", 1)
+            await kth.publish(payloads.presence("KTH"), b"{}", 1)
         await watcher.until(lambda: len(watcher.seen) == 1)
 
 
@@ -179,7 +179,7 @@ async def test_connections_are_limited(accounts: dict[str, Account]) -> None:
         for _, each in idle:
             await each.wait_closed()
         async with client(broker.settings("KTH")) as kth:
-            await kth.publish(topics.presence("KTH"), b"{}", 1)
+            await kth.publish(payloads.presence("KTH"), b"{}", 1)
         await watcher.until(lambda: len(watcher.seen) == 1)
 
 
@@ -260,5 +260,5 @@ async def test_who_does_not_say_who_they_are_is_not_waited_for(
         await writer.wait_closed()
         monkeypatch.undo()
         async with client(broker.settings("KTH")) as kth:
-            await kth.publish(topics.presence("KTH"), b"{}", 1)
+            await kth.publish(payloads.presence("KTH"), b"{}", 1)
         await watcher.until(lambda: len(watcher.seen) == 1)

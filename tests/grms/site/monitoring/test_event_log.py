@@ -13,8 +13,8 @@ import structlog
 from grpc import aio
 from structlog.testing import capture_logs
 
+from grms.daemon.pacing import Seldom
 from grms.daemon.ports import free_port
-from grms.daemon.rates import Seldom
 from grms.lrms import base as port
 from grms.site.gateway.user_listener import user_of
 from grms.site.model import events, records

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from grms.daemon.fd_budget import FIGURES_MAX
+from grms.daemon.process import FIGURES_MAX
 from grms.site.monitoring import metrics_endpoint
 from grms.site.monitoring.metrics import SiteMetrics
 from grms.site.monitoring.metrics_endpoint import MetricsEndpoint, MetricsSettings

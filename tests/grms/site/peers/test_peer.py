@@ -19,7 +19,7 @@ from grms.site.model.jobs import OfferId
 from grms.site.model.lifecycle import JobState
 from grms.site.peers import instances
 from grms.site.peers import peer as links
-from grms.site.peers.replies import Problems
+from grms.site.peers.peer import Problems
 from grms.v1 import job_pb2, operator_pb2, partner_pb2
 from tests.grms.keys import new_federation
 from tests.grms.site.daemons import document, metrics, running

@@ -8,7 +8,7 @@ from typing import Any
 
 from grms.daemon.ports import free_port, free_ports
 from grms.site.model.events import Event, OfferFailed, PartnerDown
-from grms.site.peers.sender import QUESTIONS_MAX
+from grms.site.peers.peers import QUESTIONS_MAX
 from grms.v1 import (
     job_pb2,
     operator_pb2,

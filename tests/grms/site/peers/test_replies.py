@@ -9,7 +9,7 @@ from grpc import aio
 
 from grms.security.certificates import PkiError
 from grms.security.tls import channel_options
-from grms.site.peers.replies import SenselessError, answer_to, channel_maker
+from grms.site.peers.peer import SenselessError, answer_to, channel_maker
 from grms.v1 import partner_pb2, partner_pb2_grpc
 
 

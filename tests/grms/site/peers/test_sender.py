@@ -12,11 +12,11 @@ import grpc
 import pytest
 
 from grms.daemon.ports import free_port
-from grms.daemon.rpc_errors import refuse
+from grms.daemon.rpc.requests import refuse
 from grms.site.model.commands import SendOffer, SendResolve, SendWithdraw
 from grms.site.model.events import RoundDue
 from grms.site.model.jobs import OfferId, Request
-from grms.site.peers import sender
+from grms.site.peers import peers
 from grms.v1 import partner_pb2
 from tests.grms.site.daemons import document, running
 from tests.grms.site.peers.partner import Partner, full, listening
@@ -67,7 +67,7 @@ async def test_very_many_offers_of_one_moment_are_sent_some_at_a_time(tmp_path: 
         elements = [job for job in memory.jobs.values() if job.array]
         await until(lambda: all(job.state.name == "DELEGATED" for job in elements))
         assert partner.offers == 300
-        assert 1 < at_once[1] <= sender.OFFERS_MAX
+        assert 1 < at_once[1] <= peers.OFFERS_MAX
 
 
 class Bounded(Partner):
@@ -107,7 +107,7 @@ async def test_who_takes_no_more_now_is_asked_again_when_it_says(
     becomes: tuple[str, int],
 ) -> None:
     """It has answered, and has not looked at the offer; one that says no moment is asked what became of it."""
-    monkeypatch.setattr(sender, "OFFER_WAITED_S", waited_s)
+    monkeypatch.setattr(peers, "OFFER_WAITED_S", waited_s)
     port = free_port()
     home = running(document(tmp_path, partners={"away": port}), tmp_path)
     async with home as site, listening(partner, port):

@@ -26,7 +26,7 @@ from tests.waiting import until
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("grms.site.runtime.usage_writer.GATHERED_S", 0.01)
+    monkeypatch.setattr("grms.site.runtime.usage_log.GATHERED_S", 0.01)
     monkeypatch.setattr("grms.site.peers.usage_fetch.FIRST_S", 0.05)
     monkeypatch.setattr("grms.site.peers.usage_fetch.INTERVAL_S", 0.05)
 

@@ -16,7 +16,7 @@ from grms.client.calls import Calls
 from grms.client.deputy import ACTS, Deputy, programs_here
 from grms.client.errors import SiteError
 from grms.daemon.messages import WireError
-from grms.daemon.rpc.questions import Questions
+from grms.daemon.rpc.requests import Questions
 from grms.lrms.base import NoDeputyError, UserAwayError
 from grms.lrms.batch.deputies import (
     OUTPUT_BYTES_MAX,

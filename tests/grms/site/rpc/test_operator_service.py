@@ -12,7 +12,7 @@ from grpc import aio
 from structlog.testing import capture_logs
 
 from grms.daemon.ports import free_port
-from grms.daemon.rpc import questions
+from grms.daemon.rpc import requests
 from grms.policy.circuit_breaker import CircuitBreaker
 from grms.site.gateway.user_listener import User
 from grms.site.model.jobs import Request
@@ -136,7 +136,7 @@ async def test_who_drains_a_site_whose_disk_hangs_is_told_what_comes_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody waits for the disk without end; the word is kept, and counts as soon as the write is over."""
-    monkeypatch.setattr(questions, "LOOK_S", 0.1)
+    monkeypatch.setattr(requests, "LOOK_S", 0.1)
     configuration = document(tmp_path)
     configuration["journal"]["survives"] = "power_loss"
     async with running(configuration, tmp_path) as site:

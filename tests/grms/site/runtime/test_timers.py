@@ -11,7 +11,7 @@ import pytest
 from grms.site.model.events import Event, PartnerUp, PoliciesChanged, RoundDue
 from grms.site.model.partners import PartnerBook
 from grms.site.model.state_tables import StateTables
-from grms.site.runtime.timers import RebalanceTimer, next_round
+from grms.site.runtime.event_loop import RebalanceTimer, next_round
 from tests.grms.site.conversation import settings
 from tests.waiting import run, until
 

@@ -29,8 +29,8 @@ def log_of(folder: Path, site: str = "home") -> list[UsageRecord]:
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("grms.site.runtime.usage_writer.GATHERED_S", 0.01)
-    monkeypatch.setattr("grms.site.runtime.usage_writer.RETRY_S", 0.05)
+    monkeypatch.setattr("grms.site.runtime.usage_log.GATHERED_S", 0.01)
+    monkeypatch.setattr("grms.site.runtime.usage_log.RETRY_S", 0.05)
 
 
 async def test_home_and_partner_record_the_same_job(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from grms.site.model.events import (
 )
 from grms.site.model.jobs import Completion
 from grms.site.model.lifecycle import GuestState, JobState, Outcome
-from grms.site.servers import place_of
+from grms.site.rpc.job_service import place_of
 from tests.grms.site.conversation import FULL, Conversation, offer, one, settings
 
 KEY = "a/7/1"

@@ -28,7 +28,7 @@ from grms.site.model.events import (
 from grms.site.model.jobs import Completion, Load, Request
 from grms.site.model.lifecycle import GuestState, Outcome
 from grms.site.model.records import JobPromised, PartnerPardoned, PromisesReviewed
-from grms.site.scheduler.transfer_decision import held_to, review, wants
+from grms.site.scheduler.exchange_decisions import held_to, review, wants
 from tests.grms.site.conversation import FULL, Conversation, offer, one, settings
 
 FREE = Load(8, 8, 0)

@@ -22,7 +22,7 @@ from grms.site.model.jobs import Completion, Load, OfferId, Request
 from grms.site.model.lifecycle import JobState, Outcome
 from grms.site.model.settings import PartnerSettings
 from grms.site.model.usage import UsageLimits, Weights
-from grms.site.scheduler import usage_limits
+from grms.site.scheduler import exchange_decisions
 from lrms_sim.workload.requests import Gpus
 from lrms_sim.workload.requests import Request as Needs
 from tests.grms.site.conversation import FREE, FULL, Conversation, kinds, one, settings
@@ -95,7 +95,7 @@ def test_a_partner_that_has_used_up_its_month_is_declined() -> None:
     assert offered(site, 1, partner="c")
     site.now += 50.0
     ran(site, 1, 50.0)
-    standing = usage_limits.taken(site.state.memory, book, site.now)
+    standing = exchange_decisions.taken(site.state.memory, book, site.now)
     assert (standing.used, standing.open, standing.limit) == (100.0, 300.0, 500.0)
     assert not offered(site, 5)
     assert offered(site, 6, Request(1, 100.0))
@@ -129,18 +129,18 @@ def test_it_is_the_same_after_a_restart() -> None:
     before = standings(site)
     site.restart()
     assert standings(site) == before
-    assert before[0] == usage_limits.Standing("2026-01", 120.0, 200.0, 500.0)
-    assert before[1] == usage_limits.Standing("2026-01", 120.0, 200.0, 350.0)
+    assert before[0] == exchange_decisions.Standing("2026-01", 120.0, 200.0, 500.0)
+    assert before[1] == exchange_decisions.Standing("2026-01", 120.0, 200.0, 350.0)
 
 
-def standings(site: Conversation) -> list[usage_limits.Standing]:
+def standings(site: Conversation) -> list[exchange_decisions.Standing]:
     """Returns how far partner b and one of its users are from their limits."""
     memory, book = site.state.memory, site.state.partners["b"]
     return [
-        usage_limits.taken(memory, book, site.now),
-        usage_limits.taken_by_user(memory, book, WHOSE, site.now),
-        usage_limits.given(memory, book, site.now),
-        usage_limits.given_by_user(memory, "ann", site.now),
+        exchange_decisions.taken(memory, book, site.now),
+        exchange_decisions.taken_by_user(memory, book, WHOSE, site.now),
+        exchange_decisions.given(memory, book, site.now),
+        exchange_decisions.given_by_user(memory, "ann", site.now),
     ]
 
 
@@ -152,7 +152,7 @@ def test_each_user_of_a_partner_has_a_limit() -> None:
     memory = site.state.memory
 
     def why(number: int, whose: str = WHOSE, also: tuple[str, ...] = ()) -> str:
-        return usage_limits.why_user_not_taken(
+        return exchange_decisions.why_user_not_taken(
             memory, "b", OfferId(3, number), whose, site.now, also=also
         )
 
@@ -163,7 +163,7 @@ def test_each_user_of_a_partner_has_a_limit() -> None:
     assert why(2, "1e" * 16) == ""
     assert why(1) == ""
     assert why(9) == ""
-    assert usage_limits.why_user_not_taken(memory, "x", OfferId(3, 1), WHOSE, site.now) == ""
+    assert exchange_decisions.why_user_not_taken(memory, "x", OfferId(3, 1), WHOSE, site.now) == ""
 
 
 def test_an_own_user_who_has_used_up_the_month_stays_at_home() -> None:
@@ -184,8 +184,8 @@ def test_an_own_user_who_has_used_up_the_month_stays_at_home() -> None:
     site.now = FEBRUARY
     end = Completion(sent.offer, Outcome.COMPLETED, FEBRUARY - 1.0, 100.0)
     site(ReportReceived, load=FULL, partner=sent.partner, completions=(end,))
-    assert usage_limits.given_by_user(site.state.memory, "ann", site.now).used == 0.0
-    assert usage_limits.given_by_user(site.state.memory, "ann", JANUARY).used == 200.0
+    assert exchange_decisions.given_by_user(site.state.memory, "ann", site.now).used == 0.0
+    assert exchange_decisions.given_by_user(site.state.memory, "ann", JANUARY).used == 200.0
     assert "SendOffer" in kinds(site.submit(request=ASKED))
 
 
@@ -196,7 +196,7 @@ def test_what_own_users_use_at_one_partner_has_a_limit() -> None:
     assert one(first, SendOffer).partner == "b"
     site(OfferAnswered, load=FULL, partner="b", offer=one(first, SendOffer).offer, accepted=True)
     assert one(site.submit(request=ASKED, user="bob"), SendOffer).partner == "c"
-    standing = usage_limits.given(site.state.memory, site.state.partners["b"], site.now)
+    standing = exchange_decisions.given(site.state.memory, site.state.partners["b"], site.now)
     assert (standing.open, standing.limit) == (200.0, 250.0)
 
 
@@ -234,8 +234,8 @@ def test_a_reload_changes_limits_and_weights() -> None:
     )
     assert offered(site, 4)
     book = site.state.partners["b"]
-    assert usage_limits.taken(site.state.memory, book, site.now).open == 300.0
-    why = usage_limits.why_not_taken(site.state.memory, book, Request.of(gpu), site.now)
+    assert exchange_decisions.taken(site.state.memory, book, site.now).open == 300.0
+    why = exchange_decisions.why_not_taken(site.state.memory, book, Request.of(gpu), site.now)
     assert "0.3 weighted hours" in why
     assert "asks for 0.3" in why or "asks for 0.2" in why
 
@@ -265,11 +265,11 @@ def test_a_limit_is_never_exceeded(jobs: list[tuple[int, float, bool]], limit: f
             open_.append((number, time))
         if ends and open_:
             ran(site, *open_.pop(0))
-        standing = usage_limits.taken(memory, book, site.now)
+        standing = exchange_decisions.taken(memory, book, site.now)
         assert standing.used + standing.open <= limit * (1 + 1e-9) + 0.01
     for each in open_:
         ran(site, *each)
-    standing = usage_limits.taken(memory, book, site.now)
+    standing = exchange_decisions.taken(memory, book, site.now)
     assert standing.open == 0.0
     assert standing.used <= limit * (1 + 1e-9) + 0.01
 
@@ -279,4 +279,6 @@ def test_a_job_given_back_leaves_nothing_open() -> None:
     site = limited(taken=500.0)
     assert offered(site, 1)
     site(base.Ended, key="b/3/1", outcome=Outcome.CANCELLED, end_time=site.now, run_time=0.0)
-    assert usage_limits.taken(site.state.memory, site.state.partners["b"], site.now).open == 0.0
+    assert (
+        exchange_decisions.taken(site.state.memory, site.state.partners["b"], site.now).open == 0.0
+    )

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from grms.daemon.job_files import FileLimits, FileProblem, JobFile
-from grms.daemon.wanted_files import WantedFiles
+from grms.daemon.job_files import FileLimits, FileProblem, JobFile, WantedFiles
 from grms.lrms.job_directories import JobFolder
 from grms.site.staging import digests as module
 from grms.site.staging.digests import Digests, NotReadYetError, found_files

@@ -25,6 +25,7 @@ from grms.site.staging.stage_in import (
     InputFetcher,
     InputServer,
 )
+from grms.site.wire.convert import given_inputs
 from grms.v1 import request_pb2, results_pb2
 from tests.waiting import TIME_OUT_S, until
 
@@ -54,27 +55,27 @@ def server(tmp_path: Path) -> InputServer:
 async def test_a_file_comes_in_pieces_and_goes_on(server: InputServer) -> None:
     """The answer says where; what begins elsewhere is not taken, and what is whole comes no second time."""
     file = a_file()
-    assert await server.lacking_of("ann", payload(file)) == "in"
+    assert await server.lacking("ann", given_inputs(payload(file))) == "in"
     assert await server.put("ann", file, 0, b"0123") == 4
     assert await server.put("ann", file, 0, b"0123") == 4
     assert await server.put("ann", file, 6, b"6789") == 4
-    assert await server.lacking_of("ann", payload(file)) == "in"
+    assert await server.lacking("ann", given_inputs(payload(file))) == "in"
     assert await server.put("ann", file, 4, b"456789 and more") == 10
     assert await server.put("ann", file, 0, b"") == 10
-    assert await server.lacking_of("ann", payload(file)) == ""
+    assert await server.lacking("ann", given_inputs(payload(file))) == ""
     assert server.store.path(user_input("ann", file), 0).read_bytes() == CONTENT
 
 
 async def test_nothing_is_given_of_another_users_files(server: InputServer) -> None:
     """Who knows a digest has not the file."""
     await server.put("ann", a_file(), 0, CONTENT)
-    assert await server.lacking_of("bob", payload(a_file())) == "in"
+    assert await server.lacking("bob", given_inputs(payload(a_file()))) == "in"
 
 
 async def test_a_file_of_no_bytes_is_one(server: InputServer) -> None:
     """It is there after the first question."""
     assert await server.put("ann", a_file(b""), 0, b"") == 0
-    assert await server.lacking_of("ann", payload(a_file(b""))) == ""
+    assert await server.lacking("ann", given_inputs(payload(a_file(b"")))) == ""
 
 
 async def test_a_check_survives_who_has_waited_for_it(
@@ -99,7 +100,7 @@ async def test_a_check_survives_who_has_waited_for_it(
     gate.set()
     assert await again == 10
     assert checks == [user_input(user, a_file()) for user in ("ann", "bob")]
-    assert await server.lacking_of("ann", payload(a_file())) == ""
+    assert await server.lacking("ann", given_inputs(payload(a_file()))) == ""
 
 
 async def test_who_is_gone_before_its_turn_leaves_nothing_behind(
@@ -130,7 +131,7 @@ async def test_who_is_gone_before_its_turn_leaves_nothing_behind(
     gate.set()
     assert not left
     assert await first == 10
-    assert await server.lacking_of("ann", payload(others[0])) == "in"
+    assert await server.lacking("ann", given_inputs(payload(others[0]))) == "in"
     assert await server.put("ann", others[0], 0, b"\0") == 1
 
 
@@ -147,13 +148,13 @@ async def test_a_digest_keeps_no_thread_for_itself(
         others += 1
     assert await put == 10
     assert others > 10
-    assert await server.lacking_of("ann", payload(a_file())) == ""
+    assert await server.lacking("ann", given_inputs(payload(a_file()))) == ""
 
 
 async def test_an_empty_file_is_one_wherever_it_is_said_to_begin(server: InputServer) -> None:
     """All of it is there already."""
     assert await server.put("ann", a_file(b""), 5, b"12345") == 0
-    assert await server.lacking_of("ann", payload(a_file(b""))) == ""
+    assert await server.lacking("ann", given_inputs(payload(a_file(b"")))) == ""
 
 
 async def test_another_content_is_thrown_away(server: InputServer) -> None:
@@ -170,7 +171,9 @@ async def test_what_is_too_large_is_not_taken(server: InputServer) -> None:
     with pytest.raises(ValueError, match="it must have 32"):
         await server.put("ann", JobFile("in", 1, b"x"), 0, b"x")
     files = [a_file(bytes([number]) * 20, f"in{number}") for number in range(255)]
-    assert "a job is given at most 30" in await server.lacking_of("ann", payload(*files[:2]))
+    assert "a job is given at most 30" in await server.lacking(
+        "ann", given_inputs(payload(*files[:2]))
+    )
     taken = 0
     with pytest.raises(ValueError, match=f"files of {JOBS_HELD * 30} bytes here"):
         for number, file in enumerate(files):

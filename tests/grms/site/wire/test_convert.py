@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.daemon.job_files import JobFile
+from grms.daemon.job_files import JobFile, WantedFiles
 from grms.daemon.messages import WireError
 from grms.daemon.shared_folders import SharedFile
-from grms.daemon.wanted_files import WantedFiles
 from grms.site.model.jobs import Completion, Exit, HomeJob, OfferId, Request
 from grms.site.model.lifecycle import PROVISIONAL, WAITING, GuestState, JobState, Outcome
 from grms.site.wire.convert import (

@@ -1,13 +1,27 @@
-"""A partner's promise to start accepted jobs at once.
+"""How a partner has behaved: its promises, jobs that it has sent back, and acceptances that it has not used.
 
-docs/disciplines.md has the rules ("ExchangeConstraints"). Here is their data: the jobs at the partner that have not been reviewed
-yet, and the results of those before.
+A partner promises to start accepted jobs at once; docs/disciplines.md has the rules ("ExchangeConstraints"). Here is
+their data: the jobs at the partner that have not been reviewed yet, and the results of those before.
+
+A partner that accepts a job and then does not begin it, as its batch system refuses it or the program has not
+arrived, sends it back. Home does not know the reason, and need not: it does not offer such jobs there for a while,
+each time for longer. Such are jobs of the same user that are at least as wide and as long, both by powers of two: a
+refusal of one user's account or script says nothing of another's, and a partner whose partition takes only short
+jobs continues to get these.
+
+An offer that is accepted and withdrawn before its job has begun costs its maker nothing, and reveals something of
+this site: enough of them, of chosen widths, measure its free processors. So acceptances that lead to no run are
+budgeted for each partner: so many an hour, and one more for each of its jobs that has begun within a day, as an
+honest partner sometimes no longer needs a place.
 """
 
 import math
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Final
 
+from grms.daemon.pacing import pause_after
+from grms.site.model.jobs import Request
 from grms.site.model.lifecycle import Outcome
 
 AS_PROMISED: Final = frozenset({Outcome.COMPLETED, Outcome.TIMEOUT, Outcome.NOT_RUN})
@@ -176,3 +190,130 @@ class PromiseBook:
         if not self.promised:
             # Rounding does not pile up over the years.
             self.work = 0.0
+
+
+KINDS_MAX: Final = 256
+"""So many kinds of jobs are remembered of one partner; the one that came back longest ago is forgotten for another."""
+
+
+@dataclass(slots=True)
+class _Kind:
+    # Of jobs that came back: how often in a row, and until when none is offered.
+    times: int
+    until: float
+
+
+@dataclass(slots=True)
+class ReturnBook:
+    """Jobs that one partner has sent back undone; `count` is their number.
+
+    Not durable: after a restart such a job is offered once more.
+    """
+
+    count: int = 0
+    _kinds: dict[tuple[str, int, int], _Kind] = field(default_factory=dict)
+
+    def came_back(
+        self, user: str, request: Request, now: float, *, first_s: float, most_s: float
+    ) -> None:
+        """Notes that a job came back undone: such jobs are not offered until a pause is over.
+
+        The pause doubles with each return after it; of many concurrent jobs the first counts. The first pause is
+        `first_s`, the longest `most_s`; after that long without a return it starts over. All times are in seconds.
+        """
+        self.count += 1
+        key = (user, *_kind(request))
+        kind = self._kinds.pop(key, None)
+        if kind is None or now > kind.until + most_s:
+            kind = _Kind(0, -math.inf)
+        if now >= kind.until:
+            kind.times += 1
+            kind.until = now + pause_after(kind.times, first_s, most_s)
+        self._kinds[key] = kind
+        if len(self._kinds) > KINDS_MAX:
+            del self._kinds[next(iter(self._kinds))]
+
+    def ran(self, user: str, request: Request) -> None:
+        """Notes that the partner has run a job: such jobs are offered again."""
+        width, length = _kind(request)
+        self._kinds = {
+            key: kind
+            for key, kind in self._kinds.items()
+            if key[0] != user or key[1] > width or key[2] > length
+        }
+
+    def rests(self, user: str, request: Request, now: float) -> bool:
+        """Returns whether a job is not to be offered now (seconds), as such jobs came back."""
+        if not self._kinds:
+            return False
+        width, length = _kind(request)
+        return any(
+            key[0] == user and key[1] <= width and key[2] <= length and now < kind.until
+            for key, kind in self._kinds.items()
+        )
+
+    def until(self, now: float) -> float | None:
+        """Returns until when some jobs are not offered, seconds; `None` if all are."""
+        return max((kind.until for kind in self._kinds.values() if now < kind.until), default=None)
+
+
+def _kind(request: Request) -> tuple[int, int]:
+    # The powers of two up to which it is wide and long.
+    return request.processors.bit_length(), math.frexp(request.requested_time)[1]
+
+
+UNUSED_WINDOW_S: Final = 3600.0
+"""An acceptance that led to no run is held against a partner for so long, seconds."""
+
+RUNS_WINDOW_H: Final = 24
+"""A job that has begun speaks for its partner for so many hours."""
+
+UNUSED_MAX: Final = 100_000
+"""The most unused acceptances that are remembered of one partner; the oldest are forgotten first."""
+
+_HOUR_S: Final = 3600.0
+
+
+@dataclass(slots=True)
+class AcceptanceBudget:
+    """A partner's remaining unused acceptances.
+
+    Attributes:
+        unused: when acceptances were found to lead to no run, seconds, ascending.
+        runs: number of the partner's jobs that have begun, by hour since the clock's zero.
+        declined: number of offers declined as the budget was used up.
+    """
+
+    unused: deque[float] = field(default_factory=lambda: deque(maxlen=UNUSED_MAX))
+    runs: dict[int, int] = field(default_factory=dict)
+    declined: int = 0
+
+    def note_unused(self, now: float) -> None:
+        """Notes that a job was withdrawn before it began."""
+        self.unused.append(now)
+
+    def note_run(self, now: float) -> None:
+        """Notes that a job has begun."""
+        hour = _hour(now)
+        self.runs[hour] = self.runs.get(hour, 0) + 1
+        for old in [each for each in self.runs if each <= hour - RUNS_WINDOW_H]:
+            del self.runs[old]
+
+    def unused_lately(self, now: float) -> int:
+        """Returns the number of acceptances within the last hour that have led to no run."""
+        while self.unused and self.unused[0] <= now - UNUSED_WINDOW_S:
+            self.unused.popleft()
+        return len(self.unused)
+
+    def left(self, now: float, per_hour: int) -> int:
+        """Returns how many more acceptances may lead to no run before offers are declined; at least 0.
+
+        A partner that runs nothing has `per_hour` of them. `now` is in seconds.
+        """
+        hour = _hour(now)
+        ran = sum(count for each, count in self.runs.items() if each > hour - RUNS_WINDOW_H)
+        return max(0, per_hour + ran - self.unused_lately(now))
+
+
+def _hour(now: float) -> int:
+    return int(min(now, 2.0**53) // _HOUR_S)  # the last moment of a replay is infinity

@@ -7,7 +7,7 @@ from typing import Any
 import click
 import pytest
 
-from lrms_sim.util.values import FloatRange, ParamType
+from lrms_sim.util.option_fields import FloatRange, ParamType
 
 OLD = """
 import click

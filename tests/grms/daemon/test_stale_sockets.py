@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from grms.daemon.unix_sockets import SocketInUseError, await_socket, remove_stale_socket
+from grms.client.unary import await_socket
+from grms.daemon.socket_folder import SocketInUseError, remove_stale_socket
 
 
 def test_only_what_nobody_listens_on_is_removed(tmp_path: Path) -> None:

@@ -8,7 +8,11 @@ PROGRAM = """
 import sys
 from threading import Barrier, Thread
 import package
-from lrms_sim.util.lazy_names import load_later
+<<<<<<<< HEAD:tests/lrms_sim/util/test_lazy_names.py
+from lrms_sim.util.lazy_imports import load_later
+========
+from lrms_sim.util.lazy_imports import load_later
+>>>>>>>> grmswalk:tests/lrms_sim/util/test_lazy_imports.py
 
 load_later("package.late", "package.nowhere", "alone", "broken", "open")
 load_later("alone")

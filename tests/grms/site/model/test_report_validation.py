@@ -9,10 +9,9 @@ import pytest
 from grms.site.model.events import OfferAnswered, ReportReceived
 from grms.site.model.jobs import Completion
 from grms.site.model.lifecycle import JobState, Outcome
-from grms.site.model.partners import DISTRUST, asking_order
+from grms.site.model.partners import DISTRUST, asking_order, believable, violation
 from grms.site.model.records import JobEnded, ReportDisbelieved
 from grms.site.model.settings import SiteSettings
-from grms.site.scheduler.report_validation import believable, violation
 from tests.grms.site.conversation import FULL, Conversation, offer, settings
 
 STRICT: dict[str, Any] = {"run_time_grace": 10.0, "clock_grace": 5.0, "elapsed_grace": 1.0}

@@ -1,7 +1,7 @@
-"""Names of a package, and modules of libraries, that are loaded on first use.
+"""Names of packages, and modules, that are loaded when they are used.
 
-Imports next to nothing itself: packages run this before a command can handle Ctrl-C. The standard library's
-`LazyLoader` loads a module as soon as a second one imports it.
+Imports nothing itself: packages run this before a command can handle Ctrl-C. The standard library's `LazyLoader` loads
+a module as soon as a second one imports it; libraries import modules for what few commands do.
 """
 
 from __future__ import annotations

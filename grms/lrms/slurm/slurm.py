@@ -164,6 +164,8 @@ _PASSING = (
 
 _NO_JOB = "Invalid job id"
 
+_WAITS = frozenset((LrmsPhase.WAITING, LrmsPhase.HELD))
+
 _NOT_FOUND = re.compile(r"Job [0-9_]+ not found")
 """What scontrol prints of an element that is not, or no more, in an array that it has."""
 
@@ -583,7 +585,7 @@ class Slurm:
         shown: dict[str, dict[str, str]] = {}
         for row in rows:
             numbers.add(row.number)
-            if row.in_array:
+            if row.in_array and row.phase in _WAITS:
                 shown.setdefault(row.number.partition("_")[0], {})[row.number] = row.name
             elif "_" in row.number:
                 self._part(row.number)
@@ -828,7 +830,7 @@ class Slurm:
         # Slurm keeps no record of an element that somebody ends while it is not parted: the array is there without it.
         # Under its number may be another array, to which a crash has given it.
         number, array = question.number.partition("_")[0], array_tag(self._tag(question.name))
-        if question.number not in self._elements.get(number, {}) or array is None:
+        if question.ran or question.number not in self._elements.get(number, {}) or array is None:
             return None
         for line in (await self._shown_text(number) or "").splitlines():
             fields = read_job(line)

@@ -779,7 +779,7 @@ class Slurm:
         # Slurm keeps no record of an element that somebody ends while it is not parted: the array is there without it.
         # Under its number may be another array, to which a crash has given it.
         number, array = question.number.partition("_")[0], array_tag(self._tag(question.name))
-        if array is None or not self._elements.waits(question.number):
+        if question.ran or array is None or not self._elements.waits(question.number):
             return None
         for line in (await self._shown_text(number) or "").splitlines():
             fields = read_job(line)

@@ -316,6 +316,16 @@ def test_what_no_node_has_launched_has_not_failed_itself() -> None:
     assert true_end(said, None, 60.0, begun=False) == said
 
 
+def test_a_job_whose_output_cannot_be_opened_has_failed() -> None:
+    """As Slurm says: its user has named a folder that is not there, and would find no better node."""
+    end = LrmsEnd(Outcome.FAILED, 50.0, 1.0, None, 53, reason=NOT_LAUNCHED)
+    told = true_end(end, None, 60.0, begun=False)
+    assert (told.outcome, told.exit_code, told.signal) == (Outcome.FAILED, None, 53)
+    assert "its node could not open the files for its output" in told.reason
+    for begun in (True, None):
+        assert true_end(end, None, 60.0, begun=begun) == end
+
+
 @pytest.mark.parametrize("script", [None, ScriptEnd(0, 2.0), ScriptEnd(3, 2.0)])
 @pytest.mark.parametrize("run_time", [0.0, 1.0])
 def test_a_failure_without_a_code_is_not_the_end_of_an_earlier_run(

@@ -89,6 +89,8 @@ def test_options() -> None:
     told(options_taken("own jobs", ["--ntasks=1"], Answer(0, b"", "Job 1 to start")), GOOD)
     refused = Answer(1, b"", "sbatch: error: x\nallocation failure: Invalid partition name\n")
     told(options_taken("own jobs", ["-p"], refused), MISSING, "Invalid partition name; with -p")
+    drained = Answer(1, b"", "allocation failure: Requested node configuration is not available\n")
+    told(options_taken("own jobs", ["-p"], drained), MISSING, "is not available", "sinfo -R")
 
 
 def test_jobs_that_are_hidden() -> None:

@@ -21,6 +21,7 @@ from typing import Final
 
 import structlog
 
+from grms.daemon.backoff import pause_after
 from grms.daemon.user_names import user_number
 from grms.lrms.base import (
     LrmsJob,
@@ -127,8 +128,11 @@ FAR: Final = "now+365days"
 ARRAYS_MAX: Final = 200
 """Arrays whose elements are kept."""
 
+NO_ARRAYS_FIRST_S: Final = 10.0
+"""After an array was refused, how long jobs are submitted one by one, real seconds; it doubles with each in a row."""
+
 NO_ARRAYS_S: Final = 600.0
-"""After a refusal, how long jobs are submitted one by one, real seconds."""
+"""The longest such time; also how long it is after an element was refused a name of its own."""
 
 _IN_ARRAY: Final = "(array)"
 """Names, among the fields of a job, that of its array, which it has still."""
@@ -232,6 +236,7 @@ class Slurm:
         # By the number of an array: the names that its elements are to have, by their numbers.
         self._elements: OrderedDict[str, dict[str, str]] = OrderedDict()
         self._no_arrays_until = -math.inf
+        self._arrays_refused = 0  # in a row
         self._rules: SlurmRules | None = None
         self._rules_asked_at = -RULES_AGE_S
         self._preemption = SlurmPreemption(Preemption())
@@ -556,8 +561,11 @@ class Slurm:
             number = await self._handed_in(job, [*arguments, f"{folder}/launch", begin, word], "/")
         except LrmsRefusedError as error:
             # It may be the array: whoever submits them one by one finds out.
-            self._give_up_arrays(error.reason)
+            self._arrays_refused += 1
+            for_s = pause_after(self._arrays_refused, NO_ARRAYS_FIRST_S, NO_ARRAYS_S)
+            self._give_up_arrays(error.reason, for_s)
             raise
+        self._arrays_refused = 0
         numbers = [f"{number}_{index}" for index in indices]
         elements = self._elements[number] = {}  # a crash may have taken the number from another
         for (each, one, _), its in zip(jobs, numbers, strict=True):
@@ -567,9 +575,9 @@ class Slurm:
             self._elements.popitem(last=False)
         return numbers
 
-    def _give_up_arrays(self, reason: str) -> None:
-        _log.warning("lrms.no_arrays", reason=reason, for_s=NO_ARRAYS_S)
-        self._no_arrays_until = time.monotonic() + NO_ARRAYS_S
+    def _give_up_arrays(self, reason: str, for_s: float = NO_ARRAYS_S) -> None:
+        _log.warning("lrms.no_arrays", reason=reason, for_s=for_s)
+        self._no_arrays_until = time.monotonic() + for_s
 
     def _with_elements(self, rows: Iterable[JobRow]) -> list[JobRow]:
         # An array that is ended as a whole, before its elements were parted, is one row without an index.

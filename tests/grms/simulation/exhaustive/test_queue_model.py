@@ -238,9 +238,9 @@ class StartsFirst(KeptPlaces):
 class GivesNoneUp(KeptPlaces):
     """Leaves the marker of a job that has ended elsewhere."""
 
-    async def end(self, key: str) -> bool:
+    async def end(self, key: str, *, only_away: bool = False) -> bool:
         """See `KeptPlaces.end`."""
-        del key
+        del key, only_away
         return False
 
 

@@ -197,6 +197,29 @@ async def test_a_start_that_a_crash_has_undone_is_done_again(tmp_path: Path, *, 
         assert (tmp_path / "order").read_text().split() == ["S/1/2", last]
 
 
+async def test_a_job_whose_return_a_crash_has_undone_stays_where_it_is_to_leave(
+    tmp_path: Path,
+) -> None:
+    """Its marker is the job itself, and is not given up, until a poll does again what was undone."""
+    scene = scene_of(tmp_path)
+    scene.cluster.up()
+    try:
+        async with asyncio.timeout(TIME_OUT_S):
+            async with scene.life():
+                await with_first(scene)
+                await aside(scene, job(2))
+                places: Any = scene.lrms._places
+                place = await places.of("S/1/2")
+                async with places.lock:  # no poll comes before
+                    await places.note("S/1/2", replace(place, back="S/1/2"))
+                    assert not await places.end("S/1/2", only_away=True)
+                assert not await scene.lrms.leave("S/1/2")
+                await until(lambda: _phase(scene, "S/1/2") == "PD")
+                assert not markers(scene)
+    finally:
+        scene.cluster.down()
+
+
 async def test_a_leaving_that_a_crash_has_undone_is_done_again(tmp_path: Path) -> None:
     """The job waits as before, and would start; its row is not taken for one whose cancel was undone."""
     scene = scene_of(tmp_path)

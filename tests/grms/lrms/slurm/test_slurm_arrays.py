@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from grms.lrms.account_mapping import own_name
 from grms.lrms.base import (
@@ -25,6 +26,7 @@ from grms.lrms.base import (
 from grms.lrms.batch.launcher import Spool
 from grms.lrms.batch.subprocesses import Programs, SilentError
 from grms.lrms.exit_status import LAUNCH
+from grms.lrms.slurm import slurm
 from grms.lrms.slurm.slurm import Slurm, SlurmSettings
 from grms.lrms.slurm.slurm_arrays import (
     SIZE,
@@ -343,6 +345,24 @@ async def test_where_there_are_no_arrays_each_job_is_submitted_alone(
         keys += await together(scene, range(1, 3))
         assert machine.arrays == []
         await run_once(scene, keys)
+
+
+async def test_arrays_are_tried_again_after_pauses_that_grow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One refusal, as at a limit of submitted jobs, has not all jobs of the next minutes go alone."""
+    monkeypatch.setattr(slurm, "NO_ARRAYS_FIRST_S", 1e-6)
+    monkeypatch.setattr(slurm, "NO_ARRAYS_S", 4e-6)
+    scene = scene_at(tmp_path)
+    async with scene.up():
+        machine, pauses = scene.cluster.machine, list[float]()
+        for at, refused in enumerate((True, True, True, True, False, True)):
+            machine.refuses_arrays = "Job violates accounting/QOS policy" if refused else ""
+            with capture_logs() as logs:
+                await together(scene, range(10 * at + 1, 10 * at + 3), held=True)
+            pauses += [each["for_s"] for each in logs if each["event"] == "lrms.no_arrays"]
+            assert len(machine.arrays) == (at > 3)
+        assert pauses == [1e-6, 2e-6, 4e-6, 4e-6, 1e-6]
 
 
 async def test_an_array_that_a_crash_has_undone_is_lost_as_its_jobs_are(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ Groups have help sections, lazily imported commands, and names of two words: `go
 and a file of that name is `./show`.
 """
 
+import io
 import os
 import sys
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from lrms_sim.util.errors import HanseError
-from lrms_sim.util.messages import printable, unknown
+from lrms_sim.util.messages import in_unicode, printable, unknown
 from lrms_sim.util.process_guard import EXIT_INTERRUPTED
 
 if TYPE_CHECKING:
@@ -190,6 +191,10 @@ def run_group(
         show: writes errors found by click.
         obj: for click's context.
     """
+    for stream in (sys.stdout, sys.stderr):
+        # Text for people in a locale as Latin-1 has "?" for what that lacks.
+        if isinstance(stream, io.TextIOWrapper) and not in_unicode(stream):
+            stream.reconfigure(errors="replace")
     # Shells ask for completions without arguments.
     if not arguments and f"_{name.replace('-', '_').upper()}_COMPLETE" not in os.environ:
         with click.Context(group, info_name=name) as context:

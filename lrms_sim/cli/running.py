@@ -191,10 +191,7 @@ def run_group(
         show: writes errors found by click.
         obj: for click's context.
     """
-    for stream in (sys.stdout, sys.stderr):
-        # Text for people in a locale as Latin-1 has "?" for what that lacks.
-        if isinstance(stream, io.TextIOWrapper) and not in_unicode(stream):
-            stream.reconfigure(errors="replace")
+    _take_all_letters()
     # Shells ask for completions without arguments.
     if not arguments and f"_{name.replace('-', '_').upper()}_COMPLETE" not in os.environ:
         with click.Context(group, info_name=name) as context:
@@ -229,6 +226,13 @@ def run_group(
             click.echo(f"Error: {printable(line)}", err=True)
         return getattr(error, "exit_status", EXIT_ERROR)
     return status if isinstance(status, int) else 0
+
+
+def _take_all_letters() -> None:
+    # Text for people in a locale such as Latin-1 has "?" for what that lacks.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and not in_unicode(stream):
+            stream.reconfigure(errors="replace")
 
 
 def _said(error: Exception, no_memory: str) -> str | None:

@@ -8,9 +8,8 @@ import click
 
 from lrms_sim.cli.log_options import PROCESSORS
 from lrms_sim.cli.running import SEED_MAX
-from lrms_sim.util.durations import two_days
 from lrms_sim.util.option_fields import option
-from lrms_sim.util.values import ParamType
+from lrms_sim.util.values import ParamType, two_days
 from lrms_sim.workload.preparation_report import PreparationOptions
 
 Days = tuple[float | None, float | None]

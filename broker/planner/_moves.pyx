@@ -108,6 +108,22 @@ cdef bint precedes(const Instance* instance, task_t first, task_t second) noexce
     return False
 
 
+cdef inline bint closes_cycle(
+    const Graph* graph, task_t moved, task_t pivot, bint forward
+) noexcept nogil:
+    # Whether the move might: a path from one to the other is longer than what is behind its end;
+    # if tasks take no time, or precedence joins the two, it may be as long.
+    if forward:
+        return graph.own_tail[moved] > graph.rest[pivot] or (
+            graph.own_tail[moved] == graph.rest[pivot]
+            and (graph.instants or precedes(graph.instance, moved, pivot))
+        )
+    return graph.own_head[moved] > graph.end[pivot] or (
+        graph.own_head[moved] == graph.end[pivot]
+        and (graph.instants or precedes(graph.instance, pivot, moved))
+    )
+
+
 cdef void consider_move(
     const Graph* graph,
     task_t moved,
@@ -119,28 +135,11 @@ cdef void consider_move(
     int32_t* seen,
     Random* random,
 ) noexcept nogil:
-    # Keeps the move if it cannot close a cycle and is better: not tabu, or promising the best
-    # schedule so far, comes first; then the estimate; random ties.
+    # Keeps the move if it is better: not tabu, or promising the best schedule so far, comes first;
+    # then the estimate; random ties.
     cdef Move move
-    cdef seconds_t rest
     cdef seconds_t limit = INFINITY
     cdef bint better
-    # A path from one to the other is longer than what is behind its end; if tasks take no time, or
-    # precedence joins the two, it may be as long.
-    if forward:
-        rest = graph.rest[pivot]
-        if graph.own_tail[moved] > rest or (
-            graph.own_tail[moved] == rest
-            and (graph.instants or precedes(graph.instance, moved, pivot))
-        ):
-            return
-    else:
-        rest = graph.end[pivot]
-        if graph.own_head[moved] > rest or (
-            graph.own_head[moved] == rest
-            and (graph.instants or precedes(graph.instance, pivot, moved))
-        ):
-            return
     if best.moved >= 0 and not best.forbidden:
         limit = best.estimate
     move.moved = moved
@@ -190,19 +189,22 @@ cdef void find_move(
             last += 1
         for i in range(first, last):
             # Behind the last one; and the first one inward.
-            consider_move(
-                graph, path[i], path[last], True, iteration, best_makespan, best, &seen, random
-            )
-            if first < i:
+            if not closes_cycle(graph, path[i], path[last], True):
+                consider_move(
+                    graph, path[i], path[last], True, iteration, best_makespan, best, &seen, random
+                )
+            if first < i and not closes_cycle(graph, path[first], path[i], True):
                 consider_move(
                     graph, path[first], path[i], True, iteration, best_makespan, best, &seen, random
                 )
         # A block of two has one move only.
         for i in range(first + 1, last + (last - first > 1)):
-            consider_move(
-                graph, path[i], path[first], False, iteration, best_makespan, best, &seen, random
-            )
-            if i < last:
+            if not closes_cycle(graph, path[i], path[first], False):
+                consider_move(
+                    graph, path[i], path[first], False, iteration, best_makespan, best, &seen,
+                    random,
+                )
+            if i < last and not closes_cycle(graph, path[last], path[i], False):
                 consider_move(
                     graph, path[last], path[i], False, iteration, best_makespan, best, &seen, random
                 )

@@ -188,12 +188,13 @@ cdef void find_move(
         while last + 1 < length and graph.after[path[last]] == path[last + 1]:
             last += 1
         for i in range(first, last):
-            # Behind the last one; and the first one inward.
+            # Behind the last one; and the first one inward. Neighbours are exchanged by only one of
+            # the two moves that do so.
             if not closes_cycle(graph, path[i], path[last], True):
                 consider_move(
                     graph, path[i], path[last], True, iteration, best_makespan, best, &seen, random
                 )
-            if first < i and not closes_cycle(graph, path[first], path[i], True):
+            if first + 1 < i and not closes_cycle(graph, path[first], path[i], True):
                 consider_move(
                     graph, path[first], path[i], True, iteration, best_makespan, best, &seen, random
                 )
@@ -204,7 +205,7 @@ cdef void find_move(
                     graph, path[i], path[first], False, iteration, best_makespan, best, &seen,
                     random,
                 )
-            if i < last and not closes_cycle(graph, path[last], path[i], False):
+            if i + 1 < last and not closes_cycle(graph, path[last], path[i], False):
                 consider_move(
                     graph, path[last], path[i], False, iteration, best_makespan, best, &seen, random
                 )

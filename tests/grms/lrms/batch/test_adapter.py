@@ -496,27 +496,23 @@ async def test_what_a_table_does_not_show_goes_on(tmp_path: Path, way: str) -> N
 async def test_a_restart_under_an_empty_table_ends_nothing(tmp_path: Path) -> None:
     """What was released is followed until its rows are back; nothing is submitted or cancelled."""
     scene = scene_at(tmp_path)
-    scene.cluster.up()
-    try:
-        async with asyncio.timeout(TIME_OUT_S):
-            async with scene.life():
-                key = await scene.running(1)
-            scene.cluster.machine.shows = 0
-            scene.events.clear()
-            async with scene.life():
-                for _ in range(2):
-                    record = await scene.lrms.look_up(key)
-                    assert record is not None
-                    assert (record.phase, record.end) == (LrmsPhase.UNKNOWN, None)
-                await scene.submitted(1)
-                assert scene.has(key, Unseen)
-                await scene.looks(5)
-                scene.cluster.machine.shows = None
-                await until(lambda: scene.has(key, SeenAgain))
-                await undisturbed(scene, [key])
-                assert scene.states() == ["CD"]
-    finally:
-        scene.cluster.down()
+    async with scene.started():
+        async with scene.life():
+            key = await scene.running(1)
+        scene.cluster.machine.shows = 0
+        scene.events.clear()
+        async with scene.life():
+            for _ in range(2):
+                record = await scene.lrms.look_up(key)
+                assert record is not None
+                assert (record.phase, record.end) == (LrmsPhase.UNKNOWN, None)
+            await scene.submitted(1)
+            assert scene.has(key, Unseen)
+            await scene.looks(5)
+            scene.cluster.machine.shows = None
+            await until(lambda: scene.has(key, SeenAgain))
+            await undisturbed(scene, [key])
+            assert scene.states() == ["CD"]
 
 
 async def test_one_that_no_table_shows_can_be_cancelled(tmp_path: Path) -> None:
@@ -577,22 +573,18 @@ async def test_a_submission_without_an_answer_is_made_in_the_end(
 async def test_a_submission_that_was_cut_off_is_made_after_a_restart(tmp_path: Path) -> None:
     """Of the adapter too; nothing was kept of it but that it was to be."""
     scene = scene_at(tmp_path)
-    scene.cluster.up()
-    try:
-        async with asyncio.timeout(TIME_OUT_S):
-            async with scene.life():
-                await scene.looks(1)
-                scene.cluster.machine.away = True
-                with pytest.raises(LrmsUnavailableError):
-                    await scene.submitted(1)
-            scene.cluster.start_controller()
-            async with scene.life():
-                assert await scene.lrms.look_up("A/1/1") is None
-                key = await scene.submitted(1)
-                await undisturbed(scene, [key])
-                assert scene.states() == ["CD"]
-    finally:
-        scene.cluster.down()
+    async with scene.started():
+        async with scene.life():
+            await scene.looks(1)
+            scene.cluster.machine.away = True
+            with pytest.raises(LrmsUnavailableError):
+                await scene.submitted(1)
+        scene.cluster.start_controller()
+        async with scene.life():
+            assert await scene.lrms.look_up("A/1/1") is None
+            key = await scene.submitted(1)
+            await undisturbed(scene, [key])
+            assert scene.states() == ["CD"]
 
 
 async def test_a_job_that_is_moved_to_another_partition_is_followed(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from grms.lrms.gridengine.gridengine import GridEngine, GridEngineSettings
 from grms.util.outcomes import Outcome
 from tests.clusters.gridengine import GridEngineCluster, need_gridengine
 from tests.clusters.slurm import SlurmCluster, need_slurm
+from tests.clusters.up import up
 from tests.grms.lrms.batch.scene import Scene, undisturbed
 from tests.grms.lrms.conformance import WAITS
 from tests.grms.lrms.test_conformance import ACCOUNT, GridEngineWorld
@@ -205,8 +206,7 @@ async def test_grid_engines_jobs_go_on_under_an_empty_table(tmp_path: Path) -> N
     """One that runs and one that is held; and without an accounting file the job's folder says how it ended."""
     need_gridengine()
     cluster = GridEngineCluster(tmp_path / "cluster")
-    try:
-        cluster.up()
+    with up(cluster):
         world = BlindGridEngine(cluster, tmp_path)
         site = Site(world, "G", tmp_path / "jobs")
         await site.lrms.open()
@@ -232,5 +232,3 @@ async def test_grid_engines_jobs_go_on_under_an_empty_table(tmp_path: Path) -> N
         assert site.runs(runs.key) == 1
         follows.cancel()
         await asyncio.wait([follows])
-    finally:
-        cluster.down()

@@ -6,20 +6,16 @@ from contextlib import asynccontextmanager
 
 from grms.lrms.base import Ended, LoadSeen, LrmsEvent
 from grms.lrms.batch.adapter import BatchLrms
-from tests.waiting import TIME_OUT_S, until
+from tests.waiting import TIME_OUT_S, meanwhile, until
 
 
 @asynccontextmanager
 async def followed(lrms: BatchLrms) -> AsyncIterator[None]:
     """Follows a batch system within the context, which has a time limit."""
     await lrms.open()
-    follows = asyncio.create_task(lrms.run())
-    try:
+    async with meanwhile(lrms.run()):
         async with asyncio.timeout(TIME_OUT_S):
             yield
-    finally:
-        follows.cancel()
-        await asyncio.wait([follows])
 
 
 class Told:

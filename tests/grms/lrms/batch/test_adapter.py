@@ -38,7 +38,7 @@ from tests.clusters.fake_slurm import FakeSlurm
 from tests.clusters.gridengine import GridEngineCluster, need_gridengine
 from tests.grms.lrms.batch.forgetful import END, HELD, KEY, Forgetful
 from tests.grms.lrms.batch.scene import Scene, undisturbed
-from tests.waiting import TIME_OUT_S, until
+from tests.waiting import TIME_OUT_S, meanwhile, until
 
 
 class TooLate(Forgetful):
@@ -276,21 +276,19 @@ async def test_an_end_that_the_controller_has_forgotten_is_told(tmp_path: Path) 
     lrms.listen(events.extend)
     try:
         await lrms.open()
-        follows = asyncio.create_task(lrms.run())
-        async with asyncio.timeout(TIME_OUT_S):
-            cluster.machine.forgotten.add("1")
-            script = "#!/bin/sh\nexit 3\n"
-            await lrms.submit(LrmsJob(KEY, 1, 600.0, program=Program(script)))
-            await until(lambda: lrms.folders.evidence(KEY).script is not None)
-            assert not any(isinstance(event, Ended) for event in events)
-            cluster.ask("scontrol", "update", "JobId=1", "EndTime=now")
-            await until(lambda: any(isinstance(event, Ended) for event in events))
-        (event,) = [event for event in events if isinstance(event, Ended)]
-        assert (event.end.outcome, event.end.exit_code) == (Outcome.FAILED, 3)
-        assert lrms.anomalies.end_forgotten == 1
-        assert "TIMEOUT" in cluster.ask("scontrol", "show", "job", "1")
-        follows.cancel()
-        await asyncio.wait([follows])
+        async with meanwhile(lrms.run()):
+            async with asyncio.timeout(TIME_OUT_S):
+                cluster.machine.forgotten.add("1")
+                script = "#!/bin/sh\nexit 3\n"
+                await lrms.submit(LrmsJob(KEY, 1, 600.0, program=Program(script)))
+                await until(lambda: lrms.folders.evidence(KEY).script is not None)
+                assert not any(isinstance(event, Ended) for event in events)
+                cluster.ask("scontrol", "update", "JobId=1", "EndTime=now")
+                await until(lambda: any(isinstance(event, Ended) for event in events))
+            (event,) = [event for event in events if isinstance(event, Ended)]
+            assert (event.end.outcome, event.end.exit_code) == (Outcome.FAILED, 3)
+            assert lrms.anomalies.end_forgotten == 1
+            assert "TIMEOUT" in cluster.ask("scontrol", "show", "job", "1")
     finally:
         cluster.down()
 
@@ -418,22 +416,22 @@ async def test_a_queue_that_is_shut_takes_no_partners_job(tmp_path: Path) -> Non
     try:
         await lrms.open()
         await lrms.submit(job, held=True)
-        follows = asyncio.create_task(lrms.run())
-        cluster.ask("qmod", "-d", "main")
-        await lrms.release(KEY)
-        await until(lambda: Hindered(KEY, "main is disabled or suspended") in events)
-        with pytest.raises(LrmsRefusedError, match="main is disabled") as caught:
-            await lrms.submit(replace(job, key="A/1/2"))
-        assert caught.value.passing
-        cluster.ask("qconf", "-mattr", "queue", "h_rt", "0:5:0", "main")
-        cluster.ask("qmod", "-e", "main")
-        await until(
-            lambda: any("5 min" in event.reason for event in events if isinstance(event, Hindered))
-        )
-        with pytest.raises(LrmsRefusedError, match="the longest job in main may run 5 min"):
-            await lrms.submit(replace(job, key="A/1/3"))
-        follows.cancel()
-        await asyncio.wait([follows])
+        async with meanwhile(lrms.run()):
+            cluster.ask("qmod", "-d", "main")
+            await lrms.release(KEY)
+            await until(lambda: Hindered(KEY, "main is disabled or suspended") in events)
+            with pytest.raises(LrmsRefusedError, match="main is disabled") as caught:
+                await lrms.submit(replace(job, key="A/1/2"))
+            assert caught.value.passing
+            cluster.ask("qconf", "-mattr", "queue", "h_rt", "0:5:0", "main")
+            cluster.ask("qmod", "-e", "main")
+            await until(
+                lambda: any(
+                    "5 min" in event.reason for event in events if isinstance(event, Hindered)
+                )
+            )
+            with pytest.raises(LrmsRefusedError, match="the longest job in main may run 5 min"):
+                await lrms.submit(replace(job, key="A/1/3"))
     finally:
         cluster.down()
 

@@ -42,7 +42,7 @@ from tests.clusters.slurm import SlurmCluster, need_slurm
 from tests.clusters.up import up
 from tests.examples import THOROUGH
 from tests.grms.lrms.batch.scene import Scene
-from tests.waiting import TIME_OUT_S, until
+from tests.waiting import TIME_OUT_S, meanwhile, until
 
 WAITS = "#!/bin/sh\necho ran >>runs\nwhile ! test -e go; do sleep 0.05; done\n"
 QUICK = '#!/bin/sh\necho ran >>runs\necho "$1" >>../../order\n'
@@ -264,10 +264,8 @@ async def test_a_place_is_given_up(tmp_path: Path) -> None:
         note.write_text("{")
         async with asyncio.timeout(TIME_OUT_S):
             scene.lrms = scene._made()  # beside the other, which knows no better
-            follows = asyncio.create_task(scene.lrms.run())
-            await until(lambda: [row[0] for row in markers(scene)].count("CA") == 2)
-            follows.cancel()
-            await asyncio.wait([follows])
+            async with meanwhile(scene.lrms.run()):
+                await until(lambda: [row[0] for row in markers(scene)].count("CA") == 2)
 
 
 async def test_what_has_begun_or_would_begin_anyway_keeps_no_place(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ from grms.lrms.partitions import NO_PARTITIONS, Partition, Partitions
 from grms.util.outcomes import Outcome
 from lrms_sim.workload.requests import Request
 from tests.grms.lrms.batch.forgetful import END, HELD, KEY, Forgetful
+from tests.waiting import meanwhile
 
 OWN = LrmsJob(KEY, 2, 60.0, program=Program("#!/bin/sh\n"))
 PARTNERS = replace(OWN, partner="south")
@@ -386,10 +387,8 @@ async def test_no_end_is_lost_with_whoever_has_looked(tmp_path: Path) -> None:
         return await ending(question)
 
     scene.system.ending = slow  # type: ignore[method-assign]  # of a test
-    call = asyncio.create_task(scene.lrms.look_up("A/1/9"))
-    await reached.wait()
-    call.cancel()
-    await asyncio.wait([call])
+    async with meanwhile(scene.lrms.look_up("A/1/9")):
+        await reached.wait()
     await scene.looks(2)
     assert [event.key for event in scene.events if isinstance(event, Ended)] == ["A/1/1", "A/1/2"]
 

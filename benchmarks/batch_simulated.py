@@ -14,8 +14,7 @@ from grms.policy.files import load_rule_base
 from grms.policy.registry import TRANSFER_POLICIES
 from grms.policy.transfer import TransferPolicy
 from lrms_sim.scheduling.disciplines import Easy, Fcfs
-from lrms_sim.workload.jobs import JobTable
-from lrms_sim.workload.windows import window_by_days
+from lrms_sim.workload.jobs import JobTable, window_by_days
 from scenarios.run.workloads import load_workload
 from scenarios.spec.files import load_spec
 

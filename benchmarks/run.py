@@ -29,7 +29,7 @@ import numpy as np
 
 from benchmarks.frame import keep, machine, options_of
 from grms.federation.federation import Federation, Site
-from grms.learning.evolution.operators import uniform_genome
+from grms.learning.evolution.genes import uniform_genome
 from grms.learning.evolution.randomness import generator
 from grms.learning.transfer.encoding import RuleBaseSettings
 from grms.learning.transfer.fitness import Fitness, TrainingCase
@@ -41,12 +41,10 @@ from lrms_sim.scheduling.criteria import CRITERION_KINDS, Criterion, CriterionOr
 from lrms_sim.scheduling.disciplines import Conservative, Discipline, Easy, Fcfs, ListScheduling
 from lrms_sim.scheduling.strategies import Strategy
 from lrms_sim.util.executors import ThreadExecutor
-from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.jobs import JobTable, scale_to, window_by_days
 from lrms_sim.workload.lublin import generate
 from lrms_sim.workload.preparation import prepare
-from lrms_sim.workload.scaling import scale_to
 from lrms_sim.workload.swf import read_swf
-from lrms_sim.workload.windows import window_by_days
 
 HERE = Path(__file__).parent
 FIGURES = HERE / "figures.json"

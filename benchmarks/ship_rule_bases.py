@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from grms.learning.transfer.outcome import rule_base_file  # noqa: E402  # the path comes first
+from grms.learning.transfer.options import rule_base_file  # noqa: E402  # the path comes first
 from scenarios.library import rule_base_folder  # noqa: E402  # same
 
 

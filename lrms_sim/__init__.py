@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from typing import Final
 
     from lrms_sim.analysis.comparison import Comparison, compare
-    from lrms_sim.analysis.fairness import user_fairness
     from lrms_sim.analysis.metrics import (
         awrt,
         makespan,
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
         mean_wait_time,
         median_wait_time,
         squashed_area,
+        user_fairness,
         utilization,
     )
     from lrms_sim.machine.machine import simulate
@@ -38,13 +38,11 @@ if TYPE_CHECKING:
     )
     from lrms_sim.scheduling.strategies import Strategy
     from lrms_sim.workload.groups import user_groups
-    from lrms_sim.workload.jobs import JobTable
+    from lrms_sim.workload.jobs import JobTable, scale_to, window_by_days
     from lrms_sim.workload.lublin import generate
     from lrms_sim.workload.preparation import PreparationOptions, prepare
-    from lrms_sim.workload.scaling import scale_to
     from lrms_sim.workload.schedule import Schedule
     from lrms_sim.workload.swf import read_swf, write_swf
-    from lrms_sim.workload.windows import window_by_days
 
 _HOMES: Final = {
     "Comparison": "analysis.comparison",
@@ -65,18 +63,18 @@ _HOMES: Final = {
     "generate": "workload.lublin",
     "makespan": "analysis.metrics",
     "mean_bounded_slowdown": "analysis.metrics",
-    "user_fairness": "analysis.fairness",
+    "user_fairness": "analysis.metrics",
     "mean_response_time": "analysis.metrics",
     "mean_wait_time": "analysis.metrics",
     "median_wait_time": "analysis.metrics",
     "prepare": "workload.preparation",
     "read_swf": "workload.swf",
-    "scale_to": "workload.scaling",
+    "scale_to": "workload.jobs",
     "simulate": "machine.machine",
     "squashed_area": "analysis.metrics",
     "user_groups": "workload.groups",
     "utilization": "analysis.metrics",
-    "window_by_days": "workload.windows",
+    "window_by_days": "workload.jobs",
     "write_swf": "workload.swf",
 }
 """The module of each name."""

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from grms.federation.byzantine import BYZANTINE_PARTNERS
 from grms.federation.federation import Site
+from grms.federation.sites import BYZANTINE_PARTNERS
 from grms.policy.constraints import ExchangeConstraints, Promise
 from grms.policy.rebalancing import Rebalancing
 from grms.policy.registry import location_by_name

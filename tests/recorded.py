@@ -8,10 +8,9 @@ submitted after that; of three logs the paper used only the beginning of that.
 from functools import cache
 from pathlib import Path
 
-from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.jobs import JobTable, window_by_days
 from lrms_sim.workload.preparation import prepare
 from lrms_sim.workload.swf import read_swf
-from lrms_sim.workload.windows import window_by_days
 
 LOGS = {
     "KTH": "KTH-SP2-1996-2.swf.gz",

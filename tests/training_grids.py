@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from grms.federation.federation import Federation, Site
 from grms.learning.evolution.catalog import strategy_from_state
-from grms.learning.evolution.evaluation import Evaluation
 from grms.learning.evolution.genes import GeneSpace, Genome
-from grms.learning.evolution.strategies import Strategy
+from grms.learning.evolution.strategies import Evaluation, Strategy
 from grms.learning.transfer.encoding import REALS_PER_RULE, RuleBaseSettings
 from grms.learning.transfer.fitness import Fitness, TrainingCase
 from grms.learning.transfer.options import Objective

@@ -134,8 +134,11 @@ def command_program(
         ValueError: an option cannot be read, or it could run nowhere.
     """
     from broker.model.program import Program  # noqa: PLC0415  # see `one_command`
-    from lrms_sim.workload.request_words import gpus_of, memory_of  # noqa: PLC0415  # same
-    from lrms_sim.workload.requests import Request  # noqa: PLC0415  # same
+    from lrms_sim.workload.requests import (  # noqa: PLC0415  # same
+        Request,
+        gpus_of,
+        memory_of,
+    )
 
     request = Request(
         tasks=values["processors"] or 1,

@@ -6,6 +6,7 @@ Everything heavy is imported by the command that needs it, so that help and erro
 import re
 import sys
 import time
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -109,10 +110,11 @@ def fetch(
     elif not wanted:
         raise click.ClickException(f"no program of workflow {message.name!r} has ended")
     target = Path(_folder_name(message.name)) if folder is None else folder
+    folders = task_folders(each.name for each in message.tasks)
     missed = [
         name
         for name in wanted
-        if not _fetched(broker, message.workflow_id, name, target, force=force)
+        if not _fetched(broker, message.workflow_id, name, target / folders[name], force=force)
     ]
     if missed:
         click.get_current_context().exit(1)
@@ -123,8 +125,27 @@ def _folder_name(name: str) -> str:
     return re.sub(r"[^\w.+=@-]", "_", name).lstrip(".") or "_"
 
 
+def task_folders(tasks: Iterable[str]) -> dict[str, str]:
+    """Returns by task the name of the folder for its files, each another one.
+
+    Names of tasks that differ only in what folders' names cannot have are numbered in their order. A workflow
+    that grows has new tasks behind the others, so these keep their folders.
+    """
+    folders: dict[str, str] = {}
+    taken: set[str] = set()
+    for task in tasks:
+        plain = _folder_name(task)
+        name, number = plain, 1
+        while name in taken:
+            number += 1
+            name = f"{plain}.{number}"
+        taken.add(name)
+        folders[task] = name
+    return folders
+
+
 def _fetched(
-    broker: "BrokerClient", workflow_id: str, task: str, target: Path, *, force: bool
+    broker: "BrokerClient", workflow_id: str, task: str, place: Path, *, force: bool
 ) -> bool:
     # Returns whether all files of a task have come.
     from broker.util.errors import CallError  # noqa: PLC0415  # see the module's docstring
@@ -139,7 +160,6 @@ def _fetched(
         why = results.problem or "it has not ended; `gorba logs` shows what there is"
         click.echo(f"{task}: {printable(why)}", err=True)
         return False
-    place = target / _folder_name(task)
     place.mkdir(parents=True, exist_ok=True)
     well = True
     bring = Bringer(partial(broker.fetch, workflow_id, task), place, force=force)

@@ -18,9 +18,9 @@ from broker.cli.open_cli import COMMANDS as OPEN_COMMANDS
 from broker.cli.search_options import Wanted
 from broker.cli.status_cli import estimates, status
 from broker.io.import_options import ImportOptions
-from lrms_sim.cli.field_options import field_options, taken
 from lrms_sim.cli.running import SectionedGroup, file_or_second_word, open_console, run_group
 from lrms_sim.util.json_output import json_option, print_json
+from lrms_sim.util.option_fields import field_options, taken
 from lrms_sim.util.values import FloatRange
 from lrms_sim.util.version import __version__
 

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
 
+from broker.model.names import NAME_LENGTH_MAX
 from broker.model.program import URLS, Checkpoint, Input, Program, Rerun
 from grms.daemon.config_base import Model, wrong
 from lrms_sim.util.messages import duration_of, shown
-from lrms_sim.workload.request_words import gpus_of, licence_of, memory_of, nodes_of
-from lrms_sim.workload.requests import Request
+from lrms_sim.workload.requests import Request, gpus_of, licence_of, memory_of, nodes_of
 
 Name = Annotated[str, Field(min_length=1, max_length=4096)]
 Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
@@ -108,14 +108,25 @@ def _source(value: object) -> object:
     if isinstance(value, dict):
         keys = set(value)
         if keys in ({"file"}, {"task", "output"}) and all(
-            isinstance(each, str) and each for each in value.values()
+            isinstance(each, str) and 1 <= len(each) <= NAME_LENGTH_MAX for each in value.values()
         ):
             return InputTable(**value)
     what = 'a path, a URL, "TASK/OUTPUT", { file = "…" } or { task = "…", output = "…" }'
     raise wrong(f"is {shown(value)}; it must be {what}")
 
 
-Source = Annotated[str | InputTable, BeforeValidator(_source)]
+def _sources(value: object) -> object:
+    # All of it is looked at here: pydantic would say what is wrong as a list and as a table, whichever was meant.
+    if isinstance(value, list):
+        return [_source(each) for each in value]
+    if not isinstance(value, dict) or "" in value:
+        raise wrong(
+            f"is {shown(value)}; it must be a list of sources, or a table of names and sources"
+        )
+    return {name: _source(each) for name, each in value.items()}
+
+
+Source = str | InputTable
 
 
 class ProgramTable(Model):
@@ -128,7 +139,9 @@ class ProgramTable(Model):
     resources: Resources | None = None
     image: str = ""
     limit: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    inputs: list[Source] | dict[Name, Source] = Field(default_factory=list)
+    inputs: Annotated[list[Source] | dict[str, Source], BeforeValidator(_sources)] = Field(
+        default_factory=list
+    )
     outputs: list[Name] = Field(default_factory=list)
     rerun: RerunTable | None = None
     checkpoint: CheckpointTable | None = None

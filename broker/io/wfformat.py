@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from broker.model.network import BYTES_MAX
 from broker.model.workflow import WORK_MAX, cycle_words, find_cycle
 from broker.util.errors import FileError
-from grms.daemon.config_errors import mistakes_of
+from grms.daemon.config_errors import mistakes_of, must_be
 from lrms_sim.util.file_errors import Mistake
 from lrms_sim.util.messages import shown
 
@@ -105,9 +105,15 @@ class _Specification(_Table):
     tasks: Annotated[list[_Specified], Field(min_length=1, max_length=TASKS_MAX)]
 
 
+def _argument(value: object) -> object:
+    if isinstance(value, str | int | float):
+        return value
+    raise must_be(value, "a text in quotes, or a number")
+
+
 class _Command(_Table):
     program: str = ""
-    arguments: list[str | int | float] = []
+    arguments: list[Annotated[str | int | float, BeforeValidator(_argument)]] = []
 
 
 class _Executed(_Table):

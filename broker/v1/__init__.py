@@ -1,5 +1,5 @@
 """The wire contract of the broker, generated from `proto/broker/v1` by `make setup`."""
 
-from lrms_sim.util.later_modules import load_protobuf_in_python_later
+from lrms_sim.util.lazy_names import load_protobuf_in_python_later
 
 load_protobuf_in_python_later()

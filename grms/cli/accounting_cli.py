@@ -34,7 +34,7 @@ _TRADE = "{:<13} {:>8} {:>10} {:>8} {:>10} {:>14}"
 def _span(_: click.Context, __: click.Parameter, value: str) -> float:
     from pydantic_core import PydanticCustomError  # noqa: PLC0415  # see the module's docstring
 
-    from grms.policy.constraints_table import span  # noqa: PLC0415  # same
+    from grms.policy.constraints import span  # noqa: PLC0415  # same
 
     try:
         seconds = span(value)

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from lrms_sim.cli.running import SectionedGroup, open_console, run_group
+from lrms_sim.util.values import FINITE
 from lrms_sim.util.version import __version__
 
 
@@ -62,13 +63,13 @@ def policy() -> None:
 
 @policy.command("show")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--nwp-max", type=float, default=5.0, show_default=True, help="Width of the map.")
+@click.option("--nwp-max", type=FINITE, default=5.0, show_default=True, help="Width of the map.")
 def policy_show(file: Path, *, nwp_max: float) -> None:
     """Show a rule base: its rules, and a map of what it decides."""
     from grms.policy.files import load_rule_base  # noqa: PLC0415  # see the module's docstring
     from grms.policy.view import print_rule_base  # noqa: PLC0415  # same
 
-    if not 0 < nwp_max < float("inf"):
+    if nwp_max <= 0:
         raise click.UsageError(f"--nwp-max is {nwp_max}; it must be more than 0")
     print_rule_base(open_console(), load_rule_base(file), nwp_max)
 

@@ -98,26 +98,25 @@ def needs_of(processors: int, requested_time_s: float, values: dict[str, Any]) -
 
 def _said(name: str, value: Any) -> dict[str, Any]:
     # What an option says, by the fields of a request.
-    from lrms_sim.workload import request_words  # noqa: PLC0415  # as in `needs_of`
-    from lrms_sim.workload.requests import RequestError  # noqa: PLC0415  # same
+    from lrms_sim.workload import requests  # noqa: PLC0415  # as in `needs_of`
 
     try:
         match name:
             case "nodes":
-                least, most = request_words.nodes_of(value)
+                least, most = requests.nodes_of(value)
                 return {"nodes_min": least, "nodes_max": most}
             case "memory":
-                return {name: request_words.memory_of(value)}
+                return {name: requests.memory_of(value)}
             case "gpus":
-                return {name: request_words.gpus_of(value)}
+                return {name: requests.gpus_of(value)}
             case "signal":
                 from grms.lrms.slurm.slurm_request import read_signal  # noqa: PLC0415  # same
 
                 signal, before_s = read_signal(value)
                 return {"signal": signal, "signal_before": before_s}
             case "licences":
-                return {name: tuple(map(request_words.licence_of, value))}
-    except (RequestError, ValueError) as error:
+                return {name: tuple(map(requests.licence_of, value))}
+    except (requests.RequestError, ValueError) as error:
         option = name.removesuffix("s") if name == "licences" else name
         raise click.BadParameter(str(error), param_hint=f"'--{option}'") from error
     return {name: value}

@@ -32,6 +32,12 @@ NODES_TIMEOUT_S: Final = 30.0
 NODES_PAUSE_S: Final = 0.5
 """Between two such trials, seconds."""
 
+THERE: Final = frozenset(("idle", "mix", "alloc", "comp", "plnd"))
+"""States of nodes that run jobs, as sinfo shortens them."""
+
+STATE_MARKS: Final = "~#%!$@^-"
+"""Marks behind the state of a node that is powered up or down, kept, or started again; one that does not answer has `*`."""
+
 READS: Final = "HANSE_READS_JOB"
 """Is set for Slurm's programs that say what a job is; whoever stands for one of them is not to ask again."""
 
@@ -194,8 +200,10 @@ def read_job(
             break
         time.sleep(NODES_PAUSE_S)
     reasons = kept_at_home(trial, without) | _too_much(script, job.words.arguments)
-    unfit = trial.problem if trial.too_much else ""
-    if trial.processors is None and not reasons and not unfit:
+    too_much = trial.problem if trial.too_much else ""
+    # Of nodes that are away now Slurm says the same: whether one of them could run it the site knows.
+    unfit = "" if trial.fits_no_node and _nodes_are_away(job.sbatch) else too_much
+    if trial.processors is None and not reasons and not too_much:
         # What a trial is refused for Slurm may take all the same, as where a partition is down.
         reasons = {"": f"a trial of it has ended with: {trial.problem}"}
     if reasons:
@@ -227,7 +235,7 @@ def read_job(
         trial,
         without,
         unfit,
-        nowhere if unfit else None,
+        nowhere if too_much else None,
         "wait" in trial.options,
         has_option(options, "test-only") or says_test_only(script.decode()),
     )
@@ -311,10 +319,17 @@ def _at_home(trial: "DryRun", environment: Mapping[str, str]) -> "HomeRun | None
 def _waits_for_nodes(sbatch: str) -> bool:
     # Whether nodes have still to tell a controller that has just started what they have: a trial is refused for that, while
     # sbatch itself takes the job.
+    return any(state.startswith("unk") for state in _node_states(sbatch))
+
+
+def _nodes_are_away(sbatch: str) -> bool:
+    # Whether some nodes are drained, down, or else take no jobs now: for them, too, sbatch itself takes the job.
+    return not {state.rstrip(STATE_MARKS) for state in _node_states(sbatch)} <= THERE
+
+
+def _node_states(sbatch: str) -> list[str]:
     answer = _run(str(Path(sbatch).with_name("sinfo")), "-h", "-a", "-o", "%t")
-    return answer.returncode == 0 and any(
-        line.startswith("unk") for line in answer.stdout.splitlines()
-    )
+    return answer.stdout.split() if answer.returncode == 0 else []
 
 
 def _limit_s(trial: "DryRun", sbatch: str) -> float:

@@ -22,7 +22,7 @@ from grms.cli.needs_options import NAMES, needs_of, needs_options
 from grms.cli.site_connection import client_of, site_option
 from grms.daemon.timeout_option import timeout_option
 from lrms_sim.util.messages import duration_of, printable
-from lrms_sim.util.values import FloatRange
+from lrms_sim.util.values import FINITE, FloatRange
 
 if TYPE_CHECKING:
     from grms.cli.slurm_jobs import SlurmJob, StaysHomeError
@@ -132,7 +132,9 @@ def _standard_input() -> bytes:
     type=FloatRange(0, min_open=True),
     help="It may run, seconds.",
 )
-@click.option("--run-time", "run_time_s", type=float, help="It does run, where simulated; seconds.")
+@click.option(
+    "--run-time", "run_time_s", type=FINITE, help="It does run, where simulated; seconds."
+)
 @click.option(
     "--script",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),

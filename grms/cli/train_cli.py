@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from grms.learning.limits import Limits
-from grms.learning.run_options import end_interrupted, workers_of
+from grms.learning.evolution.termination import Limits
 from grms.learning.transfer.options import FEATURE_WORDS, RunOptions
-from lrms_sim.cli.field_options import field_options, taken
 from lrms_sim.cli.running import open_console
+from lrms_sim.util.option_fields import field_options, taken
 from lrms_sim.util.process_guard import require
-from lrms_sim.util.workers import Workers
+from lrms_sim.util.values import FINITE
+from lrms_sim.util.workers import Workers, workers_of
 
 if TYPE_CHECKING:
     from grms.learning.transfer.command import TrainOptions
@@ -51,9 +51,9 @@ ARCHIVE = 2
 @click.option("--rules", type=int, default=10, show_default=True, help="Rules in a rule base.")
 @click.option("--parents", type=int, default=13, show_default=True, help="μ")
 @click.option("--offspring", type=int, default=91, show_default=True, help="λ")
-@click.option("--nwp-step", type=float, default=0.01, show_default=True, help="Mutation of NWP.")
-@click.option("--njp-step", type=float, default=0.1, show_default=True, help="Mutation of NJP.")
-@click.option("--flip", type=float, default=0.1, show_default=True, help="Chance of a flip.")
+@click.option("--nwp-step", type=FINITE, default=0.01, show_default=True, help="Mutation of NWP.")
+@click.option("--njp-step", type=FINITE, default=0.1, show_default=True, help="Mutation of NJP.")
+@click.option("--flip", type=FINITE, default=0.1, show_default=True, help="Chance of a flip.")
 @field_options(Workers)
 @field_options(RunOptions, ("output", "resume"))
 def train(**chosen: Any) -> None:
@@ -74,7 +74,7 @@ def train(**chosen: Any) -> None:
     Use what was learned within constraints only where it beats the constraints alone on unseen workloads, with
     several --seed: the last lines say whether it does. docs/training.md explains the rest.
     """  # noqa: D301  # click's mark for a block that is not wrapped
-    from grms.learning.session import TrainingInterrupted  # noqa: PLC0415  # see `grms.cli.main`
+    from grms.learning.training import TrainingInterrupted, end_interrupted  # noqa: PLC0415  # see `grms.cli.main`
 
     options = _train_options(chosen)
     require("matplotlib")  # for the pictures at the end

@@ -5,16 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from grms.learning.limits import Limits
+from grms.learning.evolution.termination import Limits
 from grms.learning.queueing.options import SearchOptions, WorkloadOptions
-from grms.learning.run_options import end_interrupted, workers_of
-from lrms_sim.cli.field_options import field_options, taken
 from lrms_sim.cli.log_options import preparation_options
 from lrms_sim.cli.running import open_console
 from lrms_sim.util.json_output import json_option, print_json
+from lrms_sim.util.option_fields import field_options, taken
 from lrms_sim.util.process_guard import require
 from lrms_sim.util.trace_folders import located
-from lrms_sim.util.workers import Workers
+from lrms_sim.util.workers import Workers, workers_of
 from lrms_sim.workload.preparation_report import PreparationOptions
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ def tune(*, as_json: bool, slurm: bool, **chosen: Any) -> None:
         run_tuning,
         slurm_settings,
     )
-    from grms.learning.session import TrainingInterrupted  # noqa: PLC0415  # same
+    from grms.learning.training import TrainingInterrupted, end_interrupted  # noqa: PLC0415  # same
 
     options = _options(chosen)
     require("matplotlib")  # for the pictures at the end

@@ -1,4 +1,4 @@
-# What a replay keeps of a site that is no honest partner (grms/federation/byzantine.py).
+# What a replay keeps of a site that is no honest partner (grms/federation/sites.py).
 from libc.stdlib cimport calloc, free
 
 from grms.policy._decisions cimport TransferPolicy

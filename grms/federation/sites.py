@@ -1,18 +1,29 @@
-"""Sites of a replay that exchange jobs, and their validation."""
+"""Sites of a replay that exchange jobs, their validation, and dishonest ones.
+
+Replays with dishonest sites measure what honest ones lose. Honest sites do not know them: a Byzantine partner has
+other policies than it shows, defers its guests, or misreports them.
+"""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from types import MappingProxyType
+from typing import Final, Literal
 
 import numpy as np
 
-from grms.federation.byzantine import ByzantinePartner
 from grms.policy.constraints import AccountRules
 from grms.policy.location import AwrtLocation, LocationPolicy, location_of
 from grms.policy.rebalancing import Rebalancing
-from grms.policy.transfer import TransferPolicy, compiled_transfer, rails_of
-from lrms_sim.electricity.deferral import DeferralRule
+from grms.policy.transfer import (
+    AcceptWhenFit,
+    AlwaysAgree,
+    AlwaysKeep,
+    TransferPolicy,
+    compiled_transfer,
+    rails_of,
+)
+from lrms_sim.electricity.power import DeferralRule
 from lrms_sim.electricity.series import Series
 from lrms_sim.machine.machine import check_machine
 from lrms_sim.machine.node_kinds import NodeMachine
@@ -21,6 +32,98 @@ from lrms_sim.scheduling.disciplines import Discipline, Fcfs, scheduler_of
 from lrms_sim.scheduling.user_defined import name_of_user_defined
 from lrms_sim.workload.groups import Int8Array, check_groups, known_user_groups
 from lrms_sim.workload.jobs import FloatArray, JobTable
+
+Share = Literal["rules", "fit", "everything", "nothing"]
+"""By the site's own policies, by accept when fit, everything, nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByzantinePartner:
+    """A kind of dishonest partner.
+
+    Attributes:
+        gives: own jobs it offers.
+        takes: offers it accepts, of jobs that fit its machine.
+        holds: it starts no guest before the last arrival of the whole replay.
+        lies: it reports that a guest has run since it came, or for its whole request if that is less, whatever
+            its wait.
+        returns: it sends guests home after 99.9 % of their run time, with nothing kept, as if an own job needed
+            their processors.
+        hides: partners are not told that its jobs keep their state.
+    """
+
+    name: str
+    text: str
+    gives: Share = "rules"
+    takes: Share = "rules"
+    holds: bool = False
+    lies: bool = False
+    returns: bool = False
+    hides: bool = False
+
+    def giving(self, policy: TransferPolicy) -> TransferPolicy:
+        """Returns the policy that selects own jobs to offer; `policy` is an honest site's."""
+        return _POLICIES.get(self.gives, policy)
+
+    def taking(self, policy: TransferPolicy) -> TransferPolicy:
+        """Returns the policy that selects a partner's jobs to accept; `policy` is an honest site's."""
+        return _POLICIES.get(self.takes, policy)
+
+
+_POLICIES: Final[Mapping[Share, TransferPolicy]] = MappingProxyType(
+    {"fit": AcceptWhenFit(), "everything": AlwaysAgree(), "nothing": AlwaysKeep()}
+)
+
+_BYZANTINE: Final = (
+    ByzantinePartner(
+        "black-hole",
+        "takes every job into its queue, and offers what does not fit",
+        gives="fit",
+        takes="everything",
+    ),
+    ByzantinePartner(
+        "starts-nothing",
+        "takes every job and starts no guest before the last arrival of all",
+        takes="everything",
+        holds=True,
+    ),
+    ByzantinePartner(
+        "takes-all", "takes every job and gives none", gives="nothing", takes="everything"
+    ),
+    ByzantinePartner("free-rider", "offers by its rules and takes nothing", takes="nothing"),
+    ByzantinePartner(
+        "free-rider-all", "offers every job and takes nothing", gives="everything", takes="nothing"
+    ),
+    ByzantinePartner(
+        "liar",
+        "takes every job, and reports that it has run since it came",
+        takes="everything",
+        lies=True,
+    ),
+    ByzantinePartner("awf-taker", "offers by its rules and takes what fits", takes="fit"),
+    ByzantinePartner("awf", "offers and takes by accept when fit", gives="fit", takes="fit"),
+)
+
+BYZANTINE_PARTNERS: Final[Mapping[str, ByzantinePartner]] = MappingProxyType(
+    {rogue.name: rogue for rogue in _BYZANTINE}
+)
+
+_BYZANTINE_PREEMPTING: Final = (
+    ByzantinePartner(
+        "returns-all",
+        "takes by its rules and sends every guest home just before its end, with its work lost",
+        returns=True,
+    ),
+    ByzantinePartner(
+        "hides-checkpoints", "does not say that its jobs keep their state", hides=True
+    ),
+)
+
+BYZANTINE_PREEMPTING: Final[Mapping[str, ByzantinePartner]] = MappingProxyType(
+    {rogue.name: rogue for rogue in _BYZANTINE_PREEMPTING}
+)
+"""Those that only differ where guests may be sent home: at a site with strict exchange."""
+
 
 SITES_MAX = 2**15 - 1
 """The kernel numbers sites with 16 bits."""

@@ -2,21 +2,25 @@
 
 The file holds the strategy's state, the history, the best individual so far, and a description of
 data and settings, with numbers to the last bit. It is replaced atomically, and has a checksum.
+A run is resumed only with the same data and settings; workloads are in the description as checksums.
 """
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from grms.learning.evolution.evaluation import Evaluation
+import numpy as np
+
 from grms.learning.evolution.genes import Genome
+from grms.learning.evolution.strategies import Evaluation
 from grms.learning.evolution.termination import GenerationRecord
-from grms.learning.fingerprint import first_difference
 from lrms_sim.util.errors import HanseError
 from lrms_sim.util.files import write_text
+from lrms_sim.util.version import __version__
+from lrms_sim.workload.jobs import JobTable
 
 SCHEMA = "hanse.training/2"
 """Value of the key `schema` in files that this version reads and writes."""
@@ -172,3 +176,52 @@ def _document(path: Path) -> dict[str, Any]:
         found = document.get("schema") if isinstance(document, dict) else None
         raise CheckpointError(f"{path}: schema is {found!r}; this version reads {SCHEMA!r}")
     return document
+
+
+_COLUMNS = ("submit_time", "processors", "requested_time", "run_time")
+"""What of a job a replay looks at."""
+
+
+def program(commit: str | None = None) -> dict[str, str]:
+    """Returns the program's version, and the commit of its source if known."""
+    known = {"program": f"hanse {__version__}"}
+    return known if commit is None else known | {"commit": commit}
+
+
+def jobs_sha256(jobs: JobTable) -> str:
+    """Returns a checksum of all that a replay sees of a workload, hexadecimal."""
+    digest = hashlib.sha256()
+    for name in _COLUMNS:
+        column = getattr(jobs, name)
+        little_endian = column.astype(column.dtype.newbyteorder("<"), copy=False)
+        digest.update(np.ascontiguousarray(little_endian).tobytes())
+    return digest.hexdigest()
+
+
+def first_difference(saved: object, found: object) -> str | None:
+    """Returns where two descriptions first differ, for display; `None` if they are equal."""
+    return next(_differences(saved, found, ""), None)
+
+
+def _differences(saved: object, found: object, place: str) -> Iterator[str]:
+    if isinstance(saved, Mapping) and isinstance(found, Mapping):
+        for key in sorted({*saved, *found}):
+            where = f"{place}.{key}" if place else str(key)
+            if key not in found:
+                yield f"{where} is there no more"
+            elif key not in saved:
+                yield f"{where} was not there"
+            else:
+                yield from _differences(saved[key], found[key], where)
+    elif isinstance(saved, list) and isinstance(found, list):
+        if len(saved) != len(found):
+            yield f"{place} had {len(saved)} entries and has {len(found)}"
+        for index, (one, other) in enumerate(zip(saved, found, strict=False)):
+            yield from _differences(one, other, f"{place}[{index}]")
+    elif saved != found:
+        yield f"{place or 'it'} was {_shown(saved)} and is {_shown(found)}"
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -9,8 +9,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from grms.policy.features import FURTHER_FEATURES, PAPER_FEATURES
-from grms.policy.transfer import Gaussian, Rule, RuleBase
+from grms.policy.transfer import FURTHER_FEATURES, PAPER_FEATURES, Gaussian, Rule, RuleBase
 from lrms_sim.util.documents import known_keys, reading, schema_in, table, text
 from lrms_sim.util.errors import HanseError
 from lrms_sim.util.files import read_json, write_json

@@ -4,8 +4,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from grms.policy.features import FURTHER_FEATURES, REQUESTED_TIME, STARTS_NOW
-from grms.policy.transfer import RuleBase
+from grms.policy.transfer import FURTHER_FEATURES, REQUESTED_TIME, STARTS_NOW, RuleBase
 from lrms_sim.util.messages import duration
 
 MAP_COLUMNS = 60

@@ -26,7 +26,7 @@ from grms.lrms.base import Lrms
 from grms.lrms.batch_systems import adapter_of
 from grms.lrms.privileges import in_the_way
 from grms.lrms.simulated.immediate import ReplayableLrms
-from grms.policy.constraints_table import rounds_in_force
+from grms.policy.transfer import rounds_in_force
 from grms.security.certificates import PkiError
 from grms.security.handshakes import certificates_end, shown_by, why_refused
 from grms.security.tls import (

@@ -25,11 +25,15 @@ import numpy as np
 
 from lrms_sim.analysis import metrics
 from lrms_sim.analysis.counted import Counted, counted_jobs
-from lrms_sim.analysis.electricity import machine_consumption, span_of
-from lrms_sim.analysis.fairness import user_fairness
-from lrms_sim.analysis.metrics import BOUNDED_SLOWDOWN_THRESHOLD_S, check_threshold
-from lrms_sim.analysis.robustness import REPEATS_MAX, shift_generator, shifted_arrivals
-from lrms_sim.analysis.samples import MeanInterval, mean_interval
+from lrms_sim.analysis.metrics import BOUNDED_SLOWDOWN_THRESHOLD_S, check_threshold, user_fairness
+from lrms_sim.analysis.occupancy import machine_consumption, span_of
+from lrms_sim.analysis.samples import (
+    REPEATS_MAX,
+    MeanInterval,
+    mean_interval,
+    shift_generator,
+    shifted_arrivals,
+)
 from lrms_sim.electricity.power import Consumption, Supply, consumption
 from lrms_sim.machine.machine import check_machine, simulate
 from lrms_sim.scheduling.disciplines import Discipline, discipline_by_name
@@ -114,7 +118,7 @@ METRICS: Final[Mapping[str, Metric]] = {
     "makespan": Metric("makespan", "s", 1, lambda schedule, *_: metrics.makespan(schedule)),
     "user-fairness": Metric("Jain's index of users", "", 4, _fairness, True),
 }
-"""The figures by name, as `lrms_sim.analysis.metrics` and `lrms_sim.analysis.fairness` define them.
+"""The figures by name, as `lrms_sim.analysis.metrics` and `lrms_sim.analysis.metrics` define them.
 
 The makespan is of all jobs, whatever is cut off.
 """
@@ -303,7 +307,7 @@ def compare(
     """Replays every log with every shift under every discipline.
 
     Shift number i of a seed has the same arrivals under every discipline, and those of repetition i
-    of `lrms_sim.analysis.robustness.repetitions`. The arrivals as recorded are not among them.
+    of `lrms_sim.analysis.samples.repetitions`. The arrivals as recorded are not among them.
 
     Args:
         logs: jobs and processors of each machine, by the log's name.

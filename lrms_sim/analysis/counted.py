@@ -10,9 +10,8 @@ from typing import Final
 import numpy as np
 
 from lrms_sim.analysis import metrics
-from lrms_sim.workload.jobs import BoolArray, JobTable
+from lrms_sim.workload.jobs import SECONDS_PER_DAY, BoolArray, JobTable
 from lrms_sim.workload.schedule import Schedule
-from lrms_sim.workload.windows import SECONDS_PER_DAY
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lrms_sim.cli.field_options import field_options, taken
 from lrms_sim.cli.log_options import (
     EXIT_NOTHING,
     LOG,
@@ -20,13 +19,13 @@ from lrms_sim.cli.log_options import (
     user_errors,
     writing,
 )
-from lrms_sim.cli.progress import bar
 from lrms_sim.cli.repeat_command import SHIFT_DEFAULT
-from lrms_sim.cli.running import SEED_MAX, open_console
+from lrms_sim.cli.running import SEED_MAX, bar, open_console
 from lrms_sim.electricity.options import ElectricityOptions
 from lrms_sim.util.durations import two_days
 from lrms_sim.util.json_output import json_option, print_json
 from lrms_sim.util.messages import printable
+from lrms_sim.util.option_fields import field_options, taken
 from lrms_sim.util.process_guard import require
 from lrms_sim.util.values import FloatRange
 from lrms_sim.util.workers import Workers
@@ -267,7 +266,7 @@ def _disciplines(
     names: str, supply: "Supply | None", delay: float
 ) -> "Mapping[str, AnyDiscipline]":
     """Returns disciplines by name; `ValueError` if one cannot be used."""
-    from lrms_sim.electricity.deferral import NAME, DeferralRule, EasyDeferred  # noqa: PLC0415  # see the module's docstring
+    from lrms_sim.electricity.power import NAME, DeferralRule, EasyDeferred  # noqa: PLC0415  # see the module's docstring
     from lrms_sim.scheduling.disciplines import discipline_by_name  # noqa: PLC0415  # see the module's docstring
     from lrms_sim.scheduling.strategy_files import load_strategy  # noqa: PLC0415  # same
 
@@ -318,8 +317,8 @@ def _prepared(
 ) -> "tuple[JobTable, int] | None":
     """Returns jobs and processors of a log; `None`, with a message, if no job is left."""
     from lrms_sim.report.run_report import no_job_left, what_was_lost  # noqa: PLC0415  # see the module's docstring
+    from lrms_sim.workload.jobs import window_by_days  # noqa: PLC0415  # same
     from lrms_sim.workload.preparation import prepare  # noqa: PLC0415  # same
-    from lrms_sim.workload.windows import window_by_days  # noqa: PLC0415  # same
 
     log = read_log(path)
     processors = size or processors_of(log)

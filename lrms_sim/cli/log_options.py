@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lrms_sim.cli.field_options import field_options
 from lrms_sim.util.messages import shown
+from lrms_sim.util.option_fields import field_options
 from lrms_sim.util.values import FloatRange
 from lrms_sim.workload.preparation_report import PreparationOptions
 

@@ -16,8 +16,7 @@ from lrms_sim.cli.malleable_options import (
     source_of,
     source_options,
 )
-from lrms_sim.cli.progress import bar
-from lrms_sim.cli.running import open_console
+from lrms_sim.cli.running import bar, open_console
 from lrms_sim.util.durations import two_days
 from lrms_sim.util.json_output import json_option, print_json
 from lrms_sim.util.values import FloatRange

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from lrms_sim.cli.field_options import field_options, taken
 from lrms_sim.malleable.options import SUSPENSIONS_MAX, MachineOptions, speedup_of
+from lrms_sim.util.option_fields import field_options, taken
 from lrms_sim.util.values import FloatRange
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, field_validator
 
-from lrms_sim.analysis.fairness import UserFairness
-from lrms_sim.analysis.metrics import MachineMetrics
+from lrms_sim.analysis.metrics import MachineMetrics, UserFairness
 from lrms_sim.workload.preparation_report import LogDescription, PreparationReport
 
 

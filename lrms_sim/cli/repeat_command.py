@@ -58,14 +58,14 @@ def repeated(
 
     Raises:
         click.UsageError: the options contradict each other.
-        ValueError: as for `lrms_sim.analysis.robustness.figures`.
+        ValueError: as for `lrms_sim.analysis.samples.figures`.
     """
     repeat, seconds, seed = options.repeat, options.shift_arrivals, options.seed
     if repeat is None:
         if seconds is not None or seed is not None:
             raise click.UsageError("--shift-arrivals and --seed go with --repeat")
         return None
-    from lrms_sim.analysis.robustness import figures  # noqa: PLC0415  # help and errors come at once
+    from lrms_sim.analysis.samples import figures  # noqa: PLC0415  # help and errors come at once
     from lrms_sim.report.run_report import Repetitions  # noqa: PLC0415  # same
 
     most = SHIFT_DEFAULT if seconds is None else seconds

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lrms_sim.cli.field_options import field_options, taken
 from lrms_sim.cli.log_options import (
     EXIT_NOTHING,
     FILE,
@@ -26,13 +25,14 @@ from lrms_sim.cli.node_options import (
     prepared_on_nodes,
     replayed_on_nodes,
 )
-from lrms_sim.cli.progress import bar
 from lrms_sim.cli.repeat_command import RepeatOptions, repeated
+from lrms_sim.cli.running import bar
 from lrms_sim.cli.strategy_command import StrategyOptions, at_local_time, chosen_discipline
 from lrms_sim.machine.demand_options import DemandOptions
 from lrms_sim.util.durations import two_days
 from lrms_sim.util.json_output import json_option
 from lrms_sim.util.messages import printable
+from lrms_sim.util.option_fields import field_options, taken
 from lrms_sim.util.version import __version__
 
 if TYPE_CHECKING:
@@ -151,8 +151,8 @@ def run(
     """  # noqa: D301  # \b keeps the lines of the examples as they are
     from lrms_sim.analysis.counted import counted_jobs  # noqa: PLC0415  # same
     from lrms_sim.report.run_report import RunReport, no_job_left  # noqa: PLC0415  # same
+    from lrms_sim.workload.jobs import window_by_days  # noqa: PLC0415  # same
     from lrms_sim.workload.preparation import PreparationOptions, prepare  # noqa: PLC0415  # see the module's docstring
-    from lrms_sim.workload.windows import window_by_days  # noqa: PLC0415  # same
 
     _check_outputs(trace, schedule, swf, html)
     strategy = StrategyOptions(**taken(StrategyOptions, given))

@@ -1,4 +1,4 @@
-"""What the four commands have in common: groups, statuses, ends and consoles.
+"""What the four commands have in common: groups, statuses, ends, consoles and progress bars.
 
 Groups have help sections, lazily imported commands, and names of two words: `gorba plan FILE…` plans, and
 `gorba plan show` shows what a broker has planned. The second word names a command only if there is such a command,
@@ -7,7 +7,8 @@ and a file of that name is `./show`.
 
 import os
 import sys
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
@@ -32,7 +33,6 @@ __all__ = [
     "open_console",
     "run_group",
 ]
-
 EXIT_ERROR: Final = 2
 """Status of the process where something is wrong that the user can put right."""
 
@@ -40,11 +40,11 @@ EXIT_PIPE: Final = 141
 """Exit status after a broken pipe, as in shells."""
 
 SEED_MAX: Final = 2**63 - 1
-
 WORD_MAX: Final = 200
 """Characters of a command-line word that are repeated if it is undecodable."""
 
 _SURROGATES: Final = "surrogates not allowed"
+
 # What Python says where bytes of the command line that are not UTF-8 are to be sent as text.
 
 PIPE_WIDTH: Final = 120
@@ -241,3 +241,20 @@ def open_console(*, stderr: bool = False, pipe_width: int = PIPE_WIDTH) -> "Cons
 
     console = Console(stderr=stderr)
     return console if console.is_terminal else Console(stderr=stderr, width=pipe_width)
+
+
+@contextmanager
+def bar(words: str, total: int, *, least: int = 2) -> Iterator[Callable[[int], None] | None]:
+    """Yields a function that is called with the amount done.
+
+    Nothing is shown if the total is below `least`, or if standard error is no terminal.
+    """
+    if total < least or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console  # noqa: PLC0415  # help and errors come at once
+    from rich.progress import Progress  # noqa: PLC0415  # same
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(words, total=total)
+        yield lambda done: progress.update(task, completed=done)

@@ -8,13 +8,12 @@ arrival.
 from libc.math cimport INFINITY
 from libc.stdlib cimport free
 
+from lrms_sim.kernel._easy cimport easy_admits, easy_pass
 from lrms_sim.kernel._memory cimport safe_calloc
 from lrms_sim.kernel._queue cimport (
     WaitingQueue,
     queue_free,
     queue_insert,
-    queue_next_backfill,
-    queue_next_fit,
     queue_remove,
     queue_slot,
 )
@@ -27,13 +26,11 @@ from lrms_sim.kernel._rate_steps cimport (
 )
 from lrms_sim.kernel._releases cimport (
     Releases,
-    Shadow,
     releases_add,
     releases_ended,
     releases_free,
     releases_outlived,
     releases_remove,
-    releases_shadow,
 )
 from lrms_sim.kernel._scheduler cimport Scheduler
 from lrms_sim.kernel._types cimport job_index_t, processors_t, seconds_t
@@ -88,8 +85,9 @@ cdef int deferred_outlived(
     return releases_outlived(&(<Notes*> own).releases, view, job, estimate)
 
 
-cdef int start(Notes* notes, View* view, Py_ssize_t place) except -1 nogil:
+cdef int start(void* own, View* view, Py_ssize_t place) except -1 nogil:
     # Starts the job in a slot of `ready`.
+    cdef Notes* notes = <Notes*> own
     cdef job_index_t job = notes.ready.job[place]
     queue_remove(&notes.ready, place)
     releases_add(
@@ -101,54 +99,24 @@ cdef int start(Notes* notes, View* view, Py_ssize_t place) except -1 nogil:
 cdef int deferred_decide(void* own, View* view) except -1 nogil:
     cdef Notes* notes = <Notes*> own
     cdef WaitingQueue* queue = &notes.ready
-    cdef Shadow shadow
-    cdef seconds_t end_estimate
-    cdef processors_t width
     cdef job_index_t job
-    cdef Py_ssize_t slot
     while notes.planned.count and notes.planned.release[0].time <= view.now:
         job = notes.planned.release[0].job
         releases_remove(&notes.planned, notes.planned.release[0].time, job)
         queue_insert(queue, job, view.job_processors[job], view.requested_time[job])
     wake(notes, view)
-    while queue.count > 0 and queue.width[queue.head] <= view.processors_free:
-        start(notes, view, queue.head)
-    if queue.count < 2 or view.processors_free == 0:
-        return 0
-    slot = queue_next_fit(queue, queue.head + 1, view.processors_free)
-    if slot < 0:
-        return 0
-    shadow = releases_shadow(&notes.releases, view.processors_free, queue.width[queue.head])
-    while view.processors_free > 0:
-        slot = queue_next_backfill(
-            queue, slot, view.processors_free, shadow.extra, view.now, shadow.time
-        )
-        if slot < 0:
-            break
-        width = queue.width[slot]
-        end_estimate = view.now + queue.request[slot]
-        start(notes, view, slot)
-        if end_estimate > shadow.time:
-            shadow.extra -= width
-        slot += 1
-    return 0
+    return easy_pass(own, view, queue, &notes.releases, start)
 
 
 cdef bint deferred_starts_now(
     void* own, const View* view, processors_t width, seconds_t request
 ) noexcept nogil:
-    cdef const Notes* notes = <Notes*> own
-    cdef Shadow shadow
+    cdef Notes* notes = <Notes*> own
     if width > view.processors_free or cheapest_start(
         &notes.steps, &notes.deferral, view.now, view.now + notes.deferral.delay_max, request
     ) > view.now:
         return False
-    if notes.ready.count == 0:
-        return True
-    shadow = releases_shadow(
-        &notes.releases, view.processors_free, notes.ready.width[notes.ready.head]
-    )
-    return width <= shadow.extra or view.now + request <= shadow.time
+    return easy_admits(view, &notes.ready, &notes.releases, width, request)
 
 
 cdef class DeferredScheduler(Scheduler):

@@ -3,7 +3,7 @@
 from libc.stdlib cimport free
 
 from lrms_sim.kernel._memory cimport safe_calloc
-from lrms_sim.kernel._queue cimport WaitingQueue, queue_next_backfill, queue_next_fit
+from lrms_sim.kernel._queue cimport WaitingQueue, queue_next_backfill
 from lrms_sim.kernel._releases cimport (
     Releases,
     Shadow,
@@ -34,50 +34,18 @@ cdef int easy_outlived(
     return releases_outlived(<Releases*> own, view, job, estimate)
 
 
+cdef int easy_start(void* own, View* view, Py_ssize_t slot) except -1 nogil:
+    return releases_start(<Releases*> own, view, slot)
+
+
 cdef int easy_decide(void* own, View* view) except -1 nogil:
-    cdef Releases* releases = <Releases*> own
-    cdef WaitingQueue* queue = &view.queue
-    cdef Shadow shadow
-    cdef seconds_t end_estimate
-    cdef processors_t width
-    cdef Py_ssize_t slot
-
-    while queue.count > 0 and queue.width[queue.head] <= view.processors_free:
-        releases_start(releases, view, queue.head)
-    if queue.count < 2 or view.processors_free == 0:
-        return 0
-    # Most passes end here: nobody behind the blocked head fits at all.
-    slot = queue_next_fit(queue, queue.head + 1, view.processors_free)
-    if slot < 0:
-        return 0
-
-    shadow = releases_shadow(releases, view.processors_free, queue.width[queue.head])
-    while view.processors_free > 0:
-        slot = queue_next_backfill(
-            queue, slot, view.processors_free, shadow.extra, view.now, shadow.time
-        )
-        if slot < 0:
-            break
-        width = queue.width[slot]
-        end_estimate = view.now + queue.request[slot]
-        releases_start(releases, view, slot)
-        if end_estimate > shadow.time:
-            shadow.extra -= width
-        slot += 1
-    return 0
+    return easy_pass(own, view, &view.queue, <Releases*> own, easy_start)
 
 
 cdef bint easy_starts_now(
     void* own, const View* view, processors_t width, seconds_t request
 ) noexcept nogil:
-    cdef const WaitingQueue* queue = &view.queue
-    cdef Shadow shadow
-    if width > view.processors_free:
-        return False
-    if queue.count == 0:
-        return True
-    shadow = releases_shadow(<Releases*> own, view.processors_free, queue.width[queue.head])
-    return width <= shadow.extra or view.now + request <= shadow.time
+    return easy_admits(view, &view.queue, <Releases*> own, width, request)
 
 
 cdef bint easy_per_event_starts_now(

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from lrms_sim.analysis.counted import ALL, Counted
-from lrms_sim.analysis.fairness import UserFairness, user_fairness
 from lrms_sim.analysis.metrics import (
     BOUNDED_SLOWDOWN_THRESHOLD_S,
     MachineMetrics,
+    UserFairness,
     awrt_by_group,
     machine_metrics,
+    user_fairness,
 )
 from lrms_sim.analysis.node_metrics import (
     RequestClass,

@@ -12,6 +12,9 @@ NOTHING: Final = "–"
 WIDTH: Final = 79
 """Columns of text that commands print."""
 
+CHOICES_MAX: Final = 60
+"""Most choices that are told where a word is none of them."""
+
 SHOWN_MAX: Final = 60
 """Longest value that an error repeats, in characters."""
 
@@ -161,7 +164,9 @@ def unknown(what: str, value: object, choices: Iterable[str]) -> str:
 
     close = get_close_matches(str(value).casefold(), folded, n=1)
     meant = f", did you mean {folded[close[0]]!r}?" if close else ";"
-    return f"{shown(value)} is no {what}{meant} there are: {', '.join(choices) or 'none'}"
+    more = f" and {len(choices) - CHOICES_MAX:,} more" if len(choices) > CHOICES_MAX else ""
+    told = ", ".join(choices[:CHOICES_MAX]) or "none"
+    return f"{shown(value)} is no {what}{meant} there are: {told}{more}"
 
 
 def shown(value: object) -> str:

@@ -90,7 +90,7 @@ def run(module: str) -> None:
     ]
     _listen(heard, _leave)
     _open_what_is_closed()
-    from lrms_sim.util.later_modules import load_later  # noqa: PLC0415  # see the module's docstring
+    from lrms_sim.util.lazy_names import load_later  # noqa: PLC0415  # see the module's docstring
 
     load_later(*LATER)
     try:

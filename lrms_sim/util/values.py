@@ -16,6 +16,22 @@ else:
             return cls
 
 
+class Finite(click.types.FloatParamType):
+    """A finite number; `float` and `click.FLOAT` take nan and infinity as well."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:  # as click has it
+        """Returns the number, or fails with a message for the user."""
+        found = float(super().convert(value, param, ctx))
+        if not math.isfinite(found):
+            self.fail(f"{found} is no finite number.", param, ctx)
+        return found
+
+
+FINITE = Finite()
+
+
 class FloatRange(click.FloatRange):
     """A finite number in a range.
 

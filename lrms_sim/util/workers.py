@@ -2,9 +2,11 @@
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from lrms_sim.util.option_fields import option
+import click
+
+from lrms_sim.util.option_fields import option, taken
 
 if TYPE_CHECKING:
     from lrms_sim.util.executors import Executor
@@ -48,3 +50,18 @@ class Workers:
         if self.executor == "dask":
             return DaskExecutor(self.scheduler, self.count)
         return ThreadExecutor(self.count)
+
+
+def workers_of(chosen: dict[str, Any]) -> Workers:
+    """Removes the workers' options from `chosen`, and returns the workers.
+
+    Raises:
+        click.UsageError: there is a scheduler for another executor, or a number is out of its
+            bounds.
+    """
+    if chosen["scheduler"] is not None and chosen["executor"] != "dask":
+        raise click.UsageError("--scheduler goes with --executor dask")
+    try:
+        return Workers(**taken(Workers, chosen))
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error

@@ -1,8 +1,9 @@
-"""The job table: one workload as a struct of arrays."""
+"""The job table: one workload as a struct of arrays; workloads are cut to days, merged and scaled."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,6 @@ Int32Array = npt.NDArray[np.int32]
 Int64Array = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 IndexArray = npt.NDArray[np.integer] | npt.NDArray[np.bool_]
-
 JOBS_MAX = 2**31 - 2
 """Largest number of jobs in one table: the kernels index jobs with 32 bits."""
 
@@ -283,3 +283,127 @@ def concatenate(tables: Sequence[JobTable]) -> tuple[JobTable, Int32Array, Int64
     made = OverrunTable if any(each.overruns for each in tables) else JobTable
     table = made(**merged | {"job_id": np.arange(1, len(submit) + 1)})
     return table, origin[order], rows[order]
+
+
+SECONDS_PER_DAY: Final = 86400.0
+Shift = Literal["none", "window", "first_job"]
+"""Where time 0 lies after cutting: as before, at the start of the window, at its first job."""
+
+
+def window_by_days(
+    jobs: JobTable,
+    first_day: float | None = None,
+    last_day: float | None = None,
+    *,
+    first_jobs: int | None = None,
+    shift: Shift = "none",
+) -> JobTable:
+    """Returns the jobs submitted in a span of days, a day being 86,400 s from time 0; possibly none.
+
+    Args:
+        jobs: the workload.
+        first_day: the span begins at `first_day · 86400` s, included; default at the first job.
+            Fractions are allowed.
+        last_day: the span ends at `last_day · 86400` s, not included; default after the last job.
+        first_jobs: keep at most so many jobs, the earliest of the span.
+        shift: `none` keeps submission times, `window` makes the start of the span time 0,
+            `first_job` makes the first submission of the span time 0.
+
+    Raises:
+        ValueError: the span ends before it begins, a day is not finite, `first_jobs` is
+            negative, or `shift` is not a choice.
+    """
+    _check_window(first_day, last_day, first_jobs, shift)
+    count = len(jobs)
+    first, last = 0, count
+    if first_day is not None:
+        first = int(np.searchsorted(jobs.submit_time, first_day * SECONDS_PER_DAY))
+    if last_day is not None:
+        last = int(np.searchsorted(jobs.submit_time, last_day * SECONDS_PER_DAY))
+    if first_jobs is not None:
+        last = min(last, first + first_jobs)
+    window = jobs.select(np.arange(first, max(first, last)))
+    if shift == "window" and first_day is not None:
+        return window.shifted(-first_day * SECONDS_PER_DAY)
+    if shift == "first_job" and len(window):
+        return window.shifted(-float(window.submit_time[0]))
+    return window
+
+
+def _check_window(
+    first_day: float | None, last_day: float | None, first_jobs: int | None, shift: Shift
+) -> None:
+    for name, day in (("first_day", first_day), ("last_day", last_day)):
+        if day is not None and not math.isfinite(day):
+            raise ValueError(f"{name} is {day}; it must be finite")
+    if first_day is not None and last_day is not None and last_day <= first_day:
+        raise ValueError(f"last_day is {last_day}; it must be more than first_day, {first_day}")
+    if first_jobs is not None and first_jobs < 0:
+        raise ValueError(f"first_jobs is {first_jobs}; it must not be negative")
+    if shift not in get_args(Shift):
+        raise ValueError(f"shift is {shift!r}; it must be one of {', '.join(get_args(Shift))}")
+
+
+def scale_to(
+    jobs: JobTable,
+    *,
+    processors_from: int,
+    processors_to: int,
+    rng: np.random.Generator,
+    factor: float | None = None,
+) -> JobTable:
+    """Returns the workload as a larger machine would have seen it.
+
+    After Ernemann, Song, Yahyapour 2003, "Scaling of workload traces": with probability ½ a job
+    is copied f times, else it becomes f times as wide. Either keeps the load, and together they
+    keep the mixture of many jobs and wide jobs; n jobs become about n (1 + f)/2.
+
+    The paper leaves fractions open. Here a job is copied ⌊f⌋ times, and once more with a
+    probability of the rest; a width is rounded to the nearest whole number, halves up, and capped
+    at the new machine; copies have the same submission time and user. Run time and requested time
+    stay. Jobs are numbered 1, 2, … in order of arrival, copies of one job side by side.
+
+    Args:
+        jobs: the workload, no job wider than `processors_from`.
+        processors_from: size of the original machine.
+        processors_to: size of the new machine.
+        rng: two numbers are drawn for each job, whatever they decide.
+        factor: f; default `processors_to / processors_from`. The papers' job counts imply
+            slightly more, such as 2.44 for CTC, 10.75 for KTH and 8.19 for SDSC00 at 1024
+            processors.
+
+    Raises:
+        ValueError: a size or the factor is less than 1, a job is wider than its machine, or
+            there would be too many jobs.
+    """
+    if processors_from < 1:
+        raise ValueError(f"processors_from is {processors_from}; it must be at least 1")
+    if processors_to < processors_from:
+        raise ValueError(
+            f"processors_to is {processors_to}; it must be at least processors_from, "
+            f"{processors_from}"
+        )
+    if factor is None:
+        factor = processors_to / processors_from
+    if not (math.isfinite(factor) and factor >= 1):
+        raise ValueError(f"factor is {factor}; it must be finite and at least 1")
+    too_wide = jobs.processors > processors_from
+    if too_wide.any():
+        row = int(np.argmax(too_wide))
+        raise ValueError(
+            f"processors of job {jobs.job_id[row]} is {jobs.processors[row]}; it must be at most "
+            f"processors_from, {processors_from}"
+        )
+    if len(jobs) * (factor + 1) > JOBS_MAX:
+        raise ValueError(
+            f"{len(jobs)} jobs scaled by {factor} may be more than {JOBS_MAX}, the most in a table"
+        )
+    copied = rng.random(len(jobs)) < 0.5
+    whole = math.floor(factor)
+    copies = whole + (rng.random(len(jobs)) < factor - whole).astype(np.int64)
+    widened = np.minimum(np.floor(jobs.processors * factor + 0.5), processors_to)
+    processors = np.where(copied, jobs.processors, widened).astype(np.int32)
+    rows = np.repeat(np.arange(len(jobs)), np.where(copied, copies, 1))
+    columns = {name: column[rows] for name, column in jobs.columns().items()}
+    columns |= {"job_id": np.arange(1, len(rows) + 1), "processors": processors[rows]}
+    return JobTable(**columns)

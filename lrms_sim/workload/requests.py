@@ -1,6 +1,7 @@
 """What a job asks for, in the field's vocabulary; one value for submission, offer, reservation and simulation.
 
-The words are Slurm's where Slurm has one. Memory is in MiB, times are in seconds.
+The words are Slurm's where Slurm has one. Memory is in MiB, times are in seconds. People write them in options and
+files as `4G/node`, `a100:2`, `2-4`.
 """
 
 from __future__ import annotations
@@ -8,15 +9,15 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import Final, Literal, Self
+from typing import Final, Literal, Self, cast
 
 from lrms_sim.util.errors import HanseError
 
 MemoryScope = Literal["node", "core", "gpu"]
 GpuScope = Literal["node", "task", "job"]
-
 COUNT_MAX = 2**31 - 1
 """Largest number of tasks, cores, nodes or GPUs; kernels count with 32 bits."""
+
 MEMORY_MAX = 2**40
 """Largest amount of memory, MiB: one exbibyte."""
 
@@ -24,12 +25,14 @@ NAMES_MAX: Final = 64
 """Most features, licences or modules of one job."""
 
 _NAME: Final = r"[A-Za-z0-9_][A-Za-z0-9_.:@/+=-]{0,127}"
+
 _SIGNAL: Final = (
     r"(?:B:)?(?:HUP|INT|QUIT|ABRT|KILL|ALRM|TERM|USR1|USR2|URG|CONT|STOP|TSTP|TTIN|TTOU"
     r"|[1-9]|[1-5][0-9]|6[0-4])"
 )
 SIGNAL_BEFORE_MAX: Final = 65535.0
 """How long before its end a job can be sent a signal, seconds: what Slurm takes."""
+
 _IMAGE: Final = r"[^\x00-\x20\x7f-]{1}[^\x00-\x20\x7f]{0,1023}"
 
 
@@ -348,3 +351,45 @@ _AMOUNT: Final = r"(?i:(\d{1,15}(?:\.\d{1,9})?) *([KMGTP]?)(?:(?<=[KMGTP])i?B)?)
 def _check(what: str, count: int) -> None:
     if not 1 <= count <= COUNT_MAX:
         raise RequestError(f"{what}: {count} is not from 1 to {COUNT_MAX}")
+
+
+_SIZE: Final = re.compile(r"(\d{1,15})([MGT])(?:i?B)?(?:/(node|core|gpu))?", re.IGNORECASE)
+_UNITS: Final = {"M": 1, "G": 1024, "T": 1024**2}
+
+_GPUS: Final = re.compile(
+    r"(?:(?P<type>[A-Za-z_][\w.-]*):)?(?P<count>\d{1,15})(?:/(?P<per>node|task|job))?"
+)
+_NODES: Final = re.compile(r"(\d{1,15})(?:-(\d{1,15}))?")
+_LICENCE: Final = re.compile(r"([\w.@+/-]+?)(?::(\d{1,15}))?")
+
+
+def nodes_of(text: str) -> tuple[int, int]:
+    """Returns the least and greatest number of nodes of `2` or `2-4`; `RequestError` for any other text."""
+    found = _read(_NODES, text, "no number of nodes; write 2, or 2-4")
+    return int(found[1]), int(found[2] or found[1])
+
+
+def memory_of(text: str) -> Memory:
+    """Returns the memory of `4G` (of each core) or `64G/node`; `RequestError` for any other text."""
+    found = _read(_SIZE, text, "no amount of memory; write 4G, or 64G/node")
+    per = (found[3] or "core").lower()
+    return Memory(int(found[1]) * _UNITS[found[2].upper()], cast("MemoryScope", per))
+
+
+def gpus_of(text: str) -> Gpus:
+    """Returns the GPUs of `2`, `a100:2` or `1/task`; `RequestError` for any other text."""
+    found = _read(_GPUS, text, "no number of GPUs; write 2, a100:2 or 1/task")
+    return Gpus(int(found["count"]), cast("GpuScope", found["per"] or "job"), found["type"] or "")
+
+
+def licence_of(text: str) -> tuple[str, int]:
+    """Returns name and count of `NAME` or `NAME:2`; `RequestError` for any other text."""
+    found = _read(_LICENCE, text, "no licence; write NAME, or NAME:2")
+    return found[1], int(found[2] or 1)
+
+
+def _read(pattern: re.Pattern[str], text: str, what: str) -> re.Match[str]:
+    found = pattern.fullmatch(text)
+    if found is None:
+        raise RequestError(f"{text[:80]!r} is {what}")
+    return found

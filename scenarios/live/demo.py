@@ -11,7 +11,7 @@ from grms.client import Client, SiteError
 from lrms_sim.cli.interrupts import run_interruptible
 from lrms_sim.workload.jobs import concatenate
 from scenarios.live.brokers import BROKER, play_workflows
-from scenarios.run.queues import groups_at_home, looks_at_groups
+from scenarios.run.replay import groups_at_home, looks_at_groups
 from scenarios.run.workflow_source import submissions_of
 from scenarios.run.workloads import load_workload
 from scenarios.spec.spec import ScenarioSpec

@@ -13,8 +13,8 @@ import numpy as np
 
 from grms.client import Client, Job, Outcome, SiteError
 from grms.daemon.socket_folder import SocketFolder, remove_left_behind
-from grms.policy.constraints_table import rounds_in_force
 from grms.policy.rebalancing import period_of
+from grms.policy.transfer import rounds_in_force
 from lrms_sim.cli.interrupts import run_interruptible
 from lrms_sim.workload.groups import Int8Array
 from lrms_sim.workload.jobs import FloatArray, JobTable
@@ -24,8 +24,7 @@ from scenarios.live.daemons import daemons, until_linked
 from scenarios.live.folder import claimed
 from scenarios.live.sites import LiveSettings, SiteProcess, accounts_every
 from scenarios.run.comparison import first_difference
-from scenarios.run.queues import groups_at_home, looks_at_groups
-from scenarios.run.replay import load_policies
+from scenarios.run.replay import groups_at_home, load_policies, looks_at_groups
 from scenarios.spec.spec import ScenarioSpec
 from scenarios.util.errors import LiveError
 

@@ -16,13 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from grms.policy.constraints_table import RebalancingSpec
-from grms.policy.registry import TRANSFER_DEFAULT
-from grms.policy.selection import nearest_size
+from grms.policy.constraints import RebalancingSpec
+from grms.policy.registry import TRANSFER_DEFAULT, nearest_size
 from grms.policy.transfer import rails_of
 from lrms_sim.util.files import to_toml
-from scenarios.run.queues import local_time_of
-from scenarios.run.replay import load_policies
+from scenarios.run.replay import load_policies, local_time_of
 from scenarios.spec.spec import ScenarioSpec, SiteSpec
 from scenarios.util.errors import LiveError
 

@@ -79,6 +79,10 @@ class NotDoneError(Exception):
     """What a program says on standard error when it has not done what it was asked."""
 
 
+class NotFoundError(NotDoneError):
+    """The same on standard output."""
+
+
 @dataclass
 class FakeSlurm:
     """A cluster without daemons; it has the methods of `SlurmCluster`.
@@ -315,6 +319,8 @@ class Machine:
             self._move_on()
             try:
                 output = getattr(self, program)(arguments)
+            except NotFoundError as error:
+                return f"1\0\0{error}\n".encode()
             except NotDoneError as error:
                 return f"1\0{program}: error: {error}\n\0".encode()
             self._move_on()
@@ -682,10 +688,10 @@ class Machine:
 
     def _one_job(self, act: str, number: str) -> str:
         job = self._job(number)
+        if act == "show" and (shown := self._shown(number)):
+            return shown
         if job is None:
             raise NotDoneError("Invalid job id specified")
-        if act == "show":
-            return _shown(job)
         self._check_owner(job)
         job["parted"] = True
         if act == "requeue" and (job["state"] != "R" or not job["requeue"]):
@@ -701,6 +707,16 @@ class Machine:
         elif job["state"] == "PD":
             job["hold"] = "user" if act == "uhold" else "admin"
         return ""
+
+    def _shown(self, number: str) -> str:
+        # Of an array all elements. Of one that is not there it says so in another way where its array is.
+        job, array = self._job(number), number.partition("_")[0]
+        elements = [each for each in self._jobs() if each["array"] == array and each["task"]]
+        if number == array and elements:
+            return "".join(map(_shown, elements))
+        if job is None and elements:
+            raise NotFoundError(f"Job {number} not found")
+        return "" if job is None else _shown(job)
 
     def _check_owner(self, job: Job) -> None:
         if job["user"] != self._asker:
@@ -762,12 +778,22 @@ class Machine:
                 self._kill(job)
                 if unparted:
                     self._end_whole(job)
+                elif _is_whole(job):
+                    self._end_unparted(job)
                 else:
                     self._end(job, "CA")
         if over:
             said = "Kill job error on job id {}: Invalid job id specified"
             raise NotDoneError("\nscancel: error: ".join(map(said.format, sorted(over))))
         return ""
+
+    def _end_unparted(self, job: Job) -> None:
+        # There is no record of an element that leaves its array, except of the last one.
+        waits = [each for each in self._jobs() if _is_whole(each)]
+        if [each["array"] for each in waits].count(job["array"]) > 1:
+            del self._table[job["id"]]
+        else:
+            self._end_whole(job)
 
     def _end_whole(self, job: Job) -> None:
         # An element of an array that is ended as one: of all there is one row, without an index.

@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 
 from grms.federation.federation import Site
 from grms.federation.sites import CheaperPartners
-from lrms_sim.analysis.electricity import machine_consumption, span_of
+from lrms_sim.analysis.occupancy import machine_consumption, span_of
 from lrms_sim.electricity.csv_files import SeriesFileError, moment_of, read_series
-from lrms_sim.electricity.deferral import EasyDeferred
-from lrms_sim.electricity.power import Supply
+from lrms_sim.electricity.power import EasyDeferred, Supply
 from lrms_sim.electricity.series import Series
 from lrms_sim.util.file_errors import Mistake
 from lrms_sim.workload.schedule import Schedule

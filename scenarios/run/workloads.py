@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from lrms_sim.workload.jobs import JobTable, concatenate
+from lrms_sim.workload.jobs import SECONDS_PER_DAY, JobTable, Shift, concatenate, window_by_days
 from lrms_sim.workload.lublin import generate
 from lrms_sim.workload.preparation import prepare
 from lrms_sim.workload.swf import read_swf
-from lrms_sim.workload.windows import SECONDS_PER_DAY, Shift, window_by_days
 from scenarios.spec.spec import OVERLOADED, SiteSpec
 from scenarios.spec.traces import TRACES, file_sha256, require_trace
 from scenarios.spec.workloads import LublinWorkload, SwfWorkload, TraceWorkload

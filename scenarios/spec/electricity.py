@@ -10,10 +10,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, mod
 
 from grms.daemon.config_base import Model, absolute, wrong
 from grms.daemon.config_errors import must_be_text
-from grms.policy.constraints_table import Span
+from grms.policy.constraints import Span
 from lrms_sim.electricity.csv_files import moment_of
-from lrms_sim.electricity.deferral import SAVING, DeferralRule
-from lrms_sim.electricity.power import Power
+from lrms_sim.electricity.power import SAVING, DeferralRule, Power
 from lrms_sim.scheduling.situations import zone_named
 
 

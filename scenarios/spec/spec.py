@@ -20,9 +20,13 @@ from pydantic import (
 )
 
 from grms.daemon.config_base import Model, absolute, wrong
-from grms.federation.byzantine import BYZANTINE_PARTNERS, ByzantinePartner
-from grms.policy.constraints import ExchangeConstraints
-from grms.policy.constraints_table import ConstraintsField, ReofferField, constraints_said
+from grms.federation.sites import BYZANTINE_PARTNERS, ByzantinePartner
+from grms.policy.constraints import (
+    ConstraintsField,
+    ExchangeConstraints,
+    ReofferField,
+    constraints_said,
+)
 from grms.policy.registry import LOCATION_WORDS, POOL_WORDS, TRANSFER_WORDS, is_user_defined
 from lrms_sim.scheduling.disciplines import DISCIPLINES
 from lrms_sim.scheduling.situations import zone_named
@@ -33,7 +37,6 @@ from lrms_sim.util.plugins import DISCIPLINE_GROUP, LOCATION_GROUP
 from lrms_sim.workload.jobs import JOBS_MAX
 from scenarios.spec.broker import RESERVABLE_MAX, BrokerSpec, ReservableSpec
 from scenarios.spec.electricity import ElectricityClockSpec, ElectricitySpec
-from scenarios.spec.problems import SITES_MAX
 from scenarios.spec.workloads import (
     SEED_MAX,
     ClockSpec,
@@ -46,6 +49,8 @@ from scenarios.spec.workloads import (
 
 PROCESSORS_MAX: Final = 2**31 - 1
 """Processors are counted with 32 bits."""
+
+SITES_MAX: Final = 1000
 
 OVERLOADED: Final = "overloaded"
 BYZANTINE_NAMES: Final = (*BYZANTINE_PARTNERS, OVERLOADED)

@@ -5,11 +5,10 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from grms.daemon.config_base import FilePath, Model, wrong
-from grms.policy.constraints_table import Period
+from grms.policy.constraints import Period
 from lrms_sim.util.messages import unknown
-from lrms_sim.workload.jobs import JOBS_MAX
+from lrms_sim.workload.jobs import JOBS_MAX, Shift
 from lrms_sim.workload.preparation import PreparationOptions
-from lrms_sim.workload.windows import Shift
 from scenarios.spec.traces import TRACES
 
 SEED_MAX: Final = 2**63 - 1
@@ -52,7 +51,7 @@ class ClockSpec(Model):
 
     @property
     def shift(self) -> Shift:
-        """The same for `lrms_sim.workload.windows.window_by_days`."""
+        """The same for `lrms_sim.workload.jobs.window_by_days`."""
         return "none" if self.time_zero == "log" else self.time_zero
 
 

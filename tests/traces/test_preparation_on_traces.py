@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from lrms_sim.workload.groups import user_groups
+from lrms_sim.workload.jobs import window_by_days
 from lrms_sim.workload.preparation import prepare
 from lrms_sim.workload.swf import FIELD_NAMES, read_swf, write_swf
-from lrms_sim.workload.windows import window_by_days
 from tests.recorded import LOGS, PROCESSORS, recorded, whole_log
 
 pytestmark = pytest.mark.traces

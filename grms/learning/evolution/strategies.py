@@ -9,12 +9,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
-from grms.learning.evolution.genes import FloatArray, GeneSpace, Genome
-from grms.learning.evolution.operators import (
+from grms.learning.evolution.genes import (
+    FloatArray,
+    GeneSpace,
+    Genome,
     discrete_recombination,
     flip_mutation,
     gaussian_mutation,
@@ -27,7 +29,6 @@ from grms.learning.evolution.operators import (
 from grms.learning.evolution.randomness import generator_from_state, generator_state
 
 INDIVIDUALS_MAX = 100_000
-
 StepRule = Literal["paper", "self-adaptive", "two-parents"]
 """Width of mutations; also the names of the strategies.
 
@@ -329,3 +330,25 @@ class EvolutionStrategy(Strategy):
         ]
         strategy._asked = [(Genome.from_state(one), step_of(one)) for one in state["asked"]]
         return strategy
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Result of one genome.
+
+    Attributes:
+        value: the objective; smaller is better. If the evaluation stopped above a bound, the value
+            by then, which is more than the bound.
+        figures: further measurements: a row for each workload, with columns named by the problem;
+            empty if the evaluation was stopped.
+    """
+
+    value: float
+    figures: Figures = ()
+
+
+class FitnessFunction(Protocol):
+    """What judges one genome: safe in several threads at a time, the result not depending on which."""
+
+    def __call__(self, genome: Genome, bound: float, /) -> Evaluation:
+        """Evaluates a genome; may stop above the bound, which is infinite if all values matter."""

@@ -11,9 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from grms.learning.checkpoint import program
 from grms.learning.evolution.recorded import Recorded
-from grms.learning.fingerprint import program
-from grms.learning.queueing.constants import group_order
 from grms.learning.queueing.encoding import CriterionEncoding, Encoding
 from grms.learning.queueing.fitness import TuningFitness
 from grms.learning.queueing.front import remembered
@@ -23,15 +22,21 @@ from grms.learning.queueing.outcome import (
     best_constant,
     compare,
     gain_words,
+    group_order,
     group_words,
     value_words,
 )
 from grms.learning.queueing.page import CHOICES, CONVERGENCE, PAGE, pictures, render
-from grms.learning.queueing.problem import TuneOptions, problem, shared_order
+from grms.learning.queueing.problem import (
+    TuneOptions,
+    Workload,
+    WorkloadError,
+    problem,
+    read_workloads,
+    shared_order,
+)
 from grms.learning.queueing.slurm import slurm_document, slurm_text, user_shares, users_csv
-from grms.learning.queueing.workloads import Workload, WorkloadError, read_workloads
-from grms.learning.session import Session, check_folder
-from grms.learning.training import TrainingResult
+from grms.learning.training import Session, TrainingResult, check_folder
 from lrms_sim.report.templates import alone
 from lrms_sim.scheduling.selection import Policy
 from lrms_sim.scheduling.strategy_files import StrategyFile, save_strategy

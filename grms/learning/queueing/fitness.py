@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from grms.learning.evolution.evaluation import Evaluation
 from grms.learning.evolution.genes import Genome
+from grms.learning.evolution.strategies import Evaluation
 from grms.learning.queueing.encoding import Encoding
 from lrms_sim.analysis.objectives import Objectives
 from lrms_sim.analysis.trial import Trial, TrialResult

@@ -14,17 +14,16 @@ from typing import Final
 import numpy as np
 from rich.console import Console
 
-from grms.learning.checkpoint import Checkpoint
-from grms.learning.evolution.evaluation import Evaluation
+from grms.learning.checkpoint import Checkpoint, program
 from grms.learning.evolution.genes import GeneSpace, Genome, bounded_reals
 from grms.learning.evolution.nsga2 import Nsga2, Nsga2Settings
 from grms.learning.evolution.randomness import generator
 from grms.learning.evolution.recorded import Recorded
-from grms.learning.fingerprint import program
-from grms.learning.limits import Limits
+from grms.learning.evolution.strategies import Evaluation
+from grms.learning.evolution.termination import Limits
 from grms.learning.queueing.fitness import LIMIT_FACTOR, TuningCase
-from grms.learning.queueing.workloads import Workload
-from grms.learning.session import CHECKPOINT, Session
+from grms.learning.queueing.problem import Workload
+from grms.learning.training import CHECKPOINT, Session
 from lrms_sim.machine.machine import user_numbers
 from lrms_sim.scheduling.disciplines import EasyByUser
 from lrms_sim.util.workers import Workers

@@ -76,7 +76,7 @@ class WorkloadOptions:
         theta: weight of each user group's AWRT in the objective; the papers' 10·AWRT₁ + 4·AWRT₂.
         processors: size of the machine; default from the log's header.
         scale_to: size of the machine that the workload is scaled to; default no scaling.
-        scale_factor: f of `lrms_sim.workload.scaling.scale_to`; default the ratio of the sizes.
+        scale_factor: f of `lrms_sim.workload.jobs.scale_to`; default the ratio of the sizes.
         scale_seed: of the random numbers of scaling.
         training: days of the training jobs.
         first_jobs: maximum number of training jobs.

@@ -10,40 +10,46 @@ from rich.table import Table
 from rich.text import Text
 
 from grms.federation.federation import Site
+from grms.learning.checkpoint import program
 from grms.learning.evolution.catalog import new_strategy
-from grms.learning.evolution.evaluation import FitnessFunction
 from grms.learning.evolution.genes import Genome
 from grms.learning.evolution.self_play import SelfPlay
-from grms.learning.evolution.strategies import Strategy, StrategySettings
-from grms.learning.fingerprint import program
-from grms.learning.limits import Limits
-from grms.learning.session import Session, check_folder
-from grms.learning.training import TrainingResult
-from grms.learning.transfer.comparison import ComparedRow, cells, headings, verdict
+from grms.learning.evolution.strategies import FitnessFunction, Strategy, StrategySettings
+from grms.learning.evolution.termination import Limits
+from grms.learning.training import Session, TrainingResult, check_folder
+from grms.learning.transfer.comparison import (
+    ComparedRow,
+    cells,
+    check_same_sites,
+    compared,
+    compared_match,
+    headings,
+    verdict,
+)
 from grms.learning.transfer.encoding import RuleBaseSettings
-from grms.learning.transfer.fingerprint import describe_fitness, describe_matches
-from grms.learning.transfer.fitness import Fitness, TrainingCase
-from grms.learning.transfer.options import RunOptions
+from grms.learning.transfer.fitness import (
+    Fitness,
+    MatchFitness,
+    TrainingCase,
+    describe_fitness,
+    describe_matches,
+    within_constraints_alone,
+)
+from grms.learning.transfer.options import RunOptions, rule_base_file
 from grms.learning.transfer.outcome import (
     PAGE,
+    SelfPlayOutcome,
     TrainingOutcome,
     awrt_words,
     make_outcome,
-    rule_base_file,
+    make_self_play_outcome,
     visited_states,
     write_outcome,
-)
-from grms.learning.transfer.self_play import MatchFitness, within_constraints_alone
-from grms.learning.transfer.self_play_outcome import (
-    SelfPlayOutcome,
-    make_self_play_outcome,
     write_self_play,
 )
 from grms.learning.transfer.source import SourceError, TrainingSource, load_source, training_cases
-from grms.learning.transfer.unseen import check_same_sites, compared, compared_match
-from grms.policy.constraints_table import CONSTRAINTS_WORDS, NO_CONSTRAINTS, constraints_by_word
-from grms.policy.features import STARTS_NOW
-from grms.policy.transfer import AcceptWhenFit, Constrained
+from grms.policy.constraints import CONSTRAINTS_WORDS, NO_CONSTRAINTS, constraints_by_word
+from grms.policy.transfer import STARTS_NOW, AcceptWhenFit, Constrained
 from lrms_sim.util.messages import unknown
 from lrms_sim.util.provenance import source_commit
 from lrms_sim.util.workers import Workers

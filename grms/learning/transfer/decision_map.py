@@ -1,4 +1,8 @@
-"""The picture of what a rule base decides."""
+"""Pictures of what a rule base decides, and their places on pages."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -6,8 +10,12 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from grms.learning.plots import drawn
+from grms.learning.transfer.comparison import ComparedRow, comparison_table, verdict
 from grms.learning.transfer.recorded import StateVisits
-from grms.policy.transfer import RuleBase
+from grms.policy.transfer import REQUESTED_TIME, STARTS_NOW, RuleBase
+from lrms_sim.report.parts import Figure as PageFigure
+from lrms_sim.report.parts import Group, Note, Section, Words
+from lrms_sim.util.messages import duration
 
 ACCEPT = (0.13, 0.40, 0.67)
 """Colour of states in which the site runs a job itself; red, green and blue from 0 to 1."""
@@ -22,10 +30,7 @@ NJP_CELLS = 50
 """Cells along NJP: 2 % each."""
 
 NAME_LENGTH_MAX = 20
-
 _PALE = 0.22  # how strong the colour of a cell is that no decision has visited
-
-
 REQUEST_SHOWN = 3600.0
 """The requested time that a map is drawn for where nothing was asked, seconds."""
 
@@ -117,3 +122,86 @@ def decision_map_svg(
 
     about = "Accepting and declining over waiting and job parallelism"
     return drawn(key, "Decision map", about, draw)
+
+
+DECISION_MAP: Final = "decision-map"
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnMap:
+    """A picture of a rule base's decisions; the caption is empty if rules use queue and width alone."""
+
+    file: str
+    caption: str
+    picture: str
+
+
+def decision_maps(
+    rule_base: RuleBase, visits: StateVisits, site: str, stem: str = DECISION_MAP
+) -> tuple[DrawnMap, ...]:
+    """Returns pictures of what a rule base decides: one, or one each for own jobs and guests."""
+    if STARTS_NOW.name not in rule_base.further:
+        picture = decision_map_svg(rule_base, visits, site, key=stem)
+        return (DrawnMap(f"{stem}.svg", _caption(rule_base, visits, ""), picture),)
+    drawn = []
+    for word, own in (("own", True), ("guests", False)):
+        chosen = _of_kind(visits, own=own)
+        text = (
+            "Own jobs that would not start now"
+            if own
+            else "Guests that would start now, and that the constraints let in"
+        )
+        drawn.append(
+            DrawnMap(
+                f"{stem}-{word}.svg",
+                _caption(rule_base, chosen, text),
+                decision_map_svg(rule_base, chosen, site, starts_now=not own, key=f"{stem}-{word}"),
+            )
+        )
+    return tuple(drawn)
+
+
+def map_parts(maps: Sequence[DrawnMap]) -> list[Words]:
+    """Returns maps as parts of a page."""
+    parts: list[Words] = []
+    for one in maps:
+        if one.caption:
+            parts.append(one.caption)
+        parts.append(PageFigure(one.picture))
+    return parts
+
+
+def facts_within(provenance: Mapping[str, Any]) -> list[tuple[str, object]]:
+    """Returns constraints and features of a rule base's provenance; nothing as in the paper."""
+    if "rails" not in provenance:
+        return []
+    return [
+        ("rails", provenance["rails"]["rules"]),
+        ("features", ", ".join(provenance["features"])),
+    ]
+
+
+def compared_section(rows: Sequence[ComparedRow], constant: str) -> Words:
+    """Returns the comparison with what needs no learning; nothing where there is none."""
+    if not rows:
+        return ""
+    found = verdict(rows, constant)
+    parts: list[Words] = [found.text if found.beaten else Note(found.text)]
+    for unseen, heading in ((True, "Unseen workloads"), (False, "Workloads learned from")):
+        chosen = [row for row in rows if row.unseen == unseen]
+        if chosen:
+            parts.append(Group(heading, [comparison_table(chosen, constant, heading)]))
+    return Section(f"Beside {constant} alone", parts)
+
+
+def _of_kind(visits: StateVisits, *, own: bool) -> StateVisits:
+    chosen = visits.own == own
+    return StateVisits(*(getattr(visits, each.name)[chosen] for each in fields(StateVisits)))
+
+
+def _caption(rule_base: RuleBase, visits: StateVisits, text: str) -> str:
+    if REQUESTED_TIME.name not in rule_base.further:
+        return f"{text}." if text else ""
+    return (
+        f"{text or 'Jobs'}; drawn for a request of {duration(usual_request(visits))}, the median."
+    )

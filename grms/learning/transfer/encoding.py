@@ -2,20 +2,18 @@
 
 A genome of N rules has 2·F·N real genes, rule by rule (γ and σ of each of F features), and N
 binary genes, the recommendations (True for +1): equation 6. The paper's features are two, NWP and
-NJP; within constraints there can be up to two further ones (`grms.policy.features`).
+NJP; within constraints there can be up to two further ones (`grms.policy.transfer`).
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from grms.learning.evolution.genes import FloatArray, GeneSpace, Genome
 from grms.policy._decisions import CompiledTransfer, MembershipTable
-from grms.policy.features import FURTHER_FEATURES, STARTS_NOW, in_order
-from grms.policy.transfer import Gaussian, Rule, RuleBase
+from grms.policy.transfer import FURTHER_FEATURES, STARTS_NOW, Gaussian, Rule, RuleBase, in_order
 
 REALS_PER_RULE = 4
 """Real genes of a rule of the paper: γ and σ for each of two features."""
@@ -32,6 +30,9 @@ SIGMA_MIN = 1e-9
 RULES_MAX = 1000
 """Most rules of an individual: as many as a rule base file may hold."""
 
+WIDTH_MAX: Final = 1e6
+"""Widest start and step of genes: far beyond any feature, and rules stay finite."""
+
 
 @dataclass(frozen=True, slots=True)
 class RuleBaseSettings:
@@ -43,7 +44,7 @@ class RuleBaseSettings:
         njp_max: genes of NJP start in [0, njp_max], percent.
         nwp_step: standard deviation of the mutation of genes of NWP.
         njp_step: of genes of NJP, percent.
-        further: additional features, names of `grms.policy.features` in their order.
+        further: additional features, names of `grms.policy.transfer` in their order.
     """
 
     rules: int = 10
@@ -57,9 +58,9 @@ class RuleBaseSettings:
         if not 1 <= self.rules <= RULES_MAX:
             raise ValueError(f"rules is {self.rules}; it must be from 1 to {RULES_MAX}")
         for name in ("nwp_max", "njp_max", "nwp_step", "njp_step"):
-            if not 0 < getattr(self, name) < math.inf:
+            if not 0 < getattr(self, name) <= WIDTH_MAX:
                 raise ValueError(
-                    f"{name} is {getattr(self, name)}; it must be a finite number above 0"
+                    f"{name} is {getattr(self, name)}; it must be above 0 and at most {WIDTH_MAX:g}"
                 )
         object.__setattr__(self, "further", in_order(self.further))
 

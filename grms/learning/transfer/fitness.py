@@ -1,24 +1,38 @@
-"""Fitness of a policy: the AWRT it brings on training workloads.
+"""Fitness of policies: the AWRT they bring on training workloads.
 
 Evaluating a genome replays whole workloads in compiled code without the GIL; the workloads are
-merged once, before.
+merged once, before. A genome is one site's policy for fixed partners, or a match of rule bases, one of each
+site, all within the same constraints. The baseline of a match is the constraints alone, a policy that always
+agrees within them: it needs no learning, so an AWRT counts as a part of the AWRT that it brings.
 """
 
+import hashlib
+import json
 import math
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from grms.federation.federation import Federation, ReplayWorkspace
-from grms.learning.evolution.evaluation import Evaluation
+from grms.federation.federation import Federation, ReplayWorkspace, Site
+from grms.learning.checkpoint import jobs_sha256
 from grms.learning.evolution.genes import Genome
-from grms.learning.transfer.encoding import compile_genome, rule_count
+from grms.learning.evolution.self_play import parted
+from grms.learning.evolution.strategies import Evaluation
+from grms.learning.transfer.encoding import RuleBaseSettings, compile_genome, rule_count
 from grms.learning.transfer.options import Objective
 from grms.policy._decisions import CompiledTransfer, MembershipTable
-from grms.policy.constraints import ExchangeConstraints
-from grms.policy.transfer import AcceptWhenFit, AlwaysAgree
+from grms.policy.constraints import CONSTRAINTS, STRICT_REOFFER, ExchangeConstraints
+from grms.policy.files import rule_base_to_document
+from grms.policy.location import location_of
+from grms.policy.transfer import AcceptWhenFit, AlwaysAgree, Constrained, RuleBase, TransferPolicy
+from lrms_sim.scheduling.criteria import CriterionOrder
+from lrms_sim.scheduling.disciplines import DISCIPLINES, Discipline
+from lrms_sim.scheduling.selection import Policy
+from lrms_sim.scheduling.strategies import Strategy
+from lrms_sim.scheduling.strategy_files import StrategyFile, strategy_to_document
 
 
 class Workspace:
@@ -47,7 +61,6 @@ class Workspace:
 
 
 OBJECTIVES: tuple[Objective, ...] = ("egoistic", "no_loser")
-
 PENALTY = 10.0
 """Weight of a partner's loss in the objective `no_loser`: one per cent that a partner loses costs
 the site ten per cent of its own, far more than any exchange of work could bring it.
@@ -190,3 +203,243 @@ def awrt_alone(federation: Federation) -> tuple[float, ...]:
     awrt = np.full(sites, np.nan)
     np.divide(np.bincount(schedule.submitted_to, weighted, sites), sums, out=awrt, where=sums > 0)
     return tuple(awrt.tolist())
+
+
+def within_constraints_alone(sites: Sequence[Site], rails: ExchangeConstraints) -> list[Site]:
+    """Returns the sites, each exchanging jobs by constraints alone with those it exchanges with.
+
+    With an account they offer waiting jobs again, as everywhere, unless they do so otherwise.
+    """
+    policy = Constrained(rails)
+    rounds = None if rails.account is None else STRICT_REOFFER
+    return [
+        replace(
+            site,
+            transfer_policies=dict.fromkeys(site.transfer_policies, policy),
+            reoffer=rounds if site.reoffer is None else site.reoffer,
+        )
+        for site in sites
+    ]
+
+
+class MatchFitness:
+    """Evaluates matches of rule bases by replay.
+
+    The cost to a site is its AWRT as a part of its AWRT with the constraints alone, averaged over the
+    cases; with the objective `no_loser` also `PENALTY` times the excess of each other site's AWRT
+    over that of the constraints alone. The value of the match is the mean of all parts, and `PENALTY`
+    times any excess over 1, under both objectives: a set of rule bases is useful if it leaves no
+    site worse off.
+
+    Args:
+        cases: sites with workloads, the same names and sizes in all.
+        rails: constraints of all sites.
+        settings: of the rule bases.
+        objective: of each site.
+
+    Attributes:
+        federations: the cases, within constraints alone.
+        names: of the sites, in order: the players.
+        alone: AWRT of each site without cooperation, seconds, for each case.
+        constant: the same within constraints alone.
+
+    Raises:
+        ValueError: there is no case, sites differ between them, or a site has no jobs.
+    """
+
+    def __init__(
+        self,
+        cases: Sequence[Sequence[Site]],
+        rails: ExchangeConstraints,
+        settings: RuleBaseSettings,
+        objective: Objective = "egoistic",
+    ) -> None:
+        if not cases:
+            raise ValueError("a fitness needs at least one training case")
+        if objective not in OBJECTIVES:
+            raise ValueError(f"the objective is {objective!r}; there are: {', '.join(OBJECTIVES)}")
+        sizes = [[(site.name, site.processors) for site in sites] for sites in cases]
+        if any(one != sizes[0] for one in sizes):
+            raise ValueError(f"the cases have different sites: {sizes}; names and sizes must agree")
+        self.rails, self.settings, self.objective = rails, settings, objective
+        self.names = tuple(name for name, _ in sizes[0])
+        self._processors = [processors for _, processors in sizes[0]]
+        self.federations = tuple(
+            Federation(within_constraints_alone(sites, rails)) for sites in cases
+        )
+        self.alone = tuple(awrt_alone(federation) for federation in self.federations)
+        self.constant = tuple(tuple(federation.awrt()) for federation in self.federations)
+        for name, figures in zip(self.names, zip(*self.alone, strict=True), strict=True):
+            if any(math.isnan(figure) for figure in figures):
+                raise ValueError(f"site {name!r} has no jobs, so there is nothing to learn")
+        self._workspace = Workspace()
+
+    def __call__(self, genome: Genome, bound: float = math.inf) -> Evaluation:
+        """Replays every case with the rule bases of a match; the bound is ignored.
+
+        Returns:
+            The value, and as figures first the cost to each site, then the AWRT of each, seconds, a
+            row for each case.
+        """
+        del bound
+        awrt = self.awrt(genome)
+        parts = [
+            [after / before for after, before in zip(found, constant, strict=True)]
+            for found, constant in zip(awrt, self.constant, strict=True)
+        ]
+        cases, sites = len(parts), len(self.names)
+        costs = []
+        for place in range(sites):
+            cost = sum(row[place] for row in parts)
+            if self.objective == "no_loser":
+                others = (x for row in parts for at, x in enumerate(row) if at != place)
+                cost += PENALTY * sum(max(0.0, x - 1.0) for x in others)
+            costs.append(cost / cases)
+        every = [x for row in parts for x in row]
+        losses = sum(max(0.0, x - 1.0) for x in every)
+        value = sum(every) / len(every) + PENALTY * losses / cases
+        return Evaluation(value, (tuple(costs), *awrt))
+
+    def awrt(self, genome: Genome) -> tuple[tuple[float, ...], ...]:
+        """Returns the AWRT of each site in each case, seconds, with the rule bases of a match."""
+        policies = self._compiled(genome)
+        found = []
+        for number, federation in enumerate(self.federations):
+            instead = {
+                (site.name, partner): policy
+                for site, policy in zip(federation.sites, policies, strict=True)
+                for partner in site.transfer_policies
+            }
+            found.append(
+                tuple(federation.awrt(instead, self._workspace.replay(number, federation)))
+            )
+        return tuple(found)
+
+    def _compiled(self, genome: Genome) -> list[CompiledTransfer]:
+        rules, further = self.settings.rules, self.settings.further
+        return [
+            compile_genome(one, self._workspace.table(processors, rules), further).constrained(
+                self.rails.compiled
+            )
+            for one, processors in zip(
+                parted(genome, len(self.names)), self._processors, strict=True
+            )
+        ]
+
+
+def policy_words(policy: TransferPolicy) -> str:
+    """Returns a policy's name, of a rule base with a checksum of its rules."""
+    if isinstance(policy, Constrained):
+        return f"{policy_words(policy.policy)} within {policy.rails}"
+    if not isinstance(policy, RuleBase):
+        return policy.name
+    rules = json.dumps(rule_base_to_document(policy)["rules"])
+    return f"{policy.name} (SHA-256 of its rules: {hashlib.sha256(rules.encode()).hexdigest()})"
+
+
+def discipline_words(discipline: Discipline) -> str:
+    """Returns a discipline's name, of a strategy that a file or a program made with a checksum of it."""
+    name = discipline.name
+    if not isinstance(discipline, Policy):
+        return name
+    known = DISCIPLINES.get(name)
+    if known is not None and known() == discipline:
+        return name
+    digest = hashlib.sha256()
+    document = strategy_to_document(StrategyFile(discipline))
+    digest.update(json.dumps(document, sort_keys=True).encode())
+    strategies = (discipline,) if isinstance(discipline, Strategy) else discipline.strategies
+    for order in (one.order for one in strategies):
+        # A file does not say when which situation holds: that is the site's.
+        if isinstance(order, CriterionOrder) and order.calendar is not None:
+            digest.update(order.calendar.switch_time.tobytes())
+            digest.update(order.calendar.situation.tobytes())
+    return f"{name} (SHA-256 of what it does: {digest.hexdigest()})"
+
+
+def describe_fitness(fitness: Fitness) -> dict[str, Any]:
+    """Returns everything that the values of a fitness depend on.
+
+    Returns:
+        `objective`, and `cases`: for each the evolved site, its partners and the sites with
+        size, discipline, location policy, policies and workload. The policies of the evolved site
+        for these partners are left out, as they are being learned. `rails` and `features` are there
+        if the
+        policy evolves within constraints.
+    """
+    return {
+        "objective": fitness.objective,
+        **_within(fitness.rails, fitness.further),
+        "cases": [
+            {
+                "site": case.site,
+                "partners": list(case.partners),
+                "sites": [
+                    _describe_site(site, case.partners if site.name == case.site else ())
+                    for site in case.federation.sites
+                ],
+            }
+            for case in fitness.cases
+        ],
+    }
+
+
+def describe_matches(fitness: MatchFitness) -> dict[str, Any]:
+    """Returns all that the values of matches depend on; see `describe_fitness`."""
+    return {
+        "objective": fitness.objective,
+        **_within(fitness.rails, fitness.settings.further),
+        "self_play": list(fitness.names),
+        "cases": [
+            {
+                "sites": [
+                    _describe_site(site, tuple(site.transfer_policies)) for site in federation.sites
+                ]
+            }
+            for federation in fitness.federations
+        ],
+    }
+
+
+def _within(rails: ExchangeConstraints | None, further: tuple[str, ...]) -> dict[str, Any]:
+    """Returns constraints and further features of rule bases; empty as in the paper."""
+    if rails is None:
+        return {}
+    word = next((word for word, known in CONSTRAINTS.items() if known == rails), "own")
+    return {"rails": {"rules": word, **asdict(rails)}, "features": ["nwp", "njp", *further]}
+
+
+def _describe_site(site: Site, evolving: tuple[str, ...]) -> dict[str, Any]:
+    location = location_of(site.location_policy)
+    return {
+        "name": site.name,
+        "processors": site.processors,
+        "discipline": discipline_words(site.discipline),
+        "location": location.name if location.order is None else list(location.order),
+        "policies": {
+            partner: policy_words(policy)
+            for partner, policy in sorted(site.transfer_policies.items())
+            if partner not in evolving
+        },
+        "jobs": len(site.jobs),
+        "jobs_sha256": jobs_sha256(site.jobs),
+        **_describe_nodes(site),
+    }
+
+
+def _describe_nodes(site: Site) -> dict[str, Any]:
+    if site.nodes is None:
+        return {}
+    digest = hashlib.sha256()
+    demands = site.demanded()
+    requests = [repr(request).encode() for request in demands.requests]
+    for number in demands.shape.tolist():
+        digest.update(requests[number])
+    kinds = [asdict(kind) | {"features": sorted(kind.features)} for kind in site.nodes.kinds]
+    return {
+        "nodes": kinds,
+        "placement": site.nodes.placement,
+        "licences": dict(site.nodes.licences),
+        "tells": site.tells,
+        "requests_sha256": digest.hexdigest(),
+    }

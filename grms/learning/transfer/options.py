@@ -1,5 +1,7 @@
 """Settings of a training run, each an option of `grms train` too; nothing is slow to import."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -16,7 +18,7 @@ CONSTRAINTS_WORDS: Final = (
     "fair-exchange",
     "strict-exchange",
 )
-"""The words of `grms.policy.constraints_table`, which is slow to import; a test compares them."""
+"""The words of `grms.policy.constraints`, which is slow to import; a test compares them."""
 
 FEATURE_WORDS: Final = (
     *("requested-time", "memory-share", "gpu-share", "dominant-share", "starts-now"),
@@ -26,6 +28,16 @@ FEATURE_WORDS: Final = (
 
 Objective = Literal["egoistic", "no_loser"]
 """The minimized objective: the site's AWRT alone, or so that no partner falls behind being alone."""
+
+
+STEM_LENGTH_MAX = 100
+"""Longest name of a rule base's file, without extension; many partners would exceed file system limits."""
+
+
+def rule_base_file(site: str, partners: Sequence[str]) -> str:
+    """Returns the name of a rule base's file, such as kth-for-ctc.json."""
+    words = f"{site}-for-{'-'.join(partners)}".lower()
+    return re.sub(r"[^a-z0-9_.-]", "_", words)[:STEM_LENGTH_MAX] + ".json"
 
 
 def _with_underscores(_: click.Context, __: click.Parameter, word: str) -> str:

@@ -1,7 +1,6 @@
-"""What a training run hands over: the rule base with its provenance, pictures and a page."""
+"""What a training run hands over: rule bases with their provenance, pictures and a page."""
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -9,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from grms.learning.fingerprint import program
+from grms.learning.checkpoint import program
+from grms.learning.evolution.self_play import parted
 from grms.learning.plots import convergence_svg
 from grms.learning.training import TrainingResult
 from grms.learning.transfer.comparison import ComparedRow, verdict
-from grms.learning.transfer.drawn_map import (
+from grms.learning.transfer.decision_map import (
     DrawnMap,
     compared_section,
     decision_maps,
@@ -21,20 +21,17 @@ from grms.learning.transfer.drawn_map import (
     map_parts,
 )
 from grms.learning.transfer.encoding import decode
-from grms.learning.transfer.fingerprint import describe_fitness
-from grms.learning.transfer.fitness import Fitness
+from grms.learning.transfer.fitness import Fitness, MatchFitness, describe_fitness, describe_matches
+from grms.learning.transfer.options import rule_base_file
 from grms.learning.transfer.recorded import StateVisits, recorded_decisions
 from grms.policy.files import save_rule_base
 from grms.policy.transfer import RuleBase
 from lrms_sim.report import templates
-from lrms_sim.report.parts import Facts, Figure, Page, Section, Table
+from lrms_sim.report.parts import Facts, Figure, Group, Page, Section, Table
 from lrms_sim.util.files import write_text
 
 CONVERGENCE = "convergence.svg"
 PAGE = "training.html"
-
-STEM_LENGTH_MAX = 100
-"""Longest name of a rule base's file, without extension; many partners would exceed file system limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,12 +174,6 @@ def visited_states(fitness: Fitness, rule_base: RuleBase) -> StateVisits:
     return StateVisits(*map(np.concatenate, columns))
 
 
-def rule_base_file(site: str, partners: Sequence[str]) -> str:
-    """Returns the name of a rule base's file, such as kth-for-ctc.json."""
-    words = f"{site}-for-{'-'.join(partners)}".lower()
-    return re.sub(r"[^a-z0-9_.-]", "_", words)[:STEM_LENGTH_MAX] + ".json"
-
-
 def write_outcome(folder: Path, file: str, outcome: TrainingOutcome, visits: StateVisits) -> None:
     """Writes the rule base, both pictures and the page; `OSError` if a file cannot be written."""
     site = next(row.site for row in outcome.rows if row.evolved)
@@ -244,11 +235,134 @@ def _or_none(value: float) -> float | None:
 
 
 _COLUMNS = ("replay", "site", "alone, s", "after, s", "improvement")
+
 _UNSEEN = (
     "An improvement is positive where the site's users wait less than alone. These are the "
     "workloads the policy was chosen by; unseen ones tell what it is worth."
 )
+
 _MAP = (
     "Left to right the queue gets longer, bottom to top the job wider. The site asks the policy of "
     "its own users' jobs and of those that partners offer."
+)
+
+
+UNIT = "AWRT / AWRT within constraints alone + penalty"
+
+
+@dataclass(frozen=True, slots=True)
+class SelfPlayOutcome:
+    """Result of self-play: rule bases by site, each for all the others, and AWRT next to the constraints alone."""
+
+    rule_bases: Mapping[str, RuleBase]
+    compared: tuple[ComparedRow, ...]
+    constant: str
+    result: TrainingResult
+
+    def files(self) -> dict[str, str]:
+        """Returns the names of the rule bases' files by site."""
+        sites = tuple(self.rule_bases)
+        return {site: rule_base_file(site, [s for s in sites if s != site]) for site in sites}
+
+
+def make_self_play_outcome(
+    fitness: MatchFitness,
+    result: TrainingResult,
+    compared: Sequence[ComparedRow],
+    *,
+    constant: str,
+    case_names: Sequence[str],
+    settings: Mapping[str, Any],
+    origins: Sequence[Mapping[str, Mapping[str, Any]]],
+    commit: str | None,
+) -> SelfPlayOutcome:
+    """Builds the rule bases with their provenance."""
+    described = describe_matches(fitness)
+    learned = [row for row in compared if not row.unseen]
+    for case, name, origin in zip(described["cases"], case_names, origins, strict=True):
+        case["scenario"] = name
+        for site in case["sites"]:
+            row = next(r for r in learned if (r.case, r.site) == (name, site["name"]))
+            site["awrt_alone_s"], site["awrt_after_s"] = row.alone, row.learned
+            site["awrt_constant_s"] = row.constant
+            site["origin"] = dict(origin.get(site["name"], {}))
+    provenance = provenance_of(described, result, settings, commit) | unseen_of(compared, constant)
+    parts = parted(result.best.genome, len(fitness.names))
+    rule_bases = {
+        name: decode(
+            part, name=f"{name} in self-play", further=fitness.settings.further, **provenance
+        )
+        for name, part in zip(fitness.names, parts, strict=True)
+    }
+    return SelfPlayOutcome(rule_bases, tuple(compared), constant, result)
+
+
+def write_self_play(folder: Path, fitness: MatchFitness, outcome: SelfPlayOutcome) -> None:
+    """Writes the rule bases, the pictures and the page; `OSError` if a file cannot be written."""
+    federation = fitness.federations[0]
+    pairs = {
+        (site.name, partner): outcome.rule_bases[site.name]
+        for site in federation.sites
+        for partner in site.transfer_policies
+    }
+    visits = recorded_decisions(federation, pairs, fitness.rails)
+    files = outcome.files()
+    maps = {
+        site: decision_maps(
+            outcome.rule_bases[site], seen, site, f"map-{files[site].removesuffix('.json')}"
+        )
+        for site, seen in visits.items()
+    }
+    convergence = convergence_svg(outcome.result.history, UNIT)
+    write_text(folder / CONVERGENCE, templates.alone(convergence))
+    for one in (one for drawn in maps.values() for one in drawn):
+        write_text(folder / one.file, templates.alone(one.picture))
+    write_text(folder / PAGE, self_play_page(outcome, convergence, maps))
+    # Written last: where the rule bases are, the files that explain them are complete.
+    for site, file in files.items():
+        save_rule_base(outcome.rule_bases[site], folder / file)
+
+
+def self_play_page(
+    outcome: SelfPlayOutcome, convergence: str, maps: Mapping[str, Sequence[DrawnMap]]
+) -> str:
+    """Returns a self-contained HTML page on a run of self-play."""
+    result = outcome.result
+    files = outcome.files()
+    provenance = next(iter(outcome.rule_bases.values())).provenance
+    strategy = provenance["strategy"]
+    facts = [
+        ("sites", ", ".join(outcome.rule_bases)),
+        *facts_within(provenance),
+        ("strategy", strategy["name"]),
+        ("archive", f"{strategy['self_play']['archive']} sets"),
+        ("seed", strategy["seed"]),
+        ("objective", provenance["objective"].replace("_", "-")),
+        *result.facts(UNIT),
+        ("matches", f"{result.evaluations:,} in {result.elapsed_s:,.1f} s"),
+        ("stopped because", result.reason),
+        ("rule bases", ", ".join(files.values())),
+    ]
+    drawn = [Group(site, map_parts(pictures)) for site, pictures in maps.items()]
+    page = Page(
+        f"Self-play of {', '.join(outcome.rule_bases)}",
+        "grms train",
+        [
+            Facts(facts),
+            compared_section(outcome.compared, outcome.constant),
+            Section("Convergence", [Figure(convergence)], about=_CONVERGENCE),
+            Section("What the policies do", drawn, about=_MAPS),
+        ],
+    )
+    return str(page)
+
+
+_CONVERGENCE = (
+    "The value of the best meeting so far: 1 is what the constraints alone bring, on the workloads learned "
+    "from."
+)
+
+_MAPS = (
+    "Left to right the queue gets longer, bottom to top the job wider. The constraints decide first; shaded "
+    "is what was left to the rules in the first replay."
 )

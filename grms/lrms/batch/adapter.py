@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from grms.lrms.anomalies import Anomalies
@@ -32,7 +33,7 @@ from grms.lrms.batch.deputies import Deputies
 from grms.lrms.batch.guest_preemption import GuestPreemption
 from grms.lrms.batch.job_tracker import GRACE_S, MISSING_LOOKS, Act, JobTracker, Order
 from grms.lrms.batch.kept_places import KeptPlaces
-from grms.lrms.batch.launcher import Spool, check_home, check_key, check_program, usable
+from grms.lrms.batch.launcher import Spool, check_home, check_key, check_program, place_key, usable
 from grms.lrms.batch.poller import Poller
 from grms.lrms.batch.queue_snapshot import Ending, Evidence, JobRow, Question, QueueSnapshot
 from grms.lrms.batch.reconciler import Reconciler
@@ -99,6 +100,7 @@ class BatchLrms:
             fences=not repeats,
             evicts=preempting is not None,
             site=site,
+            is_marker=None if placing is None else partial(_is_marker, placing),
         )
         self._repeats = repeats
         self._own_user = own_user
@@ -529,8 +531,10 @@ class BatchLrms:
         load = self._tracker.load(table)
         records = dict(self._tracker.records(table.rows))
         if self._places is not None:
+            # Also where the queue shows for a while how the job has ended that has left it.
             for key in await self._places.away():
-                records.setdefault(key, LrmsRecord(LrmsPhase.HELD))
+                if key not in records or records[key].phase is LrmsPhase.ENDED:
+                    records[key] = LrmsRecord(LrmsPhase.HELD)
         return LrmsSnapshot(load.taken_at, load.processors, load.free, load.waiting, records)
 
     # --- what calls have in common -------------------------------------------------------------
@@ -657,6 +661,10 @@ class BatchLrms:
                 record = LrmsRecord(LrmsPhase.UNKNOWN, evidence.begun_at, reason=event.reason)
         self._poller.write_anomalies()
         return record
+
+
+def _is_marker(placing: PlaceKeepingSystem, name: str, key: str) -> bool:
+    return placing.place_of(name) == place_key(key)
 
 
 def _check_taken(job: LrmsJob, table: QueueSnapshot) -> None:

@@ -141,6 +141,7 @@ class JobTracker:
         forgets: whether the batch system may forget what it has acknowledged.
         fences: whether a second run of a job skips its script.
         site: this site's name; jobs whose keys do not begin with it are guests.
+        is_marker: returns whether a name is that under which the place of a job is kept, which is given by its key.
         evicts: whether this site ends jobs for others, of which their notes say so.
     """
 
@@ -156,6 +157,7 @@ class JobTracker:
         fences: bool = False,
         evicts: bool = False,
         site: str = "",
+        is_marker: Callable[[str, str], bool] | None = None,
     ) -> None:
         self._encode = encode
         self._decode = decode
@@ -166,6 +168,7 @@ class JobTracker:
         self._fences = fences
         self._evicts = evicts
         self._own = f"{site}/"
+        self._is_marker = is_marker
         self._jobs: dict[str, TrackedJob] = {}
         self._over: OrderedDict[str, TrackedJob] = OrderedDict()
         self._copies: set[tuple[str, str]] = set()
@@ -359,10 +362,13 @@ class JobTracker:
         step_s = 0.0 if last is None else min(max(0.0, table.taken_at - last), STEP_S)
         findings = Findings()
         shown: dict[str, list[JobRow]] = {}
+        unnamed: dict[str, JobRow] = {}
         for row in table.rows:
             key = self._decode(row.name)
             if key is not None:
                 shown.setdefault(key, []).append(row)
+            else:
+                unnamed[row.number] = row
         for key, rows in list(shown.items()):
             if self._is_hidden(key, rows):
                 del shown[key]
@@ -371,8 +377,14 @@ class JobTracker:
         self._polls += 1
         for job in self._jobs.values():
             job.doubt_s += step_s if job.doubt else 0.0
-        unseen = [job for key, job in self._jobs.items() if key not in shown]
-        asking = [job for job in unseen if self._not_shown(job, table, step_s)]
+        unseen, aside = [job for key, job in self._jobs.items() if key not in shown], set[str]()
+        for job in unseen:
+            if self._is_shown_aside(job, unnamed.get(job.number)):
+                self._shown_aside(job, table, findings)
+                aside.add(job.key)
+        asking = [
+            job for job in unseen if job.key not in aside and self._not_shown(job, table, step_s)
+        ]
         # The longest unasked go first, so that all are asked eventually.
         for job in sorted(asking, key=lambda job: (job.asked, job.key))[:QUESTIONS_MOST]:
             findings.questions.append(self._question(job, None))
@@ -692,6 +704,20 @@ class JobTracker:
         job.start_time, job.phase, job.restarted = start_time, LrmsPhase.RUNNING, False
         events.append(Started(job.key, start_time))
         return events
+
+    def _is_shown_aside(self, job: TrackedJob, row: JobRow | None) -> bool:
+        if self._is_marker is None or row is None or not row.live:
+            return False
+        return self._is_marker(row.name, job.key)
+
+    def _shown_aside(self, job: TrackedJob, table: QueueSnapshot, findings: Findings) -> None:
+        # It is there, under the name that it has while it is elsewhere: it is about to leave, or a crash has undone that it
+        # came back (`kept_places`). It is not asked about under its own name, under which nobody knows it.
+        if job.doubt:
+            job.doubt = ""
+            findings.events.append(SeenAgain(job.key))
+        job.missing, job.missing_since, job.missing_s = 1, table.began_at, 0.0
+        job.pause, job.ask_in = 1, 0
 
     def _not_shown(self, job: TrackedJob, table: QueueSnapshot, step_s: float) -> bool:
         # Proves nothing; returns whether it should be asked about now.

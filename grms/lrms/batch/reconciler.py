@@ -124,7 +124,8 @@ class Reconciler:
         ends = {_mark(order): order.row for order in orders if order.act is Act.CANCEL}
         away = await self._end_again({m: row for m, row in ends.items() if self._is_free(m)})
         until = time.monotonic() + self._poller.orders_s
-        others = [order for order in orders if order.act is not Act.CANCEL]
+        # Slurm's `priority/basic` has jobs stand in the order in which they are released.
+        others = sorted((each for each in orders if each.act is not Act.CANCEL), key=_arrival)
         rotation = self._rotations[account]
         ordered = rotation.ordered(others, key=lambda each: each.key)
         if isinstance(self._system, ReleasesMany):
@@ -384,6 +385,12 @@ class Reconciler:
 
 def _mark(order: Order) -> str:
     return order.key or order.row.number
+
+
+def _arrival(order: Order) -> tuple[float, str, list[int]]:
+    # In the order in which jobs came, whatever that of a table is. Within a second their numbers have it.
+    site, _, numbers = order.key.partition("/")
+    return order.row.submit_time or 0.0, site, [int(each, 16) for each in numbers.split("/")]
 
 
 def _refused(act: Act, key: str, error: LrmsRefusedError) -> None:

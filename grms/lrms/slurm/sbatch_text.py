@@ -98,8 +98,9 @@ _ESTIMATE = (
     r"sbatch: Job \d+ to start at \S+ using (\d+) processors on (?:nodes )?\S+ in partition (\S+)"
 )
 _PROPAGATED = r"sbatch: debug: +propagating (RLIMIT_[A-Z]+|UMASK)=([0-9]+)"
+_NO_NODE: Final = "Requested node configuration is not available"
 _TOO_MUCH: Final = (
-    "Requested node configuration is not available",
+    _NO_NODE,
     "Invalid feature specification",
     "Invalid generic resource (gres) specification",
     "Invalid license specification",
@@ -195,6 +196,11 @@ class DryRun:
     def too_much(self) -> bool:
         """Whether Slurm refuses it only because this cluster does not have what it asks for."""
         return any(words in self.problem for words in _TOO_MUCH)
+
+    @property
+    def fits_no_node(self) -> bool:
+        """Whether Slurm refuses it because no nodes have what it asks for, or none that take jobs now."""
+        return _NO_NODE in self.problem
 
     def request(self, without: frozenset[str] = frozenset()) -> Request:
         """Returns what it asks for, but for options that it may go without.

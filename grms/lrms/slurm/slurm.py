@@ -23,6 +23,7 @@ import structlog
 
 from grms.daemon.user_names import user_number
 from grms.lrms.base import (
+    LrmsEnd,
     LrmsJob,
     LrmsPhase,
     LrmsRefusedError,
@@ -87,6 +88,7 @@ from grms.lrms.slurm.slurm_text import (
 )
 from grms.lrms.told_number import told_number
 from grms.util.job_arrays import element_in
+from grms.util.outcomes import Outcome
 from lrms_sim.workload.requests import Request
 
 _log = structlog.get_logger()
@@ -161,6 +163,9 @@ _PASSING = (
 """Messages of temporary refusals that are independent of the job."""
 
 _NO_JOB = "Invalid job id"
+
+_NOT_FOUND = re.compile(r"Job [0-9_]+ not found")
+"""What scontrol prints of an element that is not, or no more, in an array that it has."""
 
 _ELEMENT = re.compile(r"\b[0-9]+_[0-9]+\b")
 """An element's number in what scontrol says."""
@@ -575,14 +580,20 @@ class Slurm:
         # An array that is ended as a whole, before its elements were parted, is one row without an index.
         found, numbers = list[JobRow](), set[str]()
         ended: list[JobRow] = []
+        shown: dict[str, dict[str, str]] = {}
         for row in rows:
             numbers.add(row.number)
             if row.in_array:
-                array = row.number.partition("_")[0]
-                self._elements.setdefault(array, {})[row.number] = row.name
+                shown.setdefault(row.number.partition("_")[0], {})[row.number] = row.name
+            elif "_" in row.number:
+                self._part(row.number)
             # What lives under such a number is another job, to which a crash has given it.
             whole = not row.live and row.number in self._elements
             (ended if whole else found).append(row)
+        for array, elements in shown.items():
+            # An array gets no more elements: one with others has its number by a crash.
+            if not elements.keys() <= self._elements.get(array, {}).keys():
+                self._elements[array] = elements
         for row in ended:
             named = is_array_name(row.name)
             own = [
@@ -604,6 +615,8 @@ class Slurm:
         if not unnamed:
             return list(rows)
         words = "".join(f"update JobId={row.number} JobName={row.name}\n" for row in unnamed)
+        for row in unnamed:
+            self._part(row.number)
         answer = await self._programs.run("scontrol", also=SECONDS, typed=words.encode())
         refused = set[str]()
         if answer.code != 0:
@@ -619,6 +632,10 @@ class Slurm:
                 self._give_up_arrays(error.reason)
         named = {row.number for row in unnamed} - refused
         return [replace(row, in_array=row.in_array and row.number not in named) for row in rows]
+
+    def _part(self, number: str) -> None:
+        # From now on it may begin, and it has a record of its own.
+        self._elements.get(number.partition("_")[0], {}).pop(number, None)
 
     def options(self, job: LrmsJob, said: Sequence[str] = ()) -> list[str]:
         """Returns the options of sbatch that follow from the site's configuration and from what a job asks for.
@@ -803,7 +820,25 @@ class Slurm:
                 fields = await self._shown(question.number, question.name, account=account)
         except (LrmsRefusedError, UserAwayError, TimeoutError):
             return None
-        return False if fields is None else self._ending_of(fields) or True
+        if fields is None:
+            return await self._left_array(question) or False
+        return self._ending_of(fields) or True
+
+    async def _left_array(self, question: Question) -> Ending | None:
+        # Slurm keeps no record of an element that somebody ends while it is not parted: the array is there without it.
+        # Under its number may be another array, to which a crash has given it.
+        number, array = question.number.partition("_")[0], array_tag(self._tag(question.name))
+        if question.number not in self._elements.get(number, {}) or array is None:
+            return None
+        for line in (await self._shown_text(number) or "").splitlines():
+            fields = read_job(line)
+            tag, submitted = self._tag(fields.get("JobName", "")), fields.get("SubmitTime")
+            if tag != array[0] and (array_tag(tag) or ("",))[0] != array[0]:
+                continue
+            if question.submit_time is not None and submitted == f"{question.submit_time:.0f}":
+                reason = "it was cancelled before it began"
+                return Ending(None, LrmsEnd(Outcome.CANCELLED, self._clock(), 0.0, reason=reason))
+        return None
 
     def _ending_of(self, fields: dict[str, str]) -> Ending | None:
         return ending_of(fields, self._zone(), self._guest_partitions)
@@ -837,19 +872,25 @@ class Slurm:
 
     async def _shown(self, number: str, name: str, *, account: str = "") -> dict[str, str] | None:
         # `None` for a job that Slurm says it does not know.
-        words = ("show", "job", "--all", "--oneliner", number)
-        try:
-            answer = await self._ask("scontrol", *words, account=account)
-        except LrmsRefusedError as error:
-            if _NO_JOB not in error.reason:
-                raise
+        text = await self._shown_text(number, account)
+        if text is None:
             return None
-        fields = read_job(_text(answer.output))
+        fields = read_job(text)
         said, tag = fields.get("JobName", ""), self._tag(name)
         fields["JobName"] = element_name(said, number)
         if fields["JobName"] != said:
             fields[_IN_ARRAY] = said
         return fields if tag_of(fields["JobName"], tag, MARK) == tag else None
+
+    async def _shown_text(self, number: str, account: str = "") -> str | None:
+        words = ("show", "job", "--all", "--oneliner", number)
+        answer = await self._programs.run("scontrol", *words, also=SECONDS, account=account)
+        text = _text(answer.output)
+        if answer.code == 0:
+            return text
+        if _NO_JOB in answer.error or (not answer.error and _NOT_FOUND.fullmatch(text.strip())):
+            return None
+        raise failure("scontrol", answer)
 
     def _logged(self, lines: list[str]) -> Iterable[tuple[str, Logged]]:
         for line in read_log(lines, is_owner=self._is_owner, prefix=self._prefix):

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from grms.lrms.anomalies import Anomalies
 from grms.lrms.base import LrmsEnd
 from grms.lrms.batch.job_tracker import MISSING_LOOKS, JobTracker
+from grms.lrms.batch.kept_places import KeptPlaces
 from grms.lrms.batch.queue_snapshot import JobRow
 from grms.lrms.batch.tracked_job import TrackedJob
 from grms.simulation.exhaustive.cluster import NOW, SETTLE_S, age_class, moment
@@ -50,6 +51,7 @@ class Knowledge(NamedTuple):
         tracker: the jobs that it follows.
         away: the last poll had no answer.
         compared: it has compared what is there with what it should have.
+        places: what it knows of places that are kept, beside its notes.
     """
 
     queue: Value
@@ -58,6 +60,12 @@ class Knowledge(NamedTuple):
     tracker: Value = ((), (), None)
     away: bool = False
     compared: bool = False
+    places: Value = ((), (), ())
+
+    @property
+    def settles(self) -> bool:
+        """Whether something that it has asked for a place becomes safe with time."""
+        return any(age < SETTLE_S for _, age in self.places[1])
 
     @property
     def doubts(self) -> bool:
@@ -210,3 +218,23 @@ def _ended(value: Value | None) -> LrmsEnd | None:
         return None
     outcome, ran, code, signal, reason = value
     return LrmsEnd(outcome, NOW, ran, code, signal, reason)
+
+
+# --- places that are kept ------------------------------------------------------------------------
+
+
+def of_places(places: KeptPlaces | None, now: float) -> Value:
+    """Returns what is known of places at a moment, seconds; the notes themselves are on the disk."""
+    if places is None:
+        return (), (), ()
+    missing = ((key, min(times, MISSING_LOOKS)) for key, times in places._missing.items())  # noqa: SLF001  # as pickle would
+    since = ((key, min(age_class(now - at), SETTLE_S)) for key, at in places._since.items())  # noqa: SLF001  # same
+    return tuple(sorted(missing)), tuple(sorted(since)), tuple(sorted(places._started))  # noqa: SLF001  # same
+
+
+def to_places(places: KeptPlaces, value: Value, passed: float) -> None:
+    """Gives new places what others knew; `passed` seconds more have passed since then."""
+    missing, since, started = value
+    places._missing = dict(missing)  # noqa: SLF001  # as pickle would
+    places._since = {key: moment(age) - passed for key, age in since}  # noqa: SLF001  # same
+    places._started = set(started)  # noqa: SLF001  # same

@@ -5,6 +5,9 @@ from before a submission, a release, a start, an end or a cancellation, and give
 notice. Each job's folder says what its script has done, but only the present folder: one that was made anew says
 nothing of what was before. Time has three classes: just now, long enough for what was acknowledged to be written down,
 and beyond every limit.
+
+A job may be set aside as a marker: it gets another name and a start far ahead. A file in its folder then has its launcher
+wait, or end, or go on in the folder of a later submission (`Folder.aside`).
 """
 
 from collections.abc import Callable, Iterator
@@ -14,8 +17,11 @@ from typing import Final, NamedTuple
 
 from grms.lrms.base import LrmsEnd, LrmsPhase
 from grms.lrms.batch.queue_snapshot import Ending, JobRow
-from grms.lrms.job_notes import Marks
+from grms.lrms.exit_status import NOT_HERE
+from grms.lrms.job_notes import KeptPlace, Marks
 from grms.util.outcomes import Outcome
+
+SITE_NAME: Final = "a"
 
 NOW: Final = 1000.0
 """When each step begins, seconds; moments are ages between steps."""
@@ -34,11 +40,24 @@ FENCED: Final = "fenced"
 CANCELLED: Final = "cancelled"
 TIMEOUT: Final = "timeout"
 FAILED: Final = "failed"
-OVER: Final = frozenset({DONE, FENCED, CANCELLED, TIMEOUT, FAILED})
+TURNED_AWAY: Final = "turned away"
+"""Its launcher has ended before the script, as the job is elsewhere."""
+
+OVER: Final = frozenset({DONE, FENCED, CANCELLED, TIMEOUT, FAILED, TURNED_AWAY})
+
+MARKER: Final = ":away"
+"""Ends the name of a marker."""
+
+ASKED: Final = "asked"
+ASIDE: Final = "aside"
+"""What the file says that has a launcher wait, and end; else the key in whose folder it is to go on."""
 
 SUBMISSION: Final = "submission"
 OPERATOR: Final = "operator"
 SITE: Final = "site"
+
+_CODES: Final = {DONE: 0, FENCED: 113, FAILED: 127, TURNED_AWAY: NOT_HERE}
+"""How launchers end."""
 
 _PHASES: Final = {
     HELD: LrmsPhase.HELD,
@@ -61,9 +80,12 @@ class Job(NamedTuple):
     """A job as the controller knows it.
 
     Attributes:
+        key: the name that it has there.
         holder: who holds it: its submission, an operator, or the site again (`SUBMISSION`, `OPERATOR`, `SITE`); empty for
             nobody.
         submitted, started: ages; -1 of what was not.
+        came_as: the key in whose folder its launcher begins, if it has another name by now; else empty.
+        far: its start is far ahead.
     """
 
     number: int
@@ -72,25 +94,34 @@ class Job(NamedTuple):
     holder: str = SUBMISSION
     submitted: float = 0.0
     started: float = -1.0
+    came_as: str = ""
+    far: bool = False
 
     @property
     def live(self) -> bool:
         """Whether it may start, or runs."""
         return self.phase not in OVER
 
+    @property
+    def place(self) -> str:
+        """The key in whose folder its launcher begins."""
+        return self.came_as or self.key
+
+    def named(self, key: str) -> "Job":
+        """Returns the job with another name."""
+        place = self.place
+        return self._replace(key=key, came_as="" if place == key else place)
+
     def end(self) -> LrmsEnd | None:
         """Returns how it has ended, as far as the controller knows."""
         if self.live:
             return None
         ran = 0.0 if self.started < 0 else 1.0
-        if self.phase == DONE:
-            return LrmsEnd(Outcome.COMPLETED, NOW, ran, 0)
-        if self.phase == FENCED:
-            return LrmsEnd(Outcome.FAILED, NOW, ran, 113)
+        code = _CODES.get(self.phase)
+        if code is not None:
+            return LrmsEnd(Outcome.FAILED if code else Outcome.COMPLETED, NOW, ran, code)
         if self.phase == TIMEOUT:
             return LrmsEnd(Outcome.TIMEOUT, NOW, LIMIT_S)
-        if self.phase == FAILED:
-            return LrmsEnd(Outcome.FAILED, NOW, ran, 127)
         return LrmsEnd(Outcome.CANCELLED, NOW, ran)
 
     def ending(self) -> Ending | None:
@@ -103,7 +134,7 @@ class Job(NamedTuple):
 
     def row(self, name: str) -> JobRow:
         """Returns its row in a table, which says of a failure no more than that."""
-        end, exact = self.end(), self.phase not in {FENCED, FAILED, TIMEOUT}
+        end, exact = self.end(), self.phase not in {FENCED, FAILED, TIMEOUT, TURNED_AWAY}
         if end is not None and not exact:
             end = replace(end, exit_code=None)
         return JobRow(
@@ -115,17 +146,31 @@ class Job(NamedTuple):
             self._start(),
             end,
             exact,
-            can_start=self.phase == WAITS,
+            reason=FAR if self.far and self.phase == WAITS else "",
+            can_start=self.phase == WAITS and not self.far,
         )
 
 
+FAR: Final = "BeginTime"
+"""The reason of a job that waits for its start."""
+
+
 class Process(NamedTuple):
-    """What runs on a node: the launcher of a job in one of its folders, and below it the script unless that is skipped."""
+    """What runs on a node: the launcher of a job in one of its folders, and below it the script unless that is skipped.
+
+    Attributes:
+        key: in whose folder its launcher has begun.
+        folder: which of the folders of that key, or of `place`, it is in.
+        place: the key in whose folder it is by now, if that is another.
+        waits: the launcher waits until it is known whether the job is set aside.
+    """
 
     number: int
     key: str
     folder: int
     skips: bool
+    place: str = ""
+    waits: bool = False
 
 
 class Folder(NamedTuple):
@@ -135,6 +180,7 @@ class Folder(NamedTuple):
         made: how often it was made anew; 0 for none there.
         begun: age of the begin of its script; -1 for none.
         ended: the script has run to its end.
+        aside: what has a launcher wait or end (`ASKED`, `ASIDE`), or go on elsewhere; empty for nothing.
     """
 
     key: str
@@ -142,6 +188,30 @@ class Folder(NamedTuple):
     marks: Marks | None = None
     begun: float = -1.0
     ended: bool = False
+    aside: str = ""
+
+
+HELD_THERE: Final = "a place is held"
+HAS: Final = "has it"
+RAN_THERE: Final = "has run it"
+SENT_HOME: Final = "has sent it home"
+ENDED_THERE: Final = "has ended it"
+DECLINED: Final = "has declined it"
+"""Where a job stands at a partner."""
+
+
+class Guest(NamedTuple):
+    """A job at a partner, which answers at once, and reports an end when it likes.
+
+    Attributes:
+        offer: the number of the last offer of it.
+        phase: where it stands there.
+        reported: its home has heard how it has ended.
+    """
+
+    offer: tuple[int, int]
+    phase: str
+    reported: bool = False
 
 
 class Program(NamedTuple):
@@ -153,6 +223,7 @@ class Program(NamedTuple):
         finished: it has run to its end.
         by_hand: somebody has ended or requeued it, at the batch system.
         denied: the batch system has refused it for good.
+        guest: it at a partner; `None` if it was never offered.
     """
 
     launched: int = 0
@@ -160,6 +231,17 @@ class Program(NamedTuple):
     finished: bool = False
     by_hand: bool = False
     denied: bool = False
+    guest: Guest | None = None
+
+    @property
+    def away_word(self) -> str:
+        """What the partner has done with it."""
+        return "" if self.guest is None else self.guest.phase
+
+    @property
+    def is_away(self) -> bool:
+        """Whether a partner has it, or has run it to its end."""
+        return self.guest is not None and self.guest.phase in {HAS, RAN_THERE}
 
 
 Written = tuple[tuple[Job, ...], int]
@@ -175,7 +257,8 @@ class Cluster(NamedTuple):
         jobs: as the controller knows them.
         next: number of the next one.
         written: what it knows after a crash: jobs and next number.
-        arriving: keys of submissions on their way.
+        arriving: names of submissions on their way, and in whose folders they begin.
+        places: notes of places that are kept, by key.
         forgot: how often a crash has undone something.
         down: the controller is not there.
     """
@@ -184,7 +267,8 @@ class Cluster(NamedTuple):
     jobs: tuple[Job, ...] = ()
     next: int = 1
     written: Written = NOTHING_WRITTEN
-    arriving: tuple[str, ...] = ()
+    arriving: tuple[tuple[str, str], ...] = ()
+    places: tuple[tuple[str, KeptPlace], ...] = ()
     processes: tuple[Process, ...] = ()
     folders: tuple[Folder, ...] = ()
     forgot: int = 0
@@ -193,7 +277,12 @@ class Cluster(NamedTuple):
 
 def program_of(key: str) -> int:
     """Returns the place of the program that a job runs."""
-    return int(key.split("/")[2]) - 1
+    return int(key.removesuffix(MARKER).split("/")[2]) - 1
+
+
+def key_of(at: int) -> str:
+    """Returns the key of the first submission of a program, by its place."""
+    return f"{SITE_NAME}/1/{at + 1}"
 
 
 @dataclass
@@ -203,10 +292,14 @@ class World:
     Attributes:
         value: what it is by now.
         once: a second run of a job skips the script.
+        looks: launchers look whether their jobs are set aside.
+        waits: launchers wait until that is known; else they end.
     """
 
     value: Cluster
     once: bool = True
+    looks: bool = True
+    waits: bool = True
 
     # --- parts ---------------------------------------------------------------------------------
 
@@ -227,6 +320,16 @@ class World:
         others = [one for one in self.value.folders if one.key != folder.key]
         self.value = self.value._replace(folders=tuple(sorted([*others, folder])))
 
+    def note_place(self, key: str, place: KeptPlace | None) -> None:
+        """Keeps the note of a place, or deletes it."""
+        others = [one for one in self.value.places if one[0] != key]
+        kept = others if place is None else [*others, (key, place)]
+        self.value = self.value._replace(places=tuple(sorted(kept, key=lambda one: one[0])))
+
+    def at_partner(self, key: str, guest: Guest | None, *, ran: bool = False) -> None:
+        """Notes where a job stands at a partner; `ran`: it has run to its end there."""
+        self._program(key, lambda one: one._replace(guest=guest, finished=one.finished or ran))
+
     def _program(self, key: str, change: Callable[[Program], Program]) -> None:
         at = program_of(key)
         programs = list(self.value.programs)
@@ -235,10 +338,11 @@ class World:
 
     # --- what it is told -----------------------------------------------------------------------
 
-    def submit(self, key: str) -> int:
-        """Takes a job, held; returns its number."""
+    def submit(self, key: str, place: str = "") -> int:
+        """Takes a job, held; returns its number. A marker's launcher begins in the folder of `place`."""
         number = self.value.next
-        jobs = (*self.value.jobs, Job(number, key))
+        job = Job(number, key, came_as=place, far=key.endswith(MARKER))
+        jobs = (*self.value.jobs, job)
         self.value = self.value._replace(jobs=jobs, next=number + 1)
         return number
 
@@ -246,12 +350,12 @@ class World:
         """Refuses a job for good."""
         self._program(key, lambda one: one._replace(denied=True))
 
-    def arrive(self, key: str) -> None:
+    def arrive(self, key: str, place: str) -> None:
         """Takes a job whose submission comes late."""
         arriving = list(self.value.arriving)
-        arriving.remove(key)
+        arriving.remove((key, place))
         self.value = self.value._replace(arriving=tuple(arriving))
-        self.submit(key)
+        self.submit(key, place)
 
     def release(self, number: int) -> bool:
         """Lets a held job start; returns whether there is one that has not ended."""
@@ -259,6 +363,18 @@ class World:
         if job is not None and job.phase == HELD:
             self._put(job._replace(phase=WAITS, holder=""))
         return job is not None and job.live
+
+    def change(self, number: int, *, key: str = "", far: bool | None = None) -> bool:
+        """Gives a job another name or start; returns whether all of it was done, as Slurm does a part of it."""
+        job = self.job(number)
+        if job is None or not job.live:
+            return False
+        job = job.named(key) if key else job
+        pending = job.phase != RUNS
+        if far is not None and pending:
+            job = job._replace(far=far)
+        self._put(job)
+        return far is None or pending
 
     def hold(self, number: int) -> bool:
         """Holds a job that waits; returns whether there is one that does."""
@@ -283,7 +399,7 @@ class World:
         self._put(job._replace(phase=phase, holder=""))
 
     def _killed(self, job: Job) -> None:
-        processes = (p for p in self.value.processes if (p.number, p.key) != job[:2])
+        processes = (p for p in self.value.processes if not _is_of(p, job))
         self.value = self.value._replace(processes=tuple(processes))
 
     # --- what happens by itself ------------------------------------------------------------------
@@ -292,18 +408,46 @@ class World:
         """Starts a job that waits."""
         job = self.job(number)
         assert job is not None
-        self._program(job.key, lambda one: one._replace(launched=one.launched + 1))
-        folder = self.folder(job.key)
-        if not folder.made:
-            self._end(job._replace(started=0.0), FAILED)
-            return
         self._put(job._replace(phase=RUNS, started=0.0))
+        self._launched(Process(number, job.place, self.folder(job.place).made, skips=False))
+
+    def goes_on(self, process: Process) -> None:
+        """Lets a launcher that waits look again."""
+        processes = list(self.value.processes)
+        processes.remove(process)
+        self.value = self.value._replace(processes=tuple(processes))
+        self._launched(process._replace(waits=False))
+
+    def _launched(self, process: Process) -> None:
+        # What a launcher does until the script begins, or it waits or ends.
+        folder = self.folder(process.place or process.key)
+        aside = folder.aside if self.looks and folder.made == process.folder else ""
+        if aside == ASKED and self.waits:
+            self._put_process(process._replace(waits=True))
+            return
+        if aside in {ASKED, ASIDE}:
+            self._launcher_ends(process, TURNED_AWAY)
+            return
+        if aside:
+            self._launched(process._replace(place=aside, folder=self.folder(aside).made))
+            return
+        self._program(process.key, lambda one: one._replace(launched=one.launched + 1))
+        if not folder.made or folder.made != process.folder:
+            self._launcher_ends(process, FAILED)
+            return
         skips = self.once and folder.begun >= 0
         if not skips:
-            self._program(job.key, lambda one: one._replace(begun=one.begun + 1))
+            self._program(process.key, lambda one: one._replace(begun=one.begun + 1))
             self.keep(folder._replace(begun=0.0, ended=False))
-        process = Process(number, job.key, folder.made, skips)
+        self._put_process(process._replace(skips=skips))
+
+    def _put_process(self, process: Process) -> None:
         self.value = self.value._replace(processes=tuple(sorted([*self.value.processes, process])))
+
+    def _launcher_ends(self, process: Process, phase: str) -> None:
+        job = self.job(process.number)
+        if job is not None and _is_of(process, job) and job.phase == RUNS:
+            self._end(job, phase)
 
     def process_ends(self, process: Process, *, killed: bool = False) -> None:
         """Ends what runs on a node."""
@@ -314,17 +458,22 @@ class World:
             return
         if not process.skips:
             self._program(process.key, lambda one: one._replace(finished=True))
-            folder = self.folder(process.key)
+            folder = self.folder(process.place or process.key)
             if folder.made == process.folder:
                 self.keep(folder._replace(ended=True))
-        job = self.job(process.number)
-        if job is not None and job.key == process.key and job.phase == RUNS:
-            self._end(job, FENCED if process.skips else DONE)
+        self._launcher_ends(process, FENCED if process.skips else DONE)
+
+    def has_script(self, number: int) -> bool:
+        """Returns whether the script of a job runs, and not only its launcher."""
+        job = self.job(number)
+        return job is not None and any(
+            _is_of(one, job) and not one.waits for one in self.value.processes
+        )
 
     def is_orphan(self, process: Process) -> bool:
         """Returns whether the controller knows nothing of what runs on a node."""
         job = self.job(process.number)
-        return job is None or job.key != process.key or job.phase != RUNS
+        return job is None or not _is_of(process, job) or job.phase != RUNS
 
     def times_out(self, number: int) -> None:
         """Ends a job at its limit."""
@@ -334,10 +483,11 @@ class World:
         self._killed(job)
 
     def ended_by_hand(self, number: int) -> None:
-        """An operator ends a job."""
+        """An operator ends a job; who ends a marker does not end the job, which is elsewhere."""
         job = self.job(number)
         assert job is not None
-        self._program(job.key, lambda one: one._replace(by_hand=True))
+        if not (job.key.endswith(MARKER) and self.value.programs[program_of(job.key)].is_away):
+            self._program(job.key, lambda one: one._replace(by_hand=True))
         self._end(job, CANCELLED)
         self._killed(job)
 
@@ -348,6 +498,10 @@ class World:
         self._program(job.key, lambda one: one._replace(by_hand=True))
         self._put(job._replace(phase=WAITS, started=-1.0))
         self._killed(job)
+
+    def started_by_hand(self, number: int) -> None:
+        """An operator gives a job a start now."""
+        self.change(number, far=False)
 
     def held_by_hand(self, number: int) -> None:
         """An operator holds a job that waits."""
@@ -399,6 +553,11 @@ class World:
         )
 
 
+def _is_of(process: Process, job: Job) -> bool:
+    # Whether a process is that of a job, as the nodes have it.
+    return (process.number, process.key) == (job.number, job.place)
+
+
 def _aged(job: Job, age: float) -> Job:
     started = max(job.started, age) if job.started >= 0 else job.started
     return job._replace(submitted=max(job.submitted, age), started=started)
@@ -418,6 +577,11 @@ def cluster_steps(cluster: Cluster, *, forgets: bool) -> Iterator[ClusterStep]:
     """Yields what may happen to a cluster by itself; `forgets`: its controller may die."""
     for process in cluster.processes:
         orphan = World(cluster).is_orphan(process)
+        if process.waits:
+            if _may_go_on(process, cluster):
+                goes_on = partial(World.goes_on, process=process)
+                yield f"the launcher of {process.key} has waited long enough", goes_on, ""
+            continue
         skips = ", which skips the script," if process.skips else ""
         what = f"process of {process.key} in folder {process.folder}{skips}"
         if not cluster.down or orphan:
@@ -431,24 +595,33 @@ def cluster_steps(cluster: Cluster, *, forgets: bool) -> Iterator[ClusterStep]:
     yield "the controller dies", World.dies, "undo"
     if forgets and (cluster.jobs, cluster.next) != cluster.written:
         yield "the controller writes down what it knows", World.write, ""
-    for key in sorted(set(cluster.arriving)):
-        yield f"a submission of {key} comes", partial(World.arrive, key=key), ""
+    for key, place in sorted(set(cluster.arriving)):
+        yield f"a submission of {key} comes", partial(World.arrive, key=key, place=place), ""
     for job in cluster.jobs:
         yield from _job_steps(job, cluster)
+
+
+def _may_go_on(process: Process, cluster: Cluster) -> bool:
+    folder = World(cluster).folder(process.place or process.key)
+    return folder.aside != ASKED or folder.made != process.folder
 
 
 def _job_steps(job: Job, cluster: Cluster) -> Iterator[ClusterStep]:
     number = job.number
     what = f"job {number} ({job.key})"
-    if job.phase == WAITS:
+    if job.far and job.live:
+        by_hand = partial(World.started_by_hand, number=number)
+        yield f"an operator gives {what} a start now", by_hand, "start by hand"
+    if job.phase == WAITS and not job.far:
         yield f"{what} starts", partial(World.start, number=number), ""
+    if job.phase == WAITS:
         yield f"an operator holds {what}", partial(World.held_by_hand, number=number), "hold"
     elif job.holder == OPERATOR:
         yield f"an operator releases {what}", partial(World.released_by_hand, number=number), ""
     elif job.phase == RUNS:
         again = partial(World.requeued, number=number)
         yield f"an operator has {what} started anew", again, "requeue"
-        lost = all((one.number, one.key) != job[:2] for one in cluster.processes)
+        lost = not any(_is_of(one, job) for one in cluster.processes)
         if lost and job.started >= AGES[2]:
             yield f"{what} is over its limit", partial(World.times_out, number=number), ""
     elif not job.live and job.submitted > 0:

@@ -26,16 +26,28 @@ from grms.simulation.exhaustive.batch_state import Knowledge, of_queue
 from grms.simulation.exhaustive.choices import Action, Choices, ViolationError
 from grms.simulation.exhaustive.cluster import (
     AGES,
+    HAS,
     NOTHING_WRITTEN,
+    RAN_THERE,
     RUNS,
+    SENT_HOME,
+    SITE_NAME,
     Cluster,
     Program,
     World,
     cluster_steps,
+    key_of,
     program_of,
 )
 from grms.simulation.exhaustive.encoding import StateFactory, freeze, revive, thaw
-from grms.simulation.exhaustive.queue_steps import COMMANDS, DiedError, Parts, QueueStep
+from grms.simulation.exhaustive.queue_places import GIVES, PARTNER, PLACES, Partner, is_over
+from grms.simulation.exhaustive.queue_steps import (
+    COMMANDS,
+    Below,
+    DiedError,
+    Parts,
+    QueueStep,
+)
 from grms.simulation.exhaustive.steps import (
     COMMANDS_MAX,
     FIRST_ID,
@@ -45,8 +57,10 @@ from grms.simulation.exhaustive.steps import (
     bare,
     load,
 )
+from grms.simulation.state_host import outcome
 from grms.site.model.commands import (
     Answer,
+    AnswerReport,
     Append,
     Command,
     LrmsCancel,
@@ -54,6 +68,9 @@ from grms.site.model.commands import (
     Publish,
     PublishRound,
     ReplyJob,
+    SendOffer,
+    SendResolve,
+    SendWithdraw,
     TellLoad,
 )
 from grms.site.model.events import (
@@ -62,7 +79,10 @@ from grms.site.model.events import (
     LoadTold,
     LrmsNews,
     LrmsTold,
+    PartnerUp,
+    ReportReceived,
     Restarted,
+    RoundDue,
     Submit,
 )
 from grms.site.model.invariants import check
@@ -88,6 +108,11 @@ QUEUE_FAULTS: Final[Mapping[str, str]] = {
     "requeue": "an operator has a job started anew",
     "hold": "an operator holds a job that waits, until it is released",
     "orphan": "a node ends what the controller has forgotten",
+    "decline": "a partner declines a job",
+    "round": "a job that waits is offered again",
+    "send home": "a partner ends a job for another one, and sends it home",
+    "race": "a job starts as it is asked to leave",
+    "start by hand": "an operator gives a marker a start now, or a year passes",
 }
 """What may go wrong, or has to be wanted by somebody."""
 
@@ -101,6 +126,8 @@ class QueueBound:
         faults: how often each may come (`QUEUE_FAULTS`); the others never.
         jobs: how many users submit.
         once: no script may begin twice.
+        guests: jobs are held for partners' by their keys.
+        places: jobs are offered to a partner, and their places are kept.
         parts: what drives the batch system.
         factory: makes the state of the site.
     """
@@ -109,12 +136,21 @@ class QueueBound:
     faults: Mapping[str, int]
     jobs: int = 1
     once: bool = True
+    guests: bool = False
+    places: bool = False
     parts: Parts = field(default_factory=Parts)
     factory: StateFactory = SiteState
 
 
 def queue_bound(
-    name: str, *, jobs: int = 1, once: bool = True, parts: Parts | None = None, **faults: int
+    name: str,
+    *,
+    jobs: int = 1,
+    once: bool = True,
+    guests: bool = False,
+    places: bool = False,
+    parts: Parts | None = None,
+    **faults: int,
 ) -> QueueBound:
     """Returns a bound; faults are named as in `QUEUE_FAULTS`, with `_` for a space."""
     named = {fault.replace("_", " "): most for fault, most in faults.items()}
@@ -123,7 +159,7 @@ def queue_bound(
         raise ValueError(
             f"there is no fault {', '.join(sorted(wrong))}; there are {', '.join(QUEUE_FAULTS)}"
         )
-    return QueueBound(name, named, jobs, once, parts or Parts())
+    return QueueBound(name, named, jobs, once, guests, places, parts or Parts())
 
 
 class QueueState(NamedTuple):
@@ -184,6 +220,8 @@ class SiteEvents:
 def _bare(command: Command) -> Command:
     if isinstance(command, LrmsSubmit):
         return replace(command, cause=0, since=0.0)
+    if isinstance(command, SendResolve | SendWithdraw):
+        return replace(command, delay_s=0.0)
     return bare(command) if isinstance(command, LrmsCancel) else command
 
 
@@ -198,7 +236,7 @@ class _Life:
         self._told = list(state.told)
         self._outbox: deque[Command] = deque()
         self._ref: tuple[str, int] | None = None
-        self.world = World(state.cluster, model.scripts_once)
+        self.world = model.world(state.cluster)
         known = state.known or model.knows_nothing
         self.step = QueueStep(
             known,
@@ -208,12 +246,18 @@ class _Life:
             self._hears,
             self._is_wanted,
             once=model.bound.once,
+            site="" if model.bound.guests else SITE_NAME,
+            below=PLACES if model.bound.places else Below(),
             passed=passed,
         )
+        self._partner = Partner(self.step)
 
     def starts(self) -> None:
         self._site = self._durable
         self.happens(Restarted(FIRST_ID, load()))
+        if self._model.bound.places:
+            seen = self._partner.seen()
+            self.happens(PartnerUp(FIRST_ID, load(), PARTNER, 8, seen))
 
     def happens(self, event: Event, ref: tuple[str, int] | None = None) -> None:
         self._ref = ref
@@ -245,6 +289,10 @@ class _Life:
                 self.step.may_die("it carries out what follows")
             case LrmsSubmit() | LrmsCancel():
                 self.step.do(command)
+            case SendOffer() | SendResolve() | SendWithdraw():
+                answer = self._partner.asked(command)
+                self.step.may_die("the partner's answer comes")
+                self._take(outcome(command, answer, load)(FIRST_ID))
             case Answer():
                 self._answer(command)
             case Publish() | PublishRound():
@@ -255,13 +303,21 @@ class _Life:
     def _answer(self, command: Answer) -> None:
         if self._ref is None:
             return
+        who, at = self._ref
+        if isinstance(command, AnswerReport):
+            self._partner.heard(at)
+            return
         if not isinstance(command, ReplyJob):
             raise ViolationError(f"a user gets {command}")
-        who, at = self._ref
         told = self._told[at]
         self._told[at] = (
             told._replace(submitted=True) if who == "submit" else told._replace(cancel="told")
         )
+
+    def reports(self, at: int) -> None:
+        completion = self._partner.completion(at)
+        event = ReportReceived(FIRST_ID, load(), PARTNER, (completion,))
+        self.happens(event, ("report", at))
 
     def wants_end(self, at: int) -> None:
         self._told[at] = self._told[at]._replace(cancel="wanted")
@@ -283,7 +339,8 @@ class QueueModel:
 
     def __init__(self, bound: QueueBound) -> None:
         self.bound = bound
-        self.events = SiteEvents(SiteSettings("a", 8), bound.factory)
+        settings = GIVES if bound.places else SiteSettings(SITE_NAME, 8)
+        self.events = SiteEvents(settings, bound.factory)
         self.knows_nothing = Knowledge(of_queue(LrmsQueue(COMMANDS, float("inf"))))
         self._seen: dict[int, tuple[Outcome | JobState | None, ...]] = {}
 
@@ -291,6 +348,11 @@ class QueueModel:
     def scripts_once(self) -> bool:
         """Whether a second run of a job skips the script."""
         return self.bound.once and self.bound.parts.skips
+
+    def world(self, cluster: Cluster) -> World:
+        """Returns a batch system to which something may happen."""
+        parts = self.bound.parts
+        return World(cluster, self.scripts_once, looks=parts.looks, waits=parts.waits)
 
     @property
     def faults(self) -> Mapping[str, int]:
@@ -309,7 +371,9 @@ class QueueModel:
     def actions(self, state: QueueState) -> Iterable[Action[QueueState]]:
         """Returns all that may happen."""
         yield from self._of_cluster(state)
-        if any(not job.submitted for job in state.cluster.jobs):
+        yield from self._at_partner(state)
+        young = any(not job.submitted for job in state.cluster.jobs)
+        if young or (state.known is not None and state.known.settles):
             yield Action(("some seconds pass",), partial(self._passes, state, AGES[1]))
         if self._waits_for_limit(state):
             yield Action(("a long time passes",), partial(self._passes, state, AGES[2]))
@@ -318,6 +382,7 @@ class QueueModel:
             return
         yield Action(("the daemon dies",), lambda _: self._died(state), "crash")
         yield from self._of_users(state)
+        yield from self._of_partner(state)
         yield self._life(state, ("it polls",), lambda life: life.step.poll())
         if not state.known.compared:
             yield self._life(state, ("it compares",), lambda life: life.step.compare())
@@ -390,6 +455,29 @@ class QueueModel:
                     "" if told.cancel else "cancel",
                 )
 
+    def _at_partner(self, state: QueueState) -> Iterable[Action[QueueState]]:
+        # What the partner does by itself.
+        for at, program in enumerate(state.cluster.programs):
+            if program.guest is not None and program.guest.phase == HAS:
+                for phase, kind in ((RAN_THERE, ""), (SENT_HOME, "send home")):
+                    happens = partial(_has_ended_there, at=at, phase=phase)
+                    label = (f"the partner {phase}: job {at + 1}",)
+                    yield Action(label, partial(self._changed, state, happens), kind)
+
+    def _of_partner(self, state: QueueState) -> Iterable[Action[QueueState]]:
+        if not self.bound.places:
+            return
+        for at, program in enumerate(state.cluster.programs):
+            if program.guest is not None and is_over(program.guest) and not program.guest.reported:
+                label = (f"the partner reports the end of job {at + 1}",)
+                yield self._life(state, label, partial(_Life.reports, at=at))
+        yield self._life(
+            state,
+            ("jobs that wait are offered again",),
+            lambda life: life.happens(RoundDue(FIRST_ID, load())),
+            "round",
+        )
+
     def _of_cluster(self, state: QueueState) -> Iterable[Action[QueueState]]:
         forgets = self._may_forget(state.cluster)
         for label, happens, kind in cluster_steps(state.cluster, forgets=forgets):
@@ -401,7 +489,7 @@ class QueueModel:
     def _changed(
         self, state: QueueState, happens: Callable[[World], None], _: Choices
     ) -> QueueState:
-        world = World(state.cluster, self.scripts_once)
+        world = self.world(state.cluster)
         happens(world)
         cluster = world.value
         if not self._may_forget(cluster):
@@ -426,41 +514,43 @@ class QueueModel:
     def wrong(self, state: QueueState) -> str:
         """Returns what must not be of a state; empty if all is well."""
         cluster = state.cluster
-        running = {program_of(one.key) for one in cluster.processes if not one.skips}
+        running = {program_of(one.key) for one in cluster.processes if not (one.skips or one.waits)}
         seen = self._users_see(state.durable)
-        for at, (program, told, outcome) in enumerate(
+        for at, (program, told, end) in enumerate(
             zip(cluster.programs, state.told, seen, strict=True)
         ):
             name = f"job {at + 1}"
             excused = cluster.forgot + program.by_hand
+            if program.begun and program.is_away:
+                return f"the script of {name} has begun, and the partner {program.away_word}"
             if program.begun > (1 if self.bound.once else 1 + excused):
                 return f"the script of {name} has begun {program.begun} times"
             if program.launched > 1 + excused:
                 return f"{name} was started {program.launched} times"
-            if told.submitted and outcome is None:
+            if told.submitted and end is None:
                 return f"{name} was acknowledged, and is lost"
-            if isinstance(outcome, Outcome):
-                problem = self._wrong_end(program, told, outcome, cluster, running=at in running)
+            if isinstance(end, Outcome):
+                problem = self._wrong_end(program, told, end, cluster, running=at in running)
                 if problem:
                     return f"{name} {problem}"
         return ""
 
     @staticmethod
     def _wrong_end(
-        program: Program, told: Told, outcome: Outcome, cluster: Cluster, *, running: bool
+        program: Program, told: Told, end: Outcome, cluster: Cluster, *, running: bool
     ) -> str:
-        said = f"has ended as {outcome.value}"
-        if outcome is Outcome.COMPLETED:
+        said = f"has ended as {end.value}"
+        if end is Outcome.COMPLETED:
             return "" if program.finished else f"{said}, and has not run to its end"
         forgot = cluster.forgot or program.by_hand
-        if program.finished and not forgot and outcome is not Outcome.UNKNOWN:
+        if program.finished and not forgot and end is not Outcome.UNKNOWN:
             return f"{said}, and has run to its end"
         if told.cancel or program.by_hand:
             return ""
         if running:
             return f"{said}, and its script runs"
-        unknown = outcome is Outcome.UNKNOWN and cluster.forgot and program.launched
-        denied = outcome is Outcome.FAILED and program.denied and not program.launched
+        unknown = end is Outcome.UNKNOWN and cluster.forgot and program.launched
+        denied = end is Outcome.FAILED and program.denied and not program.launched
         if unknown or denied:
             return ""
         return f"{said}, and nobody has wanted that"
@@ -472,14 +562,20 @@ class QueueModel:
             return False
         if known.calls or known.paused or known.queue[1] or known.tracker[0] or not known.compared:
             return False
-        if any(job.live for job in cluster.jobs):
+        if cluster.places or any(job.live for job in cluster.jobs):
             return False
         return all(
-            told.submitted and told.cancel != "wanted" and isinstance(outcome, Outcome)
-            for told, outcome in zip(state.told, self._users_see(state.durable), strict=True)
+            told.submitted and told.cancel != "wanted" and isinstance(end, Outcome)
+            for told, end in zip(state.told, self._users_see(state.durable), strict=True)
         )
+
+
+def _has_ended_there(world: World, at: int, phase: str) -> None:
+    key, guest = key_of(at), world.value.programs[at].guest
+    assert guest is not None
+    world.at_partner(key, guest._replace(phase=phase), ran=phase == RAN_THERE)
 
 
 def _cancels(life: _Life, at: int) -> None:
     life.wants_end(at)
-    life.happens(Cancel(FIRST_ID, load(), f"a-{at + 1}", USER), ("cancel", at))
+    life.happens(Cancel(FIRST_ID, load(), f"{SITE_NAME}-{at + 1}", USER), ("cancel", at))

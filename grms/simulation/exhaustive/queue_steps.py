@@ -29,19 +29,24 @@ from grms.lrms.exit_status import ScriptEnd
 from grms.lrms.job_notes import Marks
 from grms.simulation.exhaustive.batch_state import (
     Knowledge,
+    of_places,
     of_queue,
     of_tracker,
+    to_places,
     to_queue,
     to_tracker,
 )
 from grms.simulation.exhaustive.choices import Choices, ViolationError
 from grms.simulation.exhaustive.cluster import (
+    ASIDE,
     GRACE_S,
     LIMIT_S,
+    MARKER,
     NOW,
     OPERATOR,
     RUNS,
     SETTLE_S,
+    SITE_NAME,
     SUBMISSION,
     Folder,
     World,
@@ -61,7 +66,7 @@ COMMANDS: Final = 2
 TICK_S: Final = 0.005
 """By which the clock moves whenever it is read, seconds."""
 
-_NAME: Final = "hanse:a:"
+_NAME: Final = f"hanse:{SITE_NAME}:"
 _EMPTY: Final = QueueSnapshot(NOW, NOW, 8, 8, 8, 0, ())
 _SCRIPT: Final = Script("#!/bin/sh\n")
 
@@ -78,19 +83,24 @@ class Parts(NamedTuple):
         lrms: makes the adapter.
         settle_s: age from which a submission is taken to be safe, seconds.
         skips: whether the launcher skips a script that has begun before, where it must not run again.
+        looks: whether launchers look whether their jobs are set aside.
+        waits: whether they wait until that is known; else they end.
     """
 
     queue: Callable[[int, float], LrmsQueue] = LrmsQueue
     lrms: Callable[..., BatchLrms] = BatchLrms
     settle_s: float = SETTLE_S
     skips: bool = True
+    looks: bool = True
+    waits: bool = True
 
 
 class QueueStep:
     """A daemon's half towards the batch system, while something happens to it.
 
     `wanted` returns whether somebody has wanted a job's end, by its key; `hear` takes news. With `once` no script may
-    begin twice. `passed` seconds have passed since it was known what is `known`.
+    begin twice. `site` is the name with which the keys of own jobs begin. `below` is what the adapter has below it. `passed`
+    seconds have passed since it was known what is `known`.
     """
 
     def __init__(  # noqa: PLR0917  # what a step is made of
@@ -103,6 +113,8 @@ class QueueStep:
         wanted: Callable[[str], bool],
         *,
         once: bool,
+        site: str,
+        below: "Below",
         passed: float = 0.0,
     ) -> None:
         self.world = world
@@ -111,19 +123,24 @@ class QueueStep:
         self._hear = hear
         self._now = NOW
         self.queue = to_queue(parts.queue(COMMANDS, float("inf")), known.queue)
-        folders = Folders(self)
+        system, folders = below.system(self), below.folders(self)
         self.lrms = parts.lrms(
-            TroubledSystem(self),
+            system,
             folders,
             poll_s=1.0,
             settle_s=parts.settle_s,
             grace_s=GRACE_S,
             repeats=not once,
+            site=site,
+            placing=system if below.places else None,
             clock=self.clock,
         )
         lrms = self.lrms
         self._poller = lrms._poller  # noqa: SLF001  # what a poll needs beside the port
         lrms._disk = lrms._orders._disk = self._poller.disk = InlineDisk(folders.probe)  # noqa: SLF001  # without threads
+        if lrms._places is not None:  # noqa: SLF001  # same
+            lrms._places._disk = lrms._disk  # noqa: SLF001  # same
+            to_places(lrms._places, known.places, passed)  # noqa: SLF001  # as pickle would
         to_tracker(self._poller.tracker, known.tracker, passed)
         self._poller._last = 0, Seen(_EMPTY, ())  # noqa: SLF001  # a poll of before
         self._poller._away = known.away  # noqa: SLF001  # as pickle would
@@ -150,6 +167,7 @@ class QueueStep:
             of_tracker(self._poller.tracker, self._now),
             self._poller._away,  # noqa: SLF001  # as pickle would
             self._compared,
+            of_places(self.lrms._places, self._now),  # noqa: SLF001  # same
         )
 
     def may_die(self, before: str) -> None:
@@ -213,13 +231,20 @@ class QueueStep:
         self._news(news)
 
     async def _answer(self, call: Call) -> LrmsRecord | bool | None:
+        # As `ExecutorDriver` does.
         command = call.command
         if call.step is LrmsStep.LOOK_UP:
-            return await self.lrms.look_up(call.key)
+            aside = isinstance(command, LrmsSubmit) and command.aside
+            return None if aside else await self.lrms.look_up(call.key)
         if isinstance(command, LrmsCancel):
+            if command.keep_place:
+                return await self.lrms.leave(call.key)
             return await self.lrms.cancel(call.key, only_waiting=command.only_waiting)
         job = LrmsJob(call.key, 1, LIMIT_S, user=command.user, program=_SCRIPT)
-        await self.lrms.submit(job)
+        if command.aside:
+            await self.lrms.keep_place(replace(job, aside=True))
+        else:
+            await self.lrms.submit(job)
         return None
 
     def again(self, call: Call, *, put_off: bool) -> None:
@@ -297,7 +322,7 @@ class Folders(Spool):
         self._step.may_die("it prepares the job's folder")
         old = self._world.folder(key)
         marks = Marks(bool(more["run"]), limit_s=float(more["limit_s"]))
-        self._world.keep(Folder(key, old.made + 1, marks))
+        self._world.keep(Folder(key, old.made + 1, marks, aside=ASIDE if more["aside"] else ""))
         return key
 
     def marks(self, key: str) -> Marks | None:
@@ -357,9 +382,15 @@ class TroubledSystem:
         """See `BatchSystem.encode`."""
         return _NAME + key
 
+    @staticmethod
+    def name_in(name: str) -> str:
+        """Returns a name without what is the same in all."""
+        return name.removeprefix(_NAME)
+
     def decode(self, name: str) -> str | None:
         """See `BatchSystem.decode`."""
-        return name.removeprefix(_NAME)
+        key = self.name_in(name)
+        return None if key.endswith(MARKER) else key
 
     async def open(self) -> None:
         """See `BatchSystem.open`."""
@@ -405,25 +436,31 @@ class TroubledSystem:
 
     async def submit(self, name: str, job: LrmsJob, folder: Any) -> str:
         """See `BatchSystem.submit`."""
-        del name, folder
+        del folder
+        key = self.name_in(name)
+        place = "" if key == job.key else job.key
         self._step.may_die("it submits")
         refusals = ("it is refused for now", "refuse"), ("it is refused for good", "deny")
         refusal = self._pick("", *refusals)
         if refusal:
             passing = refusal == refusals[0][0]
-            if not passing:
+            if not (passing or job.aside):
                 self._world.deny(job.key)
             raise LrmsRefusedError("the partition does not take it", passing=passing)
         if self._world.value.down:
             raise LrmsUnavailableError("the controller is down")
         if self._pick("", ("the submission comes later", "late")):
-            arriving = tuple(sorted([*self._world.value.arriving, job.key]))
+            arriving = tuple(sorted([*self._world.value.arriving, (key, place)]))
             self._world.value = self._world.value._replace(arriving=arriving)
-            await self._step.meanwhile()
+            await self._meanwhile(job)
             raise LrmsUnavailableError("timed out")
-        number = self._tells("a submission", lambda: self._world.submit(job.key))
-        await self._step.meanwhile()
+        number = self._tells("a submission", lambda: self._world.submit(key, place))
+        await self._meanwhile(job)
         return str(number)
+
+    async def _meanwhile(self, job: LrmsJob) -> None:
+        if not job.aside:  # else a poll would wait for what has places changed
+            await self._step.meanwhile()
 
     async def release(self, row: JobRow) -> None:
         """See `BatchSystem.release`."""
@@ -453,11 +490,11 @@ class TroubledSystem:
         return done is not None
 
     def _cancel(self, row: JobRow) -> bool | None:
-        key, number = self.decode(row.name) or "", int(row.number)
+        key, number = self.name_in(row.name), int(row.number)
         job = self._world.job(number)
         only = row.phase is LrmsPhase.HELD
         runs = job is not None and job.key == key and job.phase == RUNS and not only
-        if runs and not self.wanted(key):
+        if runs and self._world.has_script(number) and not self.wanted(key):
             raise ViolationError(f"job {key} runs, and is ended, and nobody has wanted that")
         return self._world.cancel(number, key, only_waiting=only)
 
@@ -496,3 +533,17 @@ class TroubledSystem:
         if job is None or self.encode(job.key) != question.name:
             return False
         return job.ending() or True
+
+
+class Below(NamedTuple):
+    """What the adapter has below it.
+
+    Attributes:
+        system: makes the batch system.
+        folders: makes the jobs' folders.
+        places: whether it keeps places.
+    """
+
+    system: Callable[[QueueStep], Any] = TroubledSystem
+    folders: Callable[[QueueStep], Folders] = Folders
+    places: bool = False

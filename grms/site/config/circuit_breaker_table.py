@@ -8,7 +8,7 @@ from pydantic import Field, field_validator
 
 from grms.daemon.config_base import Count, Model, wrong
 from grms.policy.circuit_breaker import CircuitBreaker
-from grms.policy.constraints_table import Period
+from grms.policy.constraints import Period
 
 _STANDARD = CircuitBreaker()
 _PERIOD_MIN_S = 60.0

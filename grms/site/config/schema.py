@@ -30,8 +30,12 @@ from grms.daemon.config_base import (
 from grms.lrms.adapter import LrmsSettings
 from grms.lrms.batch_systems import settings_of
 from grms.lrms.simulated.simulated import SimulatedSettings
-from grms.policy.constraints import ExchangeConstraints
-from grms.policy.constraints_table import ConstraintsField, ReofferField, constraints_said
+from grms.policy.constraints import (
+    ConstraintsField,
+    ExchangeConstraints,
+    ReofferField,
+    constraints_said,
+)
 from grms.policy.registry import LOCATION_WORDS
 from grms.site.config.circuit_breaker_table import CircuitBreakerConfig
 from grms.site.config.connections import (

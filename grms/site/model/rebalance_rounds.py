@@ -9,8 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from grms.policy.rebalancing import Rebalancing
-from grms.policy.rebalancing_notes import Pauses, Waiting, lengthen, ordered
+from grms.policy.rebalancing import Pauses, Rebalancing, Waiting, lengthen, ordered
 from grms.site.model.jobs import GuestJob, HomeJob
 from grms.site.model.lifecycle import JobState
 from grms.site.model.records import RoundHeld

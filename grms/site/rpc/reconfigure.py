@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import structlog
 
-from grms.policy.constraints_table import rounds_in_force
+from grms.policy.transfer import rounds_in_force
 from grms.security.certificates import PkiError
 from grms.security.tls import TlsFiles
 from grms.site.config.load import (

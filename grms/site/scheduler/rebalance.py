@@ -18,8 +18,7 @@ the outcome of the one before.
 
 from collections import deque
 
-from grms.policy.rebalancing import Rebalancing
-from grms.policy.rebalancing_notes import RebalancingNotes, Waiting
+from grms.policy.rebalancing import Rebalancing, RebalancingNotes, Waiting
 from grms.site.model.commands import LrmsCancel, PublishRound
 from grms.site.model.events import Event, LoadedEvent, OfferAnswered, OfferFailed, RoundDue
 from grms.site.model.jobs import HomeJob, Load, OfferId, has_left_before

@@ -117,6 +117,24 @@ def test_a_controller_that_does_not_know_its_nodes_yet_is_asked_again(
     assert len(slurm.asked) == before + 1
 
 
+def test_nodes_that_are_away_do_not_make_a_job_one_for_partners_alone(
+    slurm: Slurm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Slurm's own sbatch takes it, and it starts when they are back; so it is the site's as any other."""
+    unfit = "allocation failure: Requested node configuration is not available"
+    slurm.says("ntasks : 4", "time : 00:02:00", code=1, rest=unfit)
+
+    async def scene() -> None:
+        async with running(document(slurm.folder), slurm.folder) as site:
+            for states in ("idle drain", "mix~ down*", "alloc idle*"):
+                (slurm.folder / "sinfo").write_text(f"#!/bin/sh\nprintf '%s\\n' {states}\n")
+                assert await asyncio.to_thread(run_command, ["-v", "job.sh"]) == 0
+            assert [job.unfit for job in site.core.engine.state.jobs()] == [""] * 3
+
+    run(scene)
+    assert "for partners alone" not in capsys.readouterr().err
+
+
 def taken_at_the_third_try(slurm: Slurm, otherwise: str) -> None:
     """Submits a job, where Slurm answers two trials by the commands `otherwise`."""
     slurm.says("ntasks : 4", "time : 00:02:00")

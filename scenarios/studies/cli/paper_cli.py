@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from lrms_sim.cli.field_options import field_options
+from lrms_sim.util.option_fields import field_options
 from scenarios.studies.common.options import run_and_tell
 from scenarios.studies.decentralized_grid.options import StudyOptions as GridOptions
 from scenarios.studies.gorba_rescheduling.options import PARTS

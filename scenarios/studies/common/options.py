@@ -69,7 +69,7 @@ def run_and_tell(study: str, options: Any) -> None:
     Raises:
         click.Abort: the user has enough of learning.
     """
-    from grms.learning.session import TrainingInterrupted  # noqa: PLC0415  # slow to import
+    from grms.learning.training import TrainingInterrupted  # noqa: PLC0415  # slow to import
 
     run_command = import_module(f"scenarios.studies.{study}.command").run_command
     try:

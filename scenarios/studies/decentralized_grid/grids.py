@@ -6,8 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
-from grms.learning.transfer.options import Objective
-from grms.learning.transfer.outcome import rule_base_file
+from grms.learning.transfer.options import Objective, rule_base_file
 from scenarios.library import scenario_path
 from scenarios.run.replay import run_scenario
 from scenarios.run.results import SiteResult

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from grms.learning.limits import Limits
-from grms.learning.session import CHECKPOINT
+from grms.learning.evolution.termination import Limits
+from grms.learning.training import CHECKPOINT
 from grms.learning.transfer.command import TrainOptions, run_training
 from grms.learning.transfer.outcome import TrainingOutcome
 from grms.learning.transfer.source import TrainingSource

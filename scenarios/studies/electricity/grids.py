@@ -11,12 +11,11 @@ from grms.federation.federation import Federation, Site
 from lrms_sim.electricity.power import Power, Supply
 from lrms_sim.electricity.synthetic import CARBON, PRICE
 from lrms_sim.scheduling.disciplines import Easy
-from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.jobs import SECONDS_PER_DAY, JobTable, window_by_days
 from lrms_sim.workload.lublin import generate
 from lrms_sim.workload.preparation import prepare
 from lrms_sim.workload.schedule import Schedule
 from lrms_sim.workload.swf import read_swf
-from lrms_sim.workload.windows import SECONDS_PER_DAY, window_by_days
 from scenarios.spec.traces import TRACES, require_trace
 from scenarios.util.errors import WorkloadError
 

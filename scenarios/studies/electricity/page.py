@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from lrms_sim.electricity.deferral import LOOK_AHEAD_S, SAVING
+from lrms_sim.electricity.power import LOOK_AHEAD_S, SAVING
 from lrms_sim.electricity.synthetic import CARBON, PRICE
 from lrms_sim.report.parts import (
     Figure,

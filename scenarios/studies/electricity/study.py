@@ -12,11 +12,17 @@ from grms.federation.sites import CheaperPartners
 from grms.policy.constraints import FAIR_EXCHANGE, START_NOW
 from grms.policy.transfer import Constrained, TransferPolicy
 from lrms_sim.analysis.occupancy import busy_processors
-from lrms_sim.electricity.deferral import DeferralRule, EasyDeferred
-from lrms_sim.electricity.power import Consumption, Power, Supply, consumption
+from lrms_sim.electricity.power import (
+    Consumption,
+    DeferralRule,
+    EasyDeferred,
+    Power,
+    Supply,
+    consumption,
+)
 from lrms_sim.scheduling.disciplines import Discipline, Easy
+from lrms_sim.workload.jobs import SECONDS_PER_DAY
 from lrms_sim.workload.schedule import Schedule
-from lrms_sim.workload.windows import SECONDS_PER_DAY
 from scenarios.studies.common.frame import CaseStudy, plain_options, run_cases, threads
 from scenarios.studies.electricity.grids import GRIDS, Workloads
 from scenarios.studies.electricity.options import StudyOptions

@@ -12,11 +12,10 @@ from lrms_sim.machine.nodes import Demands, NodeKind, NodeMachine, misfits
 from lrms_sim.workload.accounting.importing import import_table
 from lrms_sim.workload.accounting.records import Import
 from lrms_sim.workload.accounting.table import Layout
-from lrms_sim.workload.jobs import Int32Array, JobTable
+from lrms_sim.workload.jobs import Int32Array, JobTable, window_by_days
 from lrms_sim.workload.preparation import prepare
 from lrms_sim.workload.requests import Gpus, Memory, Request
 from lrms_sim.workload.swf import read_swf
-from lrms_sim.workload.windows import window_by_days
 from scenarios.spec.traces import TRACES, require_trace
 from scenarios.util.errors import ScenarioError
 

@@ -9,9 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.jobs import SECONDS_PER_DAY, JobTable, window_by_days
 from lrms_sim.workload.lublin import generate
-from lrms_sim.workload.windows import SECONDS_PER_DAY, window_by_days
 from scenarios.spec.traces import TRACES
 
 HALF_YEAR: Final = 165

@@ -9,18 +9,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from grms.federation.byzantine import BYZANTINE_PARTNERS, BYZANTINE_PREEMPTING
 from grms.federation.federation import Federation, Site
+from grms.federation.sites import BYZANTINE_PARTNERS, BYZANTINE_PREEMPTING
 from grms.policy.constraints import FAIR_EXCHANGE
 from grms.policy.rebalancing import Rebalancing
 from grms.policy.registry import TRANSFER_POLICIES
 from grms.policy.transfer import Constrained, TransferPolicy, TransferQuestion, UserDefinedTransfer
 from lrms_sim.scheduling.disciplines import discipline_by_name
-from lrms_sim.workload.jobs import FloatArray, JobTable
+from lrms_sim.workload.jobs import SECONDS_PER_DAY, FloatArray, JobTable, window_by_days
 from lrms_sim.workload.preparation import prepare
 from lrms_sim.workload.schedule import Schedule
 from lrms_sim.workload.swf import read_swf
-from lrms_sim.workload.windows import SECONDS_PER_DAY, window_by_days
 from scenarios.run.workloads import doubled
 from scenarios.spec.spec import OVERLOADED
 from scenarios.spec.traces import TRACES, require_trace

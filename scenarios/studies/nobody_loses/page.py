@@ -1,6 +1,6 @@
 """The study as one HTML page: tables beside the independent program's, pictures, and where it is weak."""
 
-from grms.federation.byzantine import BYZANTINE_PARTNERS
+from grms.federation.sites import BYZANTINE_PARTNERS
 from lrms_sim.report.parts import (
     Facts,
     Figure,

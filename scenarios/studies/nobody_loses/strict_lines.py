@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from grms.federation.byzantine import BYZANTINE_PARTNERS, BYZANTINE_PREEMPTING
+from grms.federation.sites import BYZANTINE_PARTNERS, BYZANTINE_PREEMPTING
 from scenarios.studies.nobody_loses.drawn import MONTH
 from scenarios.studies.nobody_loses.federations import Case
 from scenarios.studies.nobody_loses.reference import POLICIES, ROUNDS, SETS, TABLE

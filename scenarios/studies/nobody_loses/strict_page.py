@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from grms.federation.byzantine import BYZANTINE_PREEMPTING
+from grms.federation.sites import BYZANTINE_PREEMPTING
 from lrms_sim.report.parts import Facts, Figure, Section, Stacked, Table, Together, Words
 from scenarios.studies.common.page_parts import mark
 from scenarios.studies.nobody_loses.drawings import rank_chart, strip_chart

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from grms.federation.byzantine import BYZANTINE_PARTNERS as KERNEL_BYZANTINE
-from grms.federation.byzantine import BYZANTINE_PREEMPTING
+from grms.federation.sites import BYZANTINE_PARTNERS as KERNEL_BYZANTINE
+from grms.federation.sites import BYZANTINE_PREEMPTING
 from scenarios.spec.spec import OVERLOADED
 from scenarios.spec.traces import TRACES, require_trace
 from scenarios.studies.common.frame import (

@@ -14,11 +14,10 @@ from grms.policy.registry import TRANSFER_POLICIES
 from grms.simulation.delayed import Delays
 from grms.simulation.replay import LockStepReplay
 from lrms_sim.scheduling.disciplines import discipline_by_name
-from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.jobs import SECONDS_PER_DAY, JobTable, window_by_days
 from lrms_sim.workload.preparation import prepare
 from lrms_sim.workload.schedule import Schedule
 from lrms_sim.workload.swf import read_swf
-from lrms_sim.workload.windows import SECONDS_PER_DAY, window_by_days
 from scenarios.spec.traces import TRACES, require_trace
 from scenarios.studies.nobody_loses.federations import gain
 

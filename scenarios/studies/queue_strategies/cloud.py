@@ -11,7 +11,7 @@ from itertools import permutations
 
 import numpy as np
 
-from grms.learning.evolution.domination import not_dominated as lowest
+from grms.learning.evolution.nsga2 import not_dominated as lowest
 from grms.learning.queueing.front import SIGNS
 from lrms_sim.analysis.trial import Trial
 from lrms_sim.scheduling.criteria import GroupOrder

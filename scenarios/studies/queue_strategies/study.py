@@ -10,15 +10,13 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from grms.learning.limits import Limits
+from grms.learning.evolution.termination import Limits
 from grms.learning.queueing.command import STRATEGY, run_tuning
-from grms.learning.queueing.constants import group_order, judge
 from grms.learning.queueing.front import run_front
 from grms.learning.queueing.options import WorkloadOptions
-from grms.learning.queueing.outcome import LEARNED
-from grms.learning.queueing.problem import TuneOptions
-from grms.learning.queueing.workloads import Workload, read_workload
-from grms.learning.session import CHECKPOINT
+from grms.learning.queueing.outcome import LEARNED, group_order, judge
+from grms.learning.queueing.problem import TuneOptions, Workload, read_workload
+from grms.learning.training import CHECKPOINT
 from lrms_sim.scheduling.strategies import Strategy
 from lrms_sim.scheduling.strategy_files import load_strategy
 from lrms_sim.util.provenance import source_commit

@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
+from broker.cli.files_cli import task_folders
 from broker.cli.main import run_command
 from broker.client import BrokerClient
 from lrms_sim.util.files import to_toml
@@ -138,6 +141,22 @@ def test_a_workflow_of_programs_from_file_to_files(tmp_path: Path) -> None:
             refused = gorba(tmp_path, *words)
             assert refused.exit_code != 0
             assert said in refused.output
+
+
+@given(st.lists(st.text("ab/:._2", min_size=1), unique=True, max_size=8))
+@example(["a/b", "a_b", "a:b", "a_b.2"])
+def test_each_task_has_a_folder_of_its_own(tasks: list[str]) -> None:
+    """Also where names differ only in what a folder's cannot have; tasks that come later change none."""
+    folders = task_folders(tasks)
+    assert list(folders) == tasks
+    assert len(set(folders.values())) == len(tasks)
+    assert not any("/" in folder or folder in {".", ".."} for folder in folders.values())
+    assert list(task_folders(tasks[:-1]).items()) == list(folders.items())[: max(0, len(tasks) - 1)]
+    assert task_folders(["fit/1", "fit_1", ".."]) == {
+        "fit/1": "fit_1",
+        "fit_1": "fit_1.2",
+        "..": "_",
+    }
 
 
 def test_one_command_is_a_workflow(tmp_path: Path) -> None:

@@ -166,6 +166,10 @@ def test_units_are_the_processors_of_the_program(tmp_path: Path) -> None:
         ({"command": "true", "inputs": ["absent"]}, "no file here, and 'absent' no output"),
         ({"command": "true", "inputs": [{"task": "u"}]}, 'a path, a URL, "TASK/OUTPUT"'),
         ({"command": "true", "inputs": [5]}, 'a path, a URL, "TASK/OUTPUT"'),
+        ({"command": "true", "inputs": {"a": 5}}, "tasks.t.inputs: is 5; it must be a path"),
+        ({"command": "true", "inputs": 5}, "tasks.t.inputs: is 5; it must be a list of sources"),
+        ({"command": "true", "inputs": {"": "x"}}, "it must be a list of sources, or a table"),
+        ({"command": "true", "inputs": [{"file": "x" * 5000}]}, 'a path, a URL, "TASK/OUTPUT"'),
         ({"command": "true", "inputs": [{"task": "u", "output": "x"}]}, "waits for 'u'"),
         ({"command": "true", "resources": {"memory": "much"}}, "no amount of memory"),
         ({"command": "true", "resources": {"nodes": "x"}}, "no number of nodes"),
@@ -197,3 +201,4 @@ def test_what_is_wrong_is_said_with_the_task(
         read(tmp_path, {"name": "t", **task})
     assert word in str(refused.value)
     assert "workflows.w" in str(refused.value)
+    assert str(refused.value).count("\n") == 0

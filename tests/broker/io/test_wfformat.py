@@ -168,6 +168,11 @@ E = "workflow.execution.tasks"
             f"{E}[2].runtimeInSeconds: is inf; it must be a finite number",
         ),
         (f"{E}.2.runtimeInSeconds", None, f"{E}[2].runtimeInSeconds: is missing"),
+        (
+            f"{E}.1.command",
+            {"program": "x", "arguments": [None]},
+            f"{E}[1].command.arguments[0]: is None; it must be a text in quotes, or a number",
+        ),
         (f"{E}.2.coreCount", 0, f"{E}[2].coreCount: is 0; it must be at least 1"),
         (f"{E}.2", None, f"{S}[2].id: task 'c' has no run time: {E} does not have it"),
         (

@@ -14,7 +14,7 @@ from grms.learning.evolution.catalog import STRATEGIES
 from grms.learning.evolution.strategies import StrategySettings
 from grms.learning.transfer.encoding import RuleBaseSettings
 from grms.learning.transfer.fitness import OBJECTIVES
-from grms.policy.constraints_table import CONSTRAINTS_WORDS
+from grms.policy.constraints import CONSTRAINTS_WORDS
 from grms.policy.files import load_rule_base, save_rule_base
 from lrms_sim.cli.running import EXIT_INTERRUPTED
 from tests.small_scenario import environment, go_elsewhere, small
@@ -190,16 +190,16 @@ JOBLESS = SMALL.replace("jobs = 400, load = 0.9", "jobs = 0, load = 0.9")
         ([*TRAIN, "--generations", "x"], ["'x' is not a valid integer"]),
         ([*TRAIN, "--evaluations", "-1"], ["the evaluation limit is -1"]),
         ([*TRAIN, "--time-limit", "-1"], ["the time limit is -1.0 s"]),
-        ([*TRAIN, "--time-limit", "inf"], ["the time limit is inf s"]),
+        ([*TRAIN, "--time-limit", "inf"], ["'--time-limit': inf is no finite"]),
         ([*TRAIN, "--stagnation", "0"], ["without gain is 0"]),
-        ([*TRAIN, "--target", "nan"], ["the target is nan"]),
+        ([*TRAIN, "--target", "nan"], ["'--target': nan is no finite"]),
         ([*TRAIN, "--rules", "-1"], ["rules is -1; it must be from 1 to 1000"]),
         ([*TRAIN, "--rules", "100000"], ["rules is 100000"]),
         ([*TRAIN, "--parents", "0"], ["parents is 0"]),
         ([*TRAIN, "--offspring", "-91"], ["offspring is -91"]),
         ([*TRAIN, "--offspring", "1", "--strategy", "cma"], ["CMA-ES needs at least 2"]),
         ([*TRAIN, "--nwp-step", "-1"], ["nwp_step is -1.0"]),
-        ([*TRAIN, "--njp-step", "nan"], ["njp_step is nan"]),
+        ([*TRAIN, "--njp-step", "nan"], ["'--njp-step': nan is no finite"]),
         ([*TRAIN, "--flip", "1.5"], ["flip_probability is 1.5"]),
         ([*TRAIN, "--seed", "-1"], ["Invalid value for '--seed'"]),
         ([*TRAIN, "--workers", "0"], ["0 workers; between 1 and"]),
@@ -240,7 +240,7 @@ JOBLESS = SMALL.replace("jobs = 400, load = 0.9", "jobs = 0, load = 0.9")
         (["policy", "show", "nowhere.json"], ["nowhere.json: cannot be read"]),
         (["policy", "show", "damaged.json"], ["damaged.json: rules[0].nwp: sigma is 0"]),
         (["policy", "show", "small.toml"], ["small.toml:2:1: no JSON"]),
-        (["policy", "show", "damaged.json", "--nwp-max", "nan"], ["--nwp-max is nan"]),
+        (["policy", "show", "damaged.json", "--nwp-max", "nan"], ["'--nwp-max': nan is no finite"]),
         (["policy", "show"], ["Missing argument 'FILE'"]),
         (["bogus"], ["'bogus' is no command"]),
     ],

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from grms.federation.byzantine import BYZANTINE_PARTNERS
 from grms.federation.federation import Federation, Site
+from grms.federation.sites import BYZANTINE_PARTNERS
 from grms.policy.constraints import ExchangeConstraints, Promise
 from grms.policy.location import FixedOrder
 from grms.policy.transfer import AcceptWhenFit, Constrained

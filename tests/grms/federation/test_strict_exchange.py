@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grms.federation.byzantine import BYZANTINE_PREEMPTING
 from grms.federation.federation import Federation, FederationReplay, Site
-from grms.federation.sites import Checkpoints
+from grms.federation.sites import BYZANTINE_PREEMPTING, Checkpoints
 from grms.policy._constraints import favored
 from grms.policy.constraints import STRICT_EXCHANGE, AccountRules, ExchangeConstraints
 from grms.policy.location import FixedOrder

@@ -13,7 +13,7 @@ from grms.policy.constraints import FAIR_EXCHANGE, START_NOW
 from grms.policy.location import FixedOrder
 from grms.policy.transfer import AcceptWhenFit, Constrained
 from grms.simulation.replay import LockStepReplay
-from lrms_sim.electricity.deferral import DeferralRule, EasyDeferred
+from lrms_sim.electricity.power import DeferralRule, EasyDeferred
 from lrms_sim.electricity.series import Series
 from lrms_sim.electricity.synthetic import PRICE
 from lrms_sim.scheduling.disciplines import Easy

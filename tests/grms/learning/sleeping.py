@@ -4,8 +4,8 @@ import os
 import time
 from pathlib import Path
 
-from grms.learning.evolution.evaluation import Evaluation
 from grms.learning.evolution.genes import Genome
+from grms.learning.evolution.strategies import Evaluation
 
 
 def sleep_long(genome: Genome, _: float) -> Evaluation:

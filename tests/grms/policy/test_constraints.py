@@ -1,10 +1,12 @@
-"""Exchange constraints as values and as every host keeps to them."""
-
 import math
 import pickle
 import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from grms import Site, replay, replay_alone
 from grms.policy._decisions import CompiledTransfer
@@ -16,13 +18,23 @@ from grms.policy.constraints import (
     GUESTS,
     HOUR,
     SHORT_GUESTS,
+    SPAN_MAX,
     START_NOW,
+    STRICT_EXCHANGE,
     AccountRules,
+    ConstraintsSpec,
     ExchangeConstraints,
     Promise,
+    rounds_said,
+    span,
 )
-from grms.policy.transfer import AcceptWhenFit, AlwaysAgree, Constrained
+from grms.policy.rebalancing import Rebalancing
+from grms.policy.transfer import AcceptWhenFit, AlwaysAgree, Constrained, rounds_in_force
 from lrms_sim import Easy, JobTable, awrt
+from lrms_sim.util.files import to_toml
+from scenarios.spec.files import load_spec, parse_spec
+from scenarios.spec.spec import SiteSpec
+from scenarios.util.errors import SpecError
 
 NOBODY = (0.0, 0.0, 0.0, 0.0)
 
@@ -230,3 +242,228 @@ def test_one_guest_can_cost_a_site_nearly_all_it_has() -> None:
     # Its second job waits from 3001 until the guest's end at 23,000.
     assert math.isclose(awrt(together, submitted_to=0), (2400 * 2 + 22_399 * 15) / 17)
     assert math.isclose(awrt(together, submitted_to=1), (50_000 * 5 + 20_000 * 2) / 7)
+
+
+WORKLOAD = {"model": "lublin", "jobs": 0}
+
+
+def site(**values: Any) -> SiteSpec:
+    """Returns a site with these keys."""
+    return SiteSpec.model_validate({"name": "a", "processors": 4, "workload": WORKLOAD} | values)
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [
+        (0, 0),
+        (SPAN_MAX, SPAN_MAX),
+        (90, 90),
+        (1.5, 1.5),
+        ("900s", 900),
+        ("15min", 900),
+        ("1.5h", 5400),
+        ("2 d", 2 * DAY),
+    ],
+)
+def test_a_span_is_seconds_or_has_a_unit(given: object, seconds: float) -> None:
+    """Both say the same."""
+    assert span(given) == seconds
+
+
+@pytest.mark.parametrize("given", ["", "15", "15 minutes", "-1h", -1, True, "1e3s", "99999999d"])
+def test_what_is_no_span_is_refused(given: object) -> None:
+    """The text says what there is."""
+    with pytest.raises(ValidationError, match="is no span of time; there are seconds, and"):
+        site(reoffer=given)
+
+
+def test_a_period_is_a_second_at_least() -> None:
+    """A round in no time would never end."""
+    with pytest.raises(ValidationError, match="at least 1 s is needed"):
+        site(reoffer="0.5s")
+    assert site(reoffer="15min").reoffer == 900
+    assert site(reoffer="1s").reoffer == 1
+    assert site().reoffer is None
+
+
+def test_words_are_constraints() -> None:
+    """Nothing and `none` are the same."""
+    assert site().constraints_in_force is None
+    assert site(rails="none").constraints_in_force is None
+    assert site(rails="start-now").constraints_in_force == START_NOW
+    assert site(rails="short-guests").constraints_in_force == SHORT_GUESTS
+    assert site(rails="fair-exchange").constraints_in_force == FAIR_EXCHANGE
+    with pytest.raises(
+        ValidationError, match="'fair' is no word for constraints; there are: start-now"
+    ):
+        site(rails="fair")
+
+
+def test_problems_name_the_key(tmp_path: Path) -> None:
+    """A word, a key of the table and a period, each where it stands."""
+    path = tmp_path / "wrong.toml"
+    head = 'name = "x"\nsites = [\n'
+    one = '{{ name = "{}", processors = 4, workload = {{ model = "lublin", jobs = 1 }}, {} }},\n'
+    wrong = ('rails = "fair"', "rails = { balanse = 3 }", 'reoffer = "15 minutes"')
+    rows = [one.format(name, keys) for name, keys in zip("abc", wrong, strict=True)]
+    path.write_text(head + "".join(rows) + "]\n")
+    with pytest.raises(SpecError) as caught:
+        load_spec(path)
+    assert [(problem.key, problem.text[:30]) for problem in caught.value.mistakes] == [
+        ("sites.a.rails", "'fair' is no word for constrai"),
+        ("sites.b.rails.balanse", "'balanse' is no key here, did "),
+        ("sites.c.reoffer", "'15 minutes' is no span of tim"),
+    ]
+
+
+def test_a_table_changes_numbers() -> None:
+    """What is left out is that of the word; a number of a promise makes one."""
+    found = site(rails={"guest_length": 3, "balance": "2d", "trust": "1h"}).constraints_in_force
+    assert found == ExchangeConstraints(
+        guest_length=3, balance=2 * DAY, promise=Promise(trust=HOUR)
+    )
+    assert site(rails={}).constraints_in_force == FAIR_EXCHANGE
+    found = site(rails={"rules": "start-now", "doublings": 0}).constraints_in_force
+    assert found == ExchangeConstraints(
+        guest_length=None, balance=None, promise=Promise(doublings=0)
+    )
+    with pytest.raises(ValidationError):
+        ConstraintsSpec.model_validate({"guest_lenght": 3})
+
+
+def test_a_number_puts_its_rule_in_force_whatever_the_word() -> None:
+    """Nobody who has written a bound goes without it."""
+    bare = ExchangeConstraints(start_now=False, guest_length=None, balance=None, promise=None)
+    assert site(rails={"rules": "none"}).constraints_in_force is None
+    found = site(rails={"rules": "none", "balance": 5}).constraints_in_force
+    assert found == replace(bare, balance=5)
+    found = site(rails={"rules": "none", "guest_length": 3, "tolerance": 9}).constraints_in_force
+    assert found == replace(bare, guest_length=3, promise=Promise(tolerance=9))
+    found = site(rails={"rules": "start-now", "balance_weight": 1}).constraints_in_force
+    assert found == replace(START_NOW, balance=DAY, balance_weight=1)
+
+
+@pytest.mark.parametrize("key", ["guest_length", "balance_weight"])
+@pytest.mark.parametrize("value", ["2", True, -1, 10**12])
+def test_a_number_that_is_none_is_one_mistake(key: str, value: object) -> None:
+    """Whole numbers and others are one kind."""
+    one = {"name": "a", "processors": 4, "workload": WORKLOAD, "rails": {key: value}}
+    document = to_toml({"name": "x", "sites": [one]})
+    with pytest.raises(SpecError) as caught:
+        parse_spec(document.encode(), folder=Path(), shown="x.toml")
+    (problem,) = caught.value.mistakes
+    assert problem.key == f"sites.a.rails.{key}"
+    assert problem.text.startswith("is ")
+
+
+def test_rounds_are_a_period_or_a_table() -> None:
+    """What is left out of the table is no bound."""
+    assert rounds_said(site().reoffer) is None
+    assert rounds_said(site(reoffer="15min").reoffer) == 900.0
+    assert rounds_said(site(reoffer={"every": "15min"}).reoffer) == Rebalancing(900.0)
+    table = {"every": 600, "order": "widest", "questions": 20, "pause": "4h"}
+    assert rounds_said(site(reoffer=table).reoffer) == Rebalancing(600.0, "widest", 20, 4 * HOUR)
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "text"),
+    [
+        ({}, "sites.a.reoffer.every", "is missing"),
+        ({"every": 0.5}, "sites.a.reoffer.every", "0.5 s is too short"),
+        ({"every": 9, "order": "wide"}, "sites.a.reoffer.order", "'wide' is no order of rounds"),
+        ({"every": 9, "questions": 0}, "sites.a.reoffer.questions", "is 0; it must be at least 1"),
+        ({"every": 9, "pause": 8}, "sites.a.reoffer.pause", "8 s is too short; it must be at l"),
+        (
+            {"every": 9, "questoins": 8},
+            "sites.a.reoffer.questoins",
+            "'questoins' is no key here, d",
+        ),
+    ],
+)
+def test_what_is_wrong_with_rounds_is_said_with_its_key(
+    table: dict[str, Any], key: str, text: str
+) -> None:
+    """As of any other table."""
+    document = {
+        "name": "x",
+        "sites": [{"name": "a", "processors": 4, "workload": WORKLOAD, "reoffer": table}],
+    }
+    with pytest.raises(SpecError) as caught:
+        parse_spec(to_toml(document).encode(), folder=Path(), shown="x.toml")
+    (problem,) = caught.value.mistakes
+    assert (problem.key, problem.text[: len(text)]) == (key, text)
+
+
+def test_a_table_says_how_the_account_of_strict_exchange_is_kept() -> None:
+    """Each key is a rule of `AccountRules`; what is left out is as with the word."""
+    said = {
+        "rules": "strict-exchange",
+        "guests": "run",
+        "allowance": 0.02,
+        "memory": "5d",
+        "cap": 0.1,
+        "account": "30min",
+        "lost_work": "2h",
+        "empty_returns": 3,
+        "balance": "12h",
+    }
+    rails = site(rails=said).constraints_in_force
+    account = AccountRules("run", 0.02, 5 * DAY, 0.1, 1800.0, 2 * HOUR, 3)
+    assert rails == ExchangeConstraints(balance=12 * HOUR, account=account)
+    assert site(rails="strict-exchange").constraints_in_force == STRICT_EXCHANGE
+    assert site(rails={"rules": "strict-exchange"}).constraints_in_force == STRICT_EXCHANGE
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"allowance": "much"}, "much"),
+        ({"allowance": -0.1}, "greater than or equal to 0"),
+        ({"cap": 7}, "less than or equal to 1"),
+        ({"allowance": 1.5}, "less than or equal to 1"),
+        ({"memory": "5min"}, "memory, 300 s, is shorter than the period of the account, 900 s"),
+        ({"memory": "1d", "account": "2d"}, "is shorter than the period"),
+        ({"guests": "stay"}, "there are: preempt, run"),
+        ({"memory": "-1d"}, "is no span of time"),
+        ({"memory": 0}, "at least 1 s is needed"),
+        ({"account": 0.5}, "at least 1 s is needed"),
+        ({"lost_work": "often"}, "is no span of time"),
+        ({"empty_returns": 0}, "greater than or equal to 1"),
+        ({"rules": "fair-exchange", "guests": "run"}, 'rules = "strict-exchange" does'),
+    ],
+)
+def test_an_account_that_cannot_be_kept_so_is_refused(wrong: dict[str, Any], said: str) -> None:
+    """The text says what is wrong, and what there is."""
+    with pytest.raises(ValidationError, match=re.escape(said)):
+        site(rails={"rules": "strict-exchange"} | wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"every": "-1h"}, "is no span of time"),
+        ({"every": 0}, "at least 1 s is needed"),
+        ({"every": "1h", "jobs": 0}, "greater than or equal to 1"),
+        ({"jobs": 2}, "Field required"),
+        ({"every": "1h", "file": "state"}, "Extra inputs"),
+    ],
+)
+def test_impossible_checkpoints_are_refused(wrong: dict[str, Any], said: str) -> None:
+    """They are of a workload."""
+    with pytest.raises(ValidationError, match=re.escape(said)):
+        site(workload=WORKLOAD | {"checkpoint": wrong})
+
+
+def test_checkpoints_are_said_of_a_workload() -> None:
+    """All of its jobs keep their state, or every so many-th."""
+    said = site(workload=WORKLOAD | {"checkpoint": {"every": "1h", "jobs": 2}}).workload.checkpoint
+    assert said is not None
+    assert (said.every, said.jobs) == (3600, 2)
+
+
+def test_strict_exchange_offers_again_unless_said_otherwise() -> None:
+    """Others only offer again where it is said."""
+    strict, fair = Constrained(STRICT_EXCHANGE), Constrained(FAIR_EXCHANGE)
+    assert rounds_in_force(None, [fair, strict]) == 900
+    assert rounds_in_force(60.0, [strict]) == 60
+    assert rounds_in_force(None, [fair]) is None

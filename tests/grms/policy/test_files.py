@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.policy.features import PAPER_FEATURES, STARTS_NOW
 from grms.policy.files import (
     FILE_BYTES_MAX,
     RULES_MAX,
@@ -17,7 +16,7 @@ from grms.policy.files import (
     rule_base_to_document,
     save_rule_base,
 )
-from grms.policy.transfer import Gaussian, Rule, RuleBase
+from grms.policy.transfer import PAPER_FEATURES, STARTS_NOW, Gaussian, Rule, RuleBase
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 gaussians = st.builds(Gaussian, numbers, numbers.filter(bool))

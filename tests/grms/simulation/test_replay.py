@@ -33,9 +33,8 @@ from grms.site.model.records import JobDelegated, JobEnded, JobLeft, JobReoffere
 from grms.site.scheduler.outgoing_offers import UNDECIDED
 from grms.site.scheduler.state import SiteState
 from lrms_sim.scheduling.disciplines import discipline_by_name
-from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.jobs import JobTable, window_by_days
 from lrms_sim.workload.schedule import Schedule
-from lrms_sim.workload.windows import window_by_days
 from tests.examples import runs
 from tests.kernel_sites import kernel_site
 from tests.oracles.federation import PlainSite, replay_plainly

@@ -13,7 +13,7 @@ from lrms_sim import Easy, Fcfs, JobTable, compare, generate, simulate
 from lrms_sim.analysis import metrics
 from lrms_sim.analysis.comparison import METRICS, Comparison, Difference, Replay
 from lrms_sim.analysis.counted import Counted
-from lrms_sim.analysis.robustness import figures
+from lrms_sim.analysis.samples import figures
 from lrms_sim.scheduling.disciplines import DISCIPLINES
 from lrms_sim.util.workers import Workers
 

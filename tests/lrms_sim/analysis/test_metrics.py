@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lrms_sim.analysis import metrics, occupancy
-from lrms_sim.analysis.fairness import user_fairness
+from lrms_sim.analysis.metrics import user_fairness
 from lrms_sim.workload.jobs import JobTable
 from lrms_sim.workload.schedule import MachineInfo, Schedule
 from lrms_sim.workload.swf import read_swf

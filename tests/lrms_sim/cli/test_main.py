@@ -22,11 +22,10 @@ from lrms_sim.machine import machine
 from lrms_sim.scheduling.disciplines import DISCIPLINES
 from lrms_sim.util.version import __version__
 from lrms_sim.workload import schedule_files
-from lrms_sim.workload.jobs import JOBS_MAX
+from lrms_sim.workload.jobs import JOBS_MAX, Shift
 from lrms_sim.workload.preparation import PreparationOptions
 from lrms_sim.workload.schedule import MachineInfo, Schedule
 from lrms_sim.workload.swf import read_swf
-from lrms_sim.workload.windows import Shift
 from tests.programs import run_program
 from tests.schemas import printed
 

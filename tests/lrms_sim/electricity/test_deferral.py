@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lrms_sim.electricity.deferral import DeferralRule, EasyDeferred
+from lrms_sim.electricity.power import DeferralRule, EasyDeferred
 from lrms_sim.electricity.series import Series
 from lrms_sim.electricity.synthetic import PRICE
 from lrms_sim.machine.machine import simulate

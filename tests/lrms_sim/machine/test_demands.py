@@ -7,10 +7,10 @@ import pytest
 from lrms_sim.machine.demand_options import DemandOptions
 from lrms_sim.machine.demands import PreparedOnNodes, on_nodes
 from lrms_sim.machine.node_kinds import NodeKind, NodeMachine
+from lrms_sim.workload.jobs import window_by_days
 from lrms_sim.workload.preparation import prepare
 from lrms_sim.workload.requests import Gpus, Memory, Request
 from lrms_sim.workload.swf_log import SwfLog
-from lrms_sim.workload.windows import window_by_days
 
 MACHINE = NodeMachine((NodeKind("n", 2, 4, 100, 1),))
 LOG = SwfLog.from_columns(

@@ -16,8 +16,7 @@ from lrms_sim.machine.stepped import Machine
 from lrms_sim.malleable.jobs import UtilityJobs
 from lrms_sim.scheduling.disciplines import Batched, discipline_by_name
 from lrms_sim.scheduling.user_defined import MachineView, UserDefinedDiscipline
-from lrms_sim.workload.jobs import JobTable, OverrunTable, concatenate
-from lrms_sim.workload.windows import window_by_days
+from lrms_sim.workload.jobs import JobTable, OverrunTable, concatenate, window_by_days
 from tests.lrms_sim.machine.test_nodes import crowd
 from tests.oracles.disciplines import PASSES, simulate_plainly
 from tests.oracles.machine import PlainMachine

@@ -13,10 +13,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from grms.learning.evolution.evaluation import Evaluation
-from grms.learning.evolution.genes import Genome
-from grms.learning.evolution.operators import uniform_genome
+from grms.learning.evolution.genes import Genome, uniform_genome
 from grms.learning.evolution.randomness import generator
+from grms.learning.evolution.strategies import Evaluation
 from lrms_sim.util.executors import (
     WORKERS_MAX,
     DaskExecutor,

@@ -62,6 +62,8 @@ def test_unknown_words_suggest_the_nearest() -> None:
         "'KTH' is no log, did you mean 'kth'? there are: kth, ctc"
     )
     assert messages.unknown("partner", "x", []) == "'x' is no partner; there are: none"
+    many = messages.unknown("workflow", "x", [f"w{number}" for number in range(2000)])
+    assert many.endswith(", w58, w59 and 1,940 more")
 
 
 def test_long_values_are_cut() -> None:

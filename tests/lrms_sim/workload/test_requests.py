@@ -1,8 +1,19 @@
-"""Requests: what contradicts itself is refused, and how they are shown."""
+from collections.abc import Callable
 
 import pytest
 
-from lrms_sim.workload.requests import Gpus, Memory, Request, RequestError, mib_of, size_text
+from lrms_sim.workload.requests import (
+    Gpus,
+    Memory,
+    Request,
+    RequestError,
+    gpus_of,
+    licence_of,
+    memory_of,
+    mib_of,
+    nodes_of,
+    size_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -106,3 +117,42 @@ def test_the_least_that_a_request_takes() -> None:
     job = Request(tasks=8, memory=Memory(10, "gpu"), gpus=Gpus(3))
     assert (job.memory_least, job.gpus_least) == (30, 3)
     assert (Request().memory_least, Request().gpus_least) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "value"),
+    [
+        (nodes_of, "2", (2, 2)),
+        (nodes_of, "2-4", (2, 4)),
+        (memory_of, "4G", Memory(4096, "core")),
+        (memory_of, "64GiB/node", Memory(65536, "node")),
+        (memory_of, "1t/gpu", Memory(1 << 20, "gpu")),
+        (gpus_of, "2", Gpus(2)),
+        (gpus_of, "a100:2/node", Gpus(2, "node", "a100")),
+        (licence_of, "matlab", ("matlab", 1)),
+        (licence_of, "matlab@host:2", ("matlab@host", 2)),
+    ],
+)
+def test_words_are_read(read: Callable[[str], object], text: str, value: object) -> None:
+    """With what they leave out."""
+    assert read(text) == value
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (nodes_of, "x"),
+        (nodes_of, "2-"),
+        (nodes_of, "9" * 16),
+        (memory_of, "4"),
+        (memory_of, "4G/rack"),
+        (memory_of, "0G"),
+        (gpus_of, "a100:"),
+        (gpus_of, "1/rack"),
+        (licence_of, "a b"),
+    ],
+)
+def test_other_words_are_refused(read: Callable[[str], object], text: str) -> None:
+    """With the text."""
+    with pytest.raises(RequestError):
+        read(text)

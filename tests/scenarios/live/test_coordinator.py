@@ -26,8 +26,7 @@ from scenarios.live.coordinator import Coordinator, LockStepRun
 from scenarios.live.daemons import daemons, until_linked
 from scenarios.live.sites import LiveSettings, SiteProcess, site_documents
 from scenarios.run.comparison import first_difference
-from scenarios.run.queues import looks_at_groups
-from scenarios.run.replay import build_sites, load_policies
+from scenarios.run.replay import build_sites, load_policies, looks_at_groups
 from scenarios.run.workloads import Workload
 from scenarios.spec.files import parse_spec
 from scenarios.spec.spec import ScenarioSpec

@@ -12,8 +12,7 @@ import pytest
 
 from grms.daemon.ports import free_ports
 from grms.lrms.simulated.simulated import SimulatedSettings
-from grms.policy.constraints import FAIR_EXCHANGE, SHORT_GUESTS, START_NOW
-from grms.policy.constraints_table import rounds_said
+from grms.policy.constraints import FAIR_EXCHANGE, SHORT_GUESTS, START_NOW, rounds_said
 from grms.policy.registry import TRANSFER_POLICIES
 from grms.policy.transfer import AcceptWhenFit, AlwaysAgree, AlwaysKeep, Constrained, TransferPolicy
 from grms.site.config.load import load_config, load_policies, parse_config

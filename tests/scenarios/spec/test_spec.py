@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from grms.policy.constraints_table import ConstraintsSpec
+from grms.policy.constraints import ConstraintsSpec
 from scenarios.spec.broker import (
     BreakdownSpec,
     BrokerSpec,

@@ -114,7 +114,7 @@ def real(name: str) -> str:
 
 def main(name: str) -> None:
     """Runs one of the programs with the arguments of this process, and ends the process."""
-    from lrms_sim.util.later_modules import load_later  # noqa: PLC0415  # after the path is set
+    from lrms_sim.util.lazy_names import load_later  # noqa: PLC0415  # after the path is set
     from lrms_sim.util.process_guard import run  # noqa: PLC0415  # same
 
     load_later("inspect")  # `dataclasses` wants it for classes without a docstring alone

@@ -10,7 +10,7 @@ from rich.console import Console
 from grms.learning.checkpoint import CheckpointError
 from grms.learning.evolution.strategies import StrategySettings
 from grms.learning.evolution.symbiotic import SymbioticSettings
-from grms.learning.limits import Limits
+from grms.learning.evolution.termination import Limits
 from grms.learning.queueing.command import (
     figures_document,
     print_tuning,
@@ -19,8 +19,7 @@ from grms.learning.queueing.command import (
 )
 from grms.learning.queueing.options import WorkloadOptions
 from grms.learning.queueing.outcome import LEARNED, best_constant
-from grms.learning.queueing.problem import TuneOptions
-from grms.learning.queueing.workloads import WorkloadError
+from grms.learning.queueing.problem import TuneOptions, WorkloadError
 from lrms_sim.scheduling.strategy_files import load_strategy
 from lrms_sim.util.trace_folders import LOG_FILES
 from lrms_sim.util.workers import Workers

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.learning.evolution.operators import uniform_genome
+from grms.learning.evolution.genes import uniform_genome
 from grms.learning.evolution.randomness import generator
 from grms.learning.evolution.rule_genes import LEVELS, random_rules
 from grms.learning.queueing.encoding import CriterionEncoding, RulesEncoding, TableEncoding

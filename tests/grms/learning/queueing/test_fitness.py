@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from grms.learning.evolution.class_search import ClassSearch
-from grms.learning.evolution.operators import uniform_genome
+from grms.learning.evolution.genes import uniform_genome
 from grms.learning.evolution.randomness import generator
 from grms.learning.evolution.termination import GenerationLimit
 from grms.learning.queueing.encoding import CriterionEncoding, TableEncoding

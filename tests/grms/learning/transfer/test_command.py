@@ -8,17 +8,15 @@ from rich.console import Console
 
 from grms.federation.federation import Federation
 from grms.learning.checkpoint import CheckpointError
-from grms.learning.evolution.evaluation import Evaluation
 from grms.learning.evolution.genes import Genome
-from grms.learning.evolution.strategies import StrategySettings
-from grms.learning.limits import Limits
-from grms.learning.session import CHECKPOINT, TrainingInterrupted
+from grms.learning.evolution.strategies import Evaluation, StrategySettings
+from grms.learning.evolution.termination import Limits
+from grms.learning.training import CHECKPOINT, TrainingInterrupted
 from grms.learning.transfer import command
 from grms.learning.transfer.command import TrainOptions, print_outcome, run_training
 from grms.learning.transfer.comparison import verdict
 from grms.learning.transfer.encoding import RuleBaseSettings
-from grms.learning.transfer.fitness import Fitness
-from grms.learning.transfer.self_play import within_constraints_alone
+from grms.learning.transfer.fitness import Fitness, within_constraints_alone
 from grms.learning.transfer.source import SourceError, TrainingSource
 from grms.policy.constraints import FAIR_EXCHANGE
 from grms.policy.files import load_rule_base

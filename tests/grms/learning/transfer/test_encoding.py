@@ -130,6 +130,7 @@ def test_the_defaults_are_the_papers() -> None:
         {"nwp_max": 0.0},
         {"njp_max": float("inf")},
         {"nwp_step": float("nan")},
+        {"nwp_step": 2e6},
         {"njp_step": -0.1},
     ],
 )

@@ -1,8 +1,10 @@
+import json
 import math
 import pickle
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC
 
 import numpy as np
 import pytest
@@ -10,17 +12,35 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from grms.federation.federation import Federation, ReplayWorkspace, Site
-from grms.learning.evolution.genes import Genome
-from grms.learning.evolution.operators import uniform_genome
+from grms.learning.checkpoint import first_difference
+from grms.learning.evolution.genes import Genome, uniform_genome
 from grms.learning.evolution.randomness import generator
+from grms.learning.evolution.self_play import joined, parted
 from grms.learning.transfer.encoding import RuleBaseSettings, compile_genome, decode, encode
-from grms.learning.transfer.fitness import PENALTY, Fitness, TrainingCase
-from grms.learning.transfer.self_play import within_constraints_alone
+from grms.learning.transfer.fitness import (
+    PENALTY,
+    Fitness,
+    MatchFitness,
+    TrainingCase,
+    describe_fitness,
+    describe_matches,
+    discipline_words,
+    policy_words,
+    within_constraints_alone,
+)
 from grms.policy._decisions import MembershipTable
-from grms.policy.constraints import FAIR_EXCHANGE
-from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, Constrained
+from grms.policy.constraints import FAIR_EXCHANGE, START_NOW, STRICT_EXCHANGE, ExchangeConstraints
+from grms.policy.location import FixedOrder
+from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, Constrained, Gaussian, Rule, RuleBase
 from lrms_sim.analysis.metrics import awrt
+from lrms_sim.machine.nodes import Demands, NodeKind, NodeMachine
+from lrms_sim.scheduling.criteria import GREEDY_DEFAULT, GroupOrder
+from lrms_sim.scheduling.disciplines import Easy, Fcfs
+from lrms_sim.scheduling.selection import CLASSES, Policy, StrategyTable
+from lrms_sim.scheduling.situations import make_calendar
+from lrms_sim.scheduling.strategies import Strategy
 from lrms_sim.workload.jobs import JobTable, concatenate
+from lrms_sim.workload.requests import Gpus
 from tests.kernel_sites import kernel_site, plain_policy
 from tests.oracles.federation import PlainSite, replay_plainly
 from tests.random_workloads import random_sites
@@ -282,3 +302,200 @@ def test_the_constant_without_constraints_is_accept_when_fit() -> None:
     """At the site that learns; its partners do what they do."""
     fitness = small_fitness()
     assert fitness.constant() == (tuple(Federation(two_sites(1)).awrt()),)
+
+
+SETTINGS = RuleBaseSettings(4, further=("requested_time", "starts_now"))
+CASES = [two_sites(1), two_sites(2)]
+
+
+def random_meeting(seed: int) -> list[Genome]:
+    return [uniform_genome(generator(2 * seed + place), SETTINGS.space) for place in range(2)]
+
+
+@pytest.mark.parametrize("rails", [FAIR_EXCHANGE, STRICT_EXCHANGE], ids=["fair", "strict"])
+def test_rules_that_always_agree_are_the_constraints_alone(rails: ExchangeConstraints) -> None:
+    """To the last bit, guests included that may be sent home; so the value that all have to beat is 1."""
+    fitness = MatchFitness(CASES, rails, SETTINGS)
+    found = fitness(joined([SETTINGS.agreeing] * 2))
+    assert found.value == 1.0
+    assert found.figures == ((1.0, 1.0), *fitness.constant)
+    for sites, constant, alone in zip(CASES, fitness.constant, fitness.alone, strict=True):
+        constrained = Federation(within_constraints_alone(sites, rails))
+        assert constant == tuple(constrained.awrt())
+        assert constant != alone
+
+
+def test_a_meeting_is_what_its_rule_bases_do_in_a_replay() -> None:
+    """Cost and value of random rule bases, recomputed from a federation of them."""
+    moved = 0
+    egoistic = MatchFitness(CASES, FAIR_EXCHANGE, SETTINGS)
+    careful = MatchFitness(CASES, FAIR_EXCHANGE, SETTINGS, "no_loser")
+    for seed in range(6):
+        match = random_meeting(seed)
+        rule_bases = [decode(one, further=SETTINGS.further) for one in match]
+        awrt = []
+        for sites in CASES:
+            a, b = (
+                replace(site, transfer_policies={other: Constrained(FAIR_EXCHANGE, rules)})
+                for site, other, rules in zip(sites, "ba", rule_bases, strict=True)
+            )
+            awrt.append(Federation([a, b]).awrt())
+        parts = np.array(awrt) / np.array(egoistic.constant)
+        over = np.maximum(parts - 1, 0)
+        value = parts.mean() + PENALTY * over.sum() / 2
+        one, other = egoistic(joined(match)), careful(joined(match))
+        assert [list(row) for row in one.figures[1:]] == awrt
+        assert one.value == other.value == pytest.approx(value, rel=1e-12)
+        assert one.figures[0] == pytest.approx(parts.mean(axis=0), rel=1e-12)
+        losses = PENALTY * over[:, ::-1].mean(axis=0)
+        assert other.figures[0] == pytest.approx(parts.mean(axis=0) + losses, rel=1e-12)
+        moved += one.value != 1.0
+    assert moved > 3
+
+
+def test_it_goes_to_other_processes() -> None:
+    """Its room to work in does not."""
+    fitness = MatchFitness(CASES[:1], FAIR_EXCHANGE, SETTINGS)
+    match = joined(random_meeting(1))
+    again = pickle.loads(pickle.dumps(fitness))  # noqa: S301  # its own
+    assert again(match) == fitness(match)
+    assert len(parted(match, 2)) == 2
+
+
+def test_cases_that_cannot_be_are_refused() -> None:
+    """With what is wrong."""
+    a, b = two_sites(1)
+    with pytest.raises(ValueError, match="at least one training case"):
+        MatchFitness([], FAIR_EXCHANGE, SETTINGS)
+    with pytest.raises(ValueError, match="names and sizes must agree"):
+        MatchFitness([[a, b], [a, replace(b, processors=99)]], FAIR_EXCHANGE, SETTINGS)
+    with pytest.raises(ValueError, match="site 'b' has no jobs"):
+        MatchFitness([[a, replace(b, jobs=JobTable.empty())]], FAIR_EXCHANGE, SETTINGS)
+    with pytest.raises(ValueError, match="the objective is 'fair'"):
+        MatchFitness([[a, b]], FAIR_EXCHANGE, SETTINGS, "fair")  # type: ignore[arg-type]  # not one of the two
+
+
+def test_who_does_not_exchange_is_not_made_to() -> None:
+    """Exchange constraints come where policies were."""
+    a, b = two_sites(1)
+    stranger = Site("c", 5, b.jobs.__class__.empty())
+    constrained = within_constraints_alone([a, b, stranger], FAIR_EXCHANGE)
+    assert [list(site.transfer_policies) for site in constrained] == [["b"], ["a"], []]
+    assert all(math.isfinite(x) for x in Federation(constrained).awrt()[:2])
+
+
+def describe(sites: list[Site], objective: str = "egoistic") -> dict[str, object]:
+    return describe_fitness(
+        Fitness([TrainingCase(Federation(sites), "a", ("b",))], objective)  # type: ignore[arg-type]  # one of the two
+    )
+
+
+def test_a_rule_base_is_told_by_its_rules() -> None:
+    """Two of one name are two, the same rules of another provenance are one."""
+    one = RuleBase((Rule(Gaussian(0, 1), Gaussian(0, 1), accept=True),), "x", {"seed": 1})
+    other = RuleBase((Rule(Gaussian(0, 2), Gaussian(0, 1), accept=True),), "x", {"seed": 1})
+    assert policy_words(one) == policy_words(replace(one, provenance={}))
+    assert policy_words(one) != policy_words(other)
+    assert policy_words(AcceptWhenFit()) == "awf"
+
+
+def test_a_strategy_is_told_by_what_it_does() -> None:
+    """Two strategies of one name are two, at another calendar too; the built-in ones go by name."""
+    one = Strategy("easy", GREEDY_DEFAULT, "ours")
+    other = Strategy("fcfs", GREEDY_DEFAULT, "ours")
+    tables = [StrategyTable((place,) * CLASSES, name="ours") for place in (0, 1)]
+    week = [make_calendar("week", zone=UTC, unix_start=s, first=0, last=1e6) for s in (0, 3600)]
+    policies: list[Policy] = [one, other, *tables, *(one.at(calendar) for calendar in week)]
+    words = [discipline_words(policy) for policy in policies]
+    assert len(set(words)) == len(words)
+    assert all(word.startswith("ours (SHA-256 of what it does: ") for word in words)
+    assert discipline_words(Strategy("easy", GREEDY_DEFAULT, "ours")) == words[0]
+    assert discipline_words(Strategy("easy", GroupOrder())) == "easy-group"
+    assert discipline_words(Easy()) == "easy"
+
+
+def test_a_description_is_plain_and_repeatable() -> None:
+    """JSON keeps it, and two readings of the same are equal."""
+    described = describe(two_sites())
+    assert json.loads(json.dumps(described)) == described
+    assert first_difference(described, describe(two_sites())) is None
+
+
+def test_what_is_learned_is_not_part_of_what_it_rests_on() -> None:
+    """The policies that evolve are left out; those of everybody else are in."""
+    described = describe(two_sites())
+    sites = described["cases"][0]["sites"]  # type: ignore[index]  # nested plain values
+    assert sites[0]["policies"] == {}
+    assert sites[1]["policies"] == {"a": "awf"}
+    mine = [replace(two_sites()[0], transfer_policies={"b": AlwaysKeep()}), two_sites()[1]]
+    assert describe(mine) == described
+
+
+def test_nodes_and_requests_are_part_of_it() -> None:
+    """Another node, another request, or what is told of it makes another description."""
+    a, b = two_sites()
+    machine = NodeMachine((NodeKind("n", 1, b.processors, 0, 2, "", frozenset({"ib"})),))
+    b = replace(b, nodes=machine, discipline=Fcfs())
+    described = describe([a, b])
+    assert json.loads(json.dumps(described)) == described
+    assert first_difference(described, describe([a, replace(b, nodes=None)]))
+    larger = replace(machine, kinds=(replace(machine.kinds[0], gpus=4),))
+    wanted = [replace(request, gpus=Gpus(1)) for request in Demands.of_processors(b.jobs).requests]
+    changed = replace(Demands.of_processors(b.jobs), requests=tuple(wanted))
+    for other in (
+        replace(b, nodes=larger),
+        replace(b, demands=changed),
+        replace(b, tells="processors"),
+    ):
+        assert first_difference(described, describe([a, other])) is not None
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"discipline": Easy()}, r"cases[0].sites[1].discipline was 'fcfs' and is 'easy'"),
+        ({"processors": 26}, "cases[0].sites[1].processors was 25 and is 26"),
+        (
+            {"transfer_policies": {"a": YES}},
+            "cases[0].sites[1].policies.a was 'awf' and is 'yes (SHA-256 of its rules: ",
+        ),
+        (
+            {"location_policy": FixedOrder(("a",))},
+            "cases[0].sites[1].location was 'awrt' and is ['a']",
+        ),
+        (
+            {"jobs": JobTable.from_columns(submit_time=[0], processors=[1], run_time=[10])},
+            "cases[0].sites[1].jobs was ",
+        ),
+        ({"transfer_policies": {}}, "cases[0].sites[1].policies.a is there no more"),
+    ],
+)
+def test_a_difference_is_named_with_its_place(change: dict[str, object], place: str) -> None:
+    """Whatever the values of a fitness depend on."""
+    a, b = two_sites()
+    changed = [a, replace(b, **change)]  # type: ignore[arg-type]  # one field of a site
+    difference = first_difference(describe(two_sites()), describe(changed))
+    assert difference is not None
+    assert difference.startswith(place)
+
+
+def test_constraints_and_features_are_told() -> None:
+    """Those of a policy, of a fitness and of matches; a run of the paper says nothing of them."""
+    assert policy_words(Constrained(START_NOW, YES)) != policy_words(
+        Constrained(FAIR_EXCHANGE, YES)
+    )
+    assert policy_words(Constrained(START_NOW)).startswith("agree within ExchangeConstraints(")
+    case = TrainingCase(Federation(two_sites()), "a", ("b",))
+    assert not {"rails", "features"} & set(describe_fitness(Fitness([case])))
+    constrained = describe_fitness(Fitness([case], rails=START_NOW, further=("starts_now",)))
+    assert constrained["rails"]["rules"] == "start-now"
+    assert constrained["rails"]["promise"] is None
+    assert constrained["features"] == ["nwp", "njp", "starts_now"]
+    own = describe_fitness(Fitness([case], rails=ExchangeConstraints(guest_length=3.0)))
+    assert (own["rails"]["rules"], own["rails"]["guest_length"]) == ("own", 3.0)
+    settings = RuleBaseSettings(2, further=("starts_now",))
+    matches = describe_matches(MatchFitness([two_sites()], FAIR_EXCHANGE, settings))
+    assert matches["self_play"] == ["a", "b"]
+    assert matches["rails"]["balance"] == 86400.0
+    assert [site["policies"] for site in matches["cases"][0]["sites"]] == [{}, {}]
+    json.dumps(matches)

@@ -6,22 +6,27 @@ from pathlib import Path
 import numpy as np
 
 from grms.federation.federation import Federation
+from grms.learning.checkpoint import Best
 from grms.learning.evolution.catalog import new_strategy
+from grms.learning.evolution.self_play import joined
 from grms.learning.evolution.strategies import StrategySettings
-from grms.learning.evolution.termination import GenerationLimit
-from grms.learning.training import train
-from grms.learning.transfer.fitness import Fitness, TrainingCase
-from grms.learning.transfer.options import Objective
+from grms.learning.evolution.termination import GenerationLimit, GenerationRecord
+from grms.learning.training import TrainingResult, train
+from grms.learning.transfer.comparison import compared_match
+from grms.learning.transfer.encoding import RuleBaseSettings, encode
+from grms.learning.transfer.fitness import Fitness, MatchFitness, TrainingCase
+from grms.learning.transfer.options import STEM_LENGTH_MAX, Objective, rule_base_file
 from grms.learning.transfer.outcome import (
-    STEM_LENGTH_MAX,
     AwrtRow,
     TrainingOutcome,
     awrt_words,
     make_outcome,
-    rule_base_file,
+    make_self_play_outcome,
+    self_play_page,
     visited_states,
     write_outcome,
 )
+from grms.policy.constraints import START_NOW
 from grms.policy.files import load_rule_base
 from lrms_sim.report.templates import alone
 from lrms_sim.util.executors import ThreadExecutor
@@ -192,3 +197,41 @@ def test_file_names_are_harmless() -> None:
     assert rule_base_file("KTH", ["CTC", "SDSC05"]) == "kth-for-ctc-sdsc05.json"
     assert rule_base_file("../Köln", ["a b/c"]) == ".._k_ln-for-a_b_c.json"
     assert len(rule_base_file("a", ["partner"] * 50)) == STEM_LENGTH_MAX + len(".json")
+
+
+SELF_PLAY_SETTINGS = RuleBaseSettings(2, further=("starts_now",))
+
+
+def test_the_rule_bases_are_those_of_the_best_meeting() -> None:
+    """Each with all that tells where it comes from; without unseen workloads the page claims nothing."""
+    fitness = MatchFitness([two_sites(1)], START_NOW, SELF_PLAY_SETTINGS)
+    genome = joined([SELF_PLAY_SETTINGS.agreeing] * 2)
+    record = GenerationRecord(3, 40, 1.0, 2.0, 0.1, 5.0)
+    result = TrainingResult(Best(genome, fitness(genome), 0), (record,), "it was enough")
+    settings = {"name": "paper", "seed": 7, "settings": {}, "self_play": {"archive": 2}}
+    outcome = make_self_play_outcome(
+        fitness,
+        result,
+        compared_match(fitness, ["one"], genome),
+        constant="start-now",
+        case_names=["one"],
+        settings=settings,
+        origins=[{"b": {"log": "x"}}],
+        commit="0123",
+    )
+    assert outcome.files() == {"a": "a-for-b.json", "b": "b-for-a.json"}
+    for rule_base in outcome.rule_bases.values():
+        assert encode(rule_base).to_state() == SELF_PLAY_SETTINGS.agreeing.to_state()
+        provenance = rule_base.provenance
+        assert provenance["commit"] == "0123"
+        assert provenance["rails"]["rules"] == "start-now"
+        assert provenance["strategy"] == settings
+        assert (provenance["generations"], provenance["evaluations"]) == (3, 40)
+        sites = provenance["cases"][0]["sites"]
+        assert sites[1]["origin"] == {"log": "x"}
+        assert [one["awrt_constant_s"] for one in sites] == list(fitness.constant[0])
+        assert "unseen" not in provenance
+    page = self_play_page(outcome, "<svg/>", {"a": (), "b": ()})
+    assert "Self-play of a, b" in page
+    assert "Whether this beats start-now alone is not known" in page
+    assert "it was enough" in page

@@ -7,8 +7,8 @@ from hypothesis import given
 
 from grms.federation.federation import Federation, Site
 from grms.learning.transfer.encoding import RuleBaseSettings, decode
+from grms.learning.transfer.fitness import within_constraints_alone
 from grms.learning.transfer.recorded import StateVisits, recorded_decisions
-from grms.learning.transfer.self_play import within_constraints_alone
 from grms.policy.constraints import FAIR_EXCHANGE
 from grms.policy.transfer import AcceptWhenFit, Constrained, Gaussian, Rule, RuleBase
 from lrms_sim.workload.jobs import JobTable

@@ -8,13 +8,12 @@ import pytest
 from grms.federation.federation import Federation
 from grms.learning.checkpoint import CheckpointError
 from grms.learning.evolution.genes import Genome
-from grms.learning.limits import Limits
-from grms.learning.session import CHECKPOINT, TrainingInterrupted
-from grms.learning.transfer import command, self_play_outcome
-from grms.learning.transfer import drawn_map as shown
+from grms.learning.evolution.termination import Limits
+from grms.learning.training import CHECKPOINT, TrainingInterrupted
+from grms.learning.transfer import command, decision_map
 from grms.learning.transfer.command import print_self_play, run_self_play
 from grms.learning.transfer.comparison import verdict
-from grms.learning.transfer.self_play import MatchFitness
+from grms.learning.transfer.fitness import MatchFitness
 from grms.learning.transfer.source import SourceError, TrainingSource
 from grms.policy.constraints import FAIR_EXCHANGE
 from grms.policy.files import load_rule_base
@@ -32,8 +31,8 @@ def playing(folder: Path, **changes: Any) -> Any:
 def test_every_site_is_handed_a_rule_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Used in a federation they bring what the run says, on workloads learned from and on others."""
     # Pictures are drawn in the test of the command.
-    monkeypatch.setattr(shown, "decision_map_svg", lambda *_, **__: "<svg/>")
-    monkeypatch.setattr(self_play_outcome, "convergence_svg", lambda *_: "<svg/>")
+    monkeypatch.setattr(decision_map, "decision_map_svg", lambda *_, **__: "<svg/>")
+    monkeypatch.setattr("grms.learning.transfer.outcome.convergence_svg", lambda *_: "<svg/>")
     chosen = playing(tmp_path, unseen=("other-2",), objective="no_loser")
     console = quiet()
     outcome = run_self_play(chosen, console, load=load)

@@ -78,6 +78,7 @@ class Looks:
         self.tracker = JobTracker(
             lambda key: "hanse:S:" + key,
             lambda name: name.removeprefix("hanse:S:") if name.startswith("hanse:S:") else None,
+            is_marker=lambda name, key: name == f"away:{key}",
             settle_s=SETTLE_S,
             records_s=records_s,
             forgets=forgets,
@@ -1023,3 +1024,27 @@ def test_without_evidence_nothing_ends_and_nothing_that_runs_is_cancelled(
     job = looks.tracker.job(KEY)
     assert job is not None
     assert (job.doubt, job.end) == ("", None)
+
+
+def test_a_job_under_its_marker_s_name_is_there() -> None:
+    """However long no table shows it under its own; not so another job's marker, or one that has ended."""
+    for number, name, phase, lasts in (
+        ("7", f"away:{KEY}", WAITING, True),
+        ("7", f"away:{KEY}", ENDED, False),
+        ("8", f"away:{KEY}", WAITING, False),
+        ("7", "away:A/1/2", WAITING, False),
+    ):
+        looks = Looks()
+        looks.submit()
+        looks.look(row(HELD), after=SETTLE_S)
+        looks.release()
+        looks.look(row(WAITING))
+        looks.known = False
+        marker = replace(row(phase, number), name=name)
+        events = looks.many(12, marker, after=STEP_S)
+        assert (events, looks.asked) == ([], 0) if lasts else looks.asked > 0
+        assert any(isinstance(event, Vanished) for event in events) is not lasts
+        if lasts:
+            assert looks.many(MISSING_LOOKS) != []
+            assert [type(event) for event in looks.look(marker)] == [SeenAgain]
+            assert looks.look(row(WAITING)) == []

@@ -268,6 +268,21 @@ async def test_a_place_is_given_up(tmp_path: Path) -> None:
                 await until(lambda: [row[0] for row in markers(scene)].count("CA") == 2)
 
 
+async def test_a_place_is_told_where_the_queue_still_shows_the_job_that_has_left(
+    tmp_path: Path,
+) -> None:
+    """Under its first key: else nobody would give up the marker of a job that has ended elsewhere while the daemon was dead."""
+    scene = scene_of(tmp_path)
+    async with scene.up():
+        await with_first(scene)
+        key = await waiting(scene, 2)
+        assert await scene.lrms.cancel(key, only_waiting=True)
+        await aside(scene, job(2, times=2))
+        known = (await scene.lrms.snapshot()).jobs
+        assert known[key].phase is LrmsPhase.HELD
+        assert [row[0] for row in scene.rows() if row[-1].endswith(f":{key}")] == ["CA"]
+
+
 async def test_what_has_begun_or_would_begin_anyway_keeps_no_place(tmp_path: Path) -> None:
     """A job that runs stays; one with a launcher of an older version leaves without its place."""
     scene = scene_of(tmp_path)

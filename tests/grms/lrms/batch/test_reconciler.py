@@ -435,6 +435,16 @@ async def test_jobs_that_are_due_at_once_are_released_in_few_calls(
     assert not [what for what in asdict(lrms.anomalies).values() if what]
 
 
+async def test_jobs_are_released_in_the_order_in_which_they_came(tmp_path: Path) -> None:
+    """Slurm shows those that are held last to first; released in that order, they would start in it."""
+    system = Together(12)
+    *later, first = reversed(system.rows)
+    system.rows = (*(replace(row, submit_time=9.0) for row in later), replace(first, submit_time=8))
+    system.rows = (*system.rows[3:], *system.rows[:3])
+    await released_together(system, tmp_path, 12, lambda: not system.held())
+    assert list(itertools.chain(*system.calls)) == [str(number) for number in range(1, 13)]
+
+
 async def test_one_that_is_refused_keeps_no_other_from_its_release(tmp_path: Path) -> None:
     """Those that were released are not asked for again, whatever has become of them since; the one is."""
     system = Together(6)

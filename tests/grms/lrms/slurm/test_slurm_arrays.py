@@ -212,6 +212,42 @@ async def test_many_of_an_array_are_cancelled_at_once(tmp_path: Path) -> None:
         assert scene.states() == ["CA"] * 3 + ["CD"] * 3
 
 
+@pytest.mark.parametrize("gone", [1, 3])
+async def test_one_of_many_that_an_operator_ends_while_all_are_held_has_ended(
+    tmp_path: Path, gone: int
+) -> None:
+    """Slurm keeps no record of it: the array is there without it. Neither is it submitted again, nor waited for."""
+    scene = scene_at(tmp_path)
+    async with scene.up():
+        keys = await together(scene, range(1, 5), held=True)
+        await scene.looks(2)
+        scene.cluster.ask("scancel", f"1_{gone}")
+        assert len(scene.rows()) == 3
+        key = keys.pop(gone - 1)
+        await until(lambda: scene.has(key, Ended, Lost, Vanished))
+        (end,) = (event.end for event in scene.events if isinstance(event, Ended))
+        assert (end.outcome, end.run_time) == (Outcome.CANCELLED, 0.0)
+        for each in keys:
+            await scene.lrms.release(each)
+        await begun_once(scene, keys)
+
+
+async def test_one_that_is_forgotten_while_another_array_has_its_number_is_lost(
+    tmp_path: Path,
+) -> None:
+    """By a submission that came later: that it is not in there does not say that somebody has ended it."""
+    scene = scene_at(tmp_path)
+    async with scene.up():
+        first = await together(scene, range(1, 5), held=True)
+        await scene.looks(1)
+        scene.cluster.kill_controller()
+        scene.cluster.start_controller()
+        words = ("--hold", "--array=5-6", "--ntasks=1", "--time=1", "/bin/true")
+        scene.cluster.ask("sbatch", "--parsable", "--job-name=hanse:S:A/1/*", *words)
+        await until(lambda: all(scene.has(key, Lost) for key in first))
+        assert not [event for event in scene.events if isinstance(event, Ended)]
+
+
 async def test_an_array_that_an_operator_ends_has_ended_for_all(tmp_path: Path) -> None:
     """What Slurm shows of it then is one row, without an index; nothing is submitted again."""
     scene = scene_at(tmp_path)

@@ -1,20 +1,22 @@
 """All that can happen above a batch system in trouble, within small bounds; and each careless rule is found."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import structlog
 
-from grms.lrms.base import LrmsEvent, LrmsJob
+from grms.lrms.base import LrmsEvent, LrmsJob, LrmsSnapshot
 from grms.lrms.batch import adapter
 from grms.lrms.batch.adapter import BatchLrms
 from grms.lrms.batch.job_tracker import Act, Findings, JobTracker, Order
+from grms.lrms.batch.kept_places import KeptPlaces
 from grms.lrms.batch.launcher import check_program
-from grms.lrms.batch.queue_snapshot import Evidence, JobRow, Question
+from grms.lrms.batch.queue_snapshot import Evidence, JobRow, Question, QueueSnapshot
 from grms.lrms.batch.reconciler import Reconciler
 from grms.lrms.batch.tracked_job import TrackedJob, Want
+from grms.lrms.job_notes import KeptPlace
 from grms.simulation.exhaustive.choices import explore_model, replay_model
 from grms.simulation.exhaustive.queue_bounds import SMALL_QUEUES
 from grms.simulation.exhaustive.queue_model import QueueBound, QueueModel, queue_bound
@@ -46,9 +48,10 @@ def test_nothing_that_must_not_be_is_found(name: str) -> None:
     assert found.ends > 0
 
 
-def with_(part: type[JobTracker | Reconciler]) -> Callable[..., BatchLrms]:
-    """Returns what makes an adapter with such a tracker, or reconciler."""
-    name = "JobTracker" if issubclass(part, JobTracker) else "Reconciler"
+def with_(part: type[JobTracker | Reconciler | KeptPlaces]) -> Callable[..., BatchLrms]:
+    """Returns what makes an adapter with such a tracker, reconciler or keeper of places."""
+    parts = (JobTracker, Reconciler, KeptPlaces)
+    (name,) = (one.__name__ for one in parts if issubclass(part, one))
 
     def lrms(*args: Any, **more: Any) -> BatchLrms:
         with pytest.MonkeyPatch.context() as patch:
@@ -168,6 +171,98 @@ class CancelsWhatHasCompleted(JobTracker):
         return super().conclude(question, evidence, at)
 
 
+class SeesNoMarker(JobTracker):
+    """Takes a job for missing that a table shows under its marker's name."""
+
+    def _is_shown_aside(self, job: TrackedJob, row: JobRow | None) -> bool:
+        del job, row
+        return False
+
+
+class NotesLast(KeptPlaces):
+    """Notes that a job leaves when its launcher waits already."""
+
+    async def leave(self, key: str, row: JobRow | None) -> bool:
+        """See `KeptPlaces.leave`."""
+        if row is not None:
+            await self._disk.do(self._spool.ask_aside, key)
+        return await super().leave(key, row)
+
+
+class RenamesFirst(KeptPlaces):
+    """Notes that a job comes back when its marker has its name already."""
+
+    async def bring_back(self, key: str, name: str, place: KeptPlace) -> JobRow | None:
+        """See `KeptPlaces.bring_back`."""
+        row = self.marker(key, (await self._poller.new()).table)
+        if row is None:
+            return await super().bring_back(key, name, place)
+        await self._system.rename(row, name)
+        await self.note(key, replace(place, number=row.number, back=key))
+        return replace(row, name=name)
+
+
+class NeverCompares(KeptPlaces):
+    """Does nothing again that a crash has undone."""
+
+    async def _look(self, table: QueueSnapshot, orders: Sequence[Order]) -> list[Order]:
+        del table
+        return list(orders)
+
+
+class BelievesAnswers(KeptPlaces):
+    """Forgets a place as soon as the batch system has agreed that the job starts."""
+
+    async def _look_back(self, key: str, place: KeptPlace, table: QueueSnapshot) -> None:
+        del place, table
+        await self.forget(key)
+
+
+class LeavesUnnoted(KeptPlaces):
+    """Leaves markers alone of which it has no note."""
+
+    async def _look_unnoted(self, key: str, row: JobRow) -> None:
+        del key, row
+
+
+class StartsFirst(KeptPlaces):
+    """Lets a job that has come back start before its launcher may begin."""
+
+    async def start(self, key: str, row: JobRow, place: KeptPlace) -> None:
+        """See `KeptPlaces.start`."""
+        await self._system.start_now(row)
+        await super().start(key, row, place)
+
+
+class GivesNoneUp(KeptPlaces):
+    """Leaves the marker of a job that has ended elsewhere."""
+
+    async def end(self, key: str) -> bool:
+        """See `KeptPlaces.end`."""
+        del key
+        return False
+
+
+class TellsNoPlace(BatchLrms):
+    """Tells nothing of a place where the queue shows how the job has ended that has left."""
+
+    async def snapshot(self) -> LrmsSnapshot:
+        """See `BatchLrms.snapshot`."""
+        told = await super().snapshot()
+        rows = (await self._poller.last()).table.rows
+        return replace(told, jobs=dict(told.jobs) | dict(self._tracker.records(rows)))
+
+
+def leaving(**faults: Any) -> QueueBound:
+    """Returns a bound in which a job stays at home at first, and leaves the queue in a round."""
+    return queue_bound("leaves", places=True, decline=1, round=1, **faults)
+
+
+def sent_home(**faults: Any) -> QueueBound:
+    """Returns a bound in which a partner may send a job home."""
+    return queue_bound("sent home", places=True, send_home=1, **faults)
+
+
 ANY_ROW = queue_bound("any row", late=1, partial=1)
 FORGETS = queue_bound("forgets", undo=1)
 LATE = queue_bound("late", late=1)
@@ -194,6 +289,18 @@ CARELESS = [
         12,
     ),
     ("RepeatsNothing", Parts(queue=RepeatsNothing), LATE, "lead to no end", 4),
+    ("no look", Parts(looks=False), sent_home(start_by_hand=1), "and the partner has it", 8),
+    ("no look, forgotten", Parts(looks=False), leaving(undo=1), "and the partner has it", 12),
+    ("no wait", Parts(waits=False), leaving(race=1), "ended as failed", 9),
+    ("SeesNoMarker", Parts(lrms=with_(SeesNoMarker)), leaving(partial=1), "ended as unknown", 10),
+    ("NotesLast", Parts(lrms=with_(NotesLast)), leaving(crash=1), "lead to no end", 9),
+    ("RenamesFirst", Parts(lrms=with_(RenamesFirst)), sent_home(crash=1), "lead to no end", 7),
+    ("NeverCompares", Parts(lrms=with_(NeverCompares)), sent_home(undo=1), "lead to no end", 9),
+    ("BelievesAnswers", Parts(lrms=with_(BelievesAnswers)), sent_home(undo=1), "to no end", 10),
+    ("LeavesUnnoted", Parts(lrms=with_(LeavesUnnoted)), sent_home(late=1), "lead to no end", 7),
+    ("StartsFirst", Parts(lrms=with_(StartsFirst)), sent_home(crash=1), "ended as failed", 13),
+    ("GivesNoneUp", Parts(lrms=with_(GivesNoneUp)), sent_home(), "lead to no end", 0),
+    ("TellsNoPlace", Parts(lrms=TellsNoPlace), leaving(crash=1), "lead to no end", 12),
 ]
 """What drives the batch system, within which bound it is found, as what, after how many steps."""
 
@@ -211,5 +318,5 @@ def test_a_careless_rule_is_found_with_a_shortest_story(
     found = explore_model(QueueModel(within))
     assert text in found.violation
     assert len(found.story) == steps
-    if "lead to no end" not in text:
+    if "to no end" not in text:
         assert text in replay_model(QueueModel(within), found.labels)

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from grms.policy.constraints import AccountRules, ExchangeConstraints, Promise
-from grms.policy.constraints_table import rounds_said
+from grms.policy.constraints import AccountRules, ExchangeConstraints, Promise, rounds_said
 from grms.policy.files import save_rule_base
 from grms.policy.location import AwrtLocation, FixedOrder
 from grms.policy.rebalancing import Rebalancing

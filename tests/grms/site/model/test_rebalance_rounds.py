@@ -4,8 +4,7 @@ import math
 from collections import Counter
 
 from grms.lrms import base
-from grms.policy.rebalancing import Rebalancing
-from grms.policy.rebalancing_notes import Waiting
+from grms.policy.rebalancing import Rebalancing, Waiting
 from grms.site.model.commands import PublishRound, SendOffer, SendWithdraw
 from grms.site.model.events import OfferAnswered, Restarted, RoundDue, StatusAnswered
 from grms.site.model.jobs import OfferId, Request

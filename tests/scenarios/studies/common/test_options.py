@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import click
 import pytest
 
-from grms.learning.session import TrainingInterrupted
+from grms.learning.training import TrainingInterrupted
 from scenarios.studies.common import options
 from scenarios.studies.common.options import run_and_tell
 

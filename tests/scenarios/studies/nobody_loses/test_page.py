@@ -1,6 +1,6 @@
 from html import escape
 
-from grms.federation.byzantine import BYZANTINE_PARTNERS
+from grms.federation.sites import BYZANTINE_PARTNERS
 from scenarios.studies.nobody_loses.page import WEAK, page_of
 from scenarios.studies.nobody_loses.statements import verdict
 from tests.scenarios.studies.nobody_loses.measured import small_study

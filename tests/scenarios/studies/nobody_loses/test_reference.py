@@ -1,4 +1,4 @@
-from grms.federation.byzantine import BYZANTINE_PARTNERS as WORDS
+from grms.federation.sites import BYZANTINE_PARTNERS as WORDS
 from scenarios.spec.spec import OVERLOADED
 from scenarios.studies.nobody_loses.reference import (
     BYZANTINE_PARTNERS,

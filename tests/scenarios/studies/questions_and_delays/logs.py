@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from lrms_sim.workload.jobs import JobTable
-from lrms_sim.workload.windows import SECONDS_PER_DAY
+from lrms_sim.workload.jobs import SECONDS_PER_DAY, JobTable
 from scenarios.spec.traces import TRACES
 from scenarios.studies.questions_and_delays.replays import LOGS
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from grms.federation.federation import Federation
-from lrms_sim.workload.windows import SECONDS_PER_DAY
+from lrms_sim.workload.jobs import SECONDS_PER_DAY
 from scenarios.studies.questions_and_delays.replays import (
     ALL,
     BLOCKS,

@@ -9,7 +9,7 @@ PROGRAM = """
 import sys
 from threading import Barrier, Thread
 import package
-from lrms_sim.util.later_modules import load_later
+from lrms_sim.util.lazy_names import load_later
 
 load_later("package.late", "package.nowhere", "alone", "broken", "open")
 load_later("alone")

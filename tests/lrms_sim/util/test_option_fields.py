@@ -7,8 +7,7 @@ from typing import Any, Literal
 import click
 from click.testing import CliRunner
 
-from lrms_sim.cli.field_options import field_options, taken
-from lrms_sim.util.option_fields import option
+from lrms_sim.util.option_fields import field_options, option, taken
 
 
 @dataclass(frozen=True)

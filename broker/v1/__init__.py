@@ -1,4 +1,4 @@
-"""The wire contract of the broker, generated from `proto/broker/v1` by `make proto`."""
+"""The wire contract of the broker, generated from `proto/broker/v1` by `make setup`."""
 
 from lrms_sim.util.lazy_imports import load_protobuf_in_python_later
 

@@ -23,6 +23,7 @@ from grms.lrms.exit_status import (
     true_end,
 )
 from grms.util.outcomes import Outcome
+from tests.programs import run_program
 from tests.waiting import TIME_OUT_S
 
 LAUNCHER = "LAUNCHER=$(cut -d' ' -f4 /proc/$PPID/stat)"
@@ -37,15 +38,12 @@ def launched(folder: Path, shell: str, script: str, launch: str = LAUNCH) -> tup
     for name, text in (("launch", launch), ("program", f"#!/bin/sh\n{script}\n")):
         (folder / name).write_text(text)
         (folder / name).chmod(0o700)
-    done = subprocess.run(  # noqa: S603  # a script of the test's
+    done = run_program(
         [shell, str(folder / "launch")],
         cwd=folder,
         stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
         start_new_session=True,
         timeout=TIME_OUT_S,
-        check=False,
     )
     return done.returncode, done.stdout, done.stderr
 

@@ -22,6 +22,7 @@ from grms.lrms.slurm.slurm_check import (
     records,
     version,
 )
+from tests.grms.lrms.findings import told
 
 CONFIGURATION = """Configuration data as of 1795356570
 AccountingStorageType   = accounting_storage/none
@@ -34,14 +35,6 @@ PARTITION = (
 )
 
 GOOD, DOUBT, MISSING = FindingLevel.GOOD, FindingLevel.DOUBT, FindingLevel.MISSING
-
-
-def told(finding: Finding, level: FindingLevel, *words: str) -> None:
-    """Holds a finding to a level; who is told that something is not well is told a cure."""
-    assert finding.level is level, finding
-    assert bool(finding.cure) == (level is not GOOD)
-    for word in words:
-        assert word in f"{finding.text} {finding.cure}"
 
 
 def test_versions() -> None:

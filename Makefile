@@ -5,8 +5,6 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PACKAGES := lrms_sim grms broker
 SOURCES := $(shell find $(PACKAGES) -name '*.pyx' -o -name '*.pxd') setup.py
-CONTRACT := $(wildcard proto/*/v1/*.proto)
-WIRE := $(patsubst proto/%.proto,%_pb2.py,$(CONTRACT))
 CHECKED := build/checked/lib
 PYTEST_ARGS ?=
 # Up to three tests that fail are tried once more, and named with their errors.
@@ -60,10 +58,7 @@ $(VENV)/.built: $(VENV)/.tools $(SOURCES)
 	@$(BIN)/python setup.py --quiet build_ext --inplace
 	@touch $@
 
-$(WIRE) &: $(VENV)/.installed $(CONTRACT) proto/generate.py
-	@$(BIN)/python proto/generate.py --code
-
-setup: $(VENV)/.installed $(VENV)/.built $(WIRE)  ## Create the virtual environment, write the code of the wire contract and compile the kernels
+setup: $(VENV)/.installed $(VENV)/.built  ## Create the virtual environment and compile the kernels
 
 run: setup  ## Replay three synthetic sites, alone, federated, and through live daemons; write the report
 	@$(BIN)/scenario run synthetic-three-sites --live --output out/synthetic-three-sites
@@ -166,7 +161,7 @@ mutants: setup  ## Change the pure cores and the policy in small ways; at least 
 model:  ## Check the model of the offer protocol, exhaustively; needs Debian's spin
 	$(PYTHON) docs/model/check.py
 
-proto: setup  ## Regenerate the code of the wire contract, and add to its baseline what is new
+proto: setup  ## Regenerate the code of the wire contract
 	$(BIN)/python proto/generate.py
 
 # One resolution holds for Python 3.11 and all later ones; no index is named, so any that has these files will do.
@@ -207,4 +202,4 @@ release: setup  ## Check that this commit is a release, build it, and try the wh
 
 clean:  ## Remove everything that was built
 	rm -rf build dist out mutants .venv *.egg-info
-	find $(PACKAGES) \( -name '*.so' -o -name '*_pb2*.py*' \) -delete
+	find $(PACKAGES) -name '*.so' -delete

@@ -97,13 +97,10 @@ def build_of(revision: str) -> Build:
         )
         if archive.wait():
             raise SystemExit(f"git archive {commit} ended with {archive.returncode}")
+        words = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
         cached = {"CC": "ccache cc"} if shutil.which("ccache") else {}
         environment = {**cached, **os.environ, "PYTHONPATH": str(folder)}
-        for words in (
-            ("proto/generate.py", "--code"),
-            ("setup.py", "--quiet", "build_ext", "--inplace"),
-        ):
-            subprocess.run([sys.executable, *words], cwd=folder, check=True, env=environment)
+        subprocess.run(words, cwd=folder, check=True, env=environment)
         done.touch()
     return Build(commit[:8], folder)
 

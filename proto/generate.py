@@ -1,14 +1,11 @@
 """Writes the Python code of the wire contract, or checks that it is up to date.
 
-The code of `proto/X/v1/*.proto` goes to `X/v1/`, so that the import path mirrors the path of the
-source. Git ignores it: `make setup` and builds of the distribution write it (`--code`). The contract
-itself is checked in, as descriptors (`proto/baseline.binpb`): `make proto` adds to it what is new, and
-refuses a source that breaks it.
+`make proto` runs it. The code of `proto/X/v1/*.proto` goes to `X/v1/`, so that the import path
+mirrors the path of the source; it is checked in, and a test compares it with a fresh run. So is the
+contract itself, as descriptors (`proto/baseline.binpb`): a source that breaks it is refused.
 """
 
 import ast
-import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -62,10 +59,7 @@ def generate(root: Path, target: Path) -> list[Path]:
     if not sources:
         return []
     # The compiler writes stubs of messages, but none of services.
-    beside = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    stubs = shutil.which("protoc-gen-mypy_grpc", path=beside)
-    if stubs is None:
-        raise GenerationError("mypy-protobuf is not installed: make setup")
+    stubs = Path(sys.executable).with_name("protoc-gen-mypy_grpc")
     outputs = [f"--{kind}_out={target}" for kind in ("python", "pyi", "grpc_python", "mypy_grpc")]
     _compile(root, f"--plugin=protoc-gen-mypy_grpc={stubs}", *outputs)
     written = []
@@ -289,10 +283,10 @@ def _service(old: ServiceDescriptorProto, new: ServiceDescriptorProto) -> Iterat
 
 def main() -> int:
     """Regenerates the code and the baseline in the checkout, unless they would break a promise."""
+    if not protos(ROOT):
+        print("There is no .proto file under proto/*/v1 yet: nothing to generate.")
+        return 0
     try:
-        if sys.argv[1:] == ["--code"]:
-            generate(ROOT, ROOT)
-            return 0
         problems = broken(ROOT)
         if problems:
             print("Programs that speak the present contract would break:", file=sys.stderr)

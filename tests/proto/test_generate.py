@@ -1,7 +1,6 @@
 """The generated code of the wire contract is what its sources give."""
 
 import importlib.util
-import os
 import re
 import tomllib
 from pathlib import Path
@@ -13,9 +12,9 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def generator(name: str = "generate") -> ModuleType:
-    """Returns a module of the folder `proto`."""
-    spec = importlib.util.spec_from_file_location(name, ROOT / "proto" / f"{name}.py")
+def generator() -> ModuleType:
+    """Returns `proto/generate.py` as a module."""
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "proto" / "generate.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -64,22 +63,6 @@ def test_stale_generated_code_is_caught(tmp_path: Path) -> None:
     assert "toy/v1/toy_pb2_grpc.py has no source" in generate.stale(tmp_path)
     source.unlink()
     assert len(generate.stale(tmp_path)) == len(generate.GENERATED)
-
-
-def test_a_build_asks_for_what_writes_the_code_only_where_it_is_missing(tmp_path: Path) -> None:
-    """A checkout without the code, or with older code, needs the pinned compilers; an sdist needs nothing."""
-    backend, generate = generator("backend"), generator()
-    (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
-    assert backend.writers(tmp_path) == []
-    source = tmp_path / "proto" / "toy" / "v1" / "toy.proto"
-    source.parent.mkdir(parents=True)
-    source.write_text(CONTRACT)
-    pinned = backend.writers(tmp_path)
-    assert [line.partition("==")[0] for line in pinned] == ["grpcio-tools", "mypy-protobuf"]
-    generate.generate(tmp_path, tmp_path)
-    assert backend.writers(tmp_path) == []
-    os.utime(source, (source.stat().st_atime, source.stat().st_mtime + 10))
-    assert backend.writers(tmp_path) == pinned
 
 
 def test_a_bad_contract_is_reported(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Files on their way while workflows run: nothing begins before its files can be there."""
 
+import itertools
 import random
 from dataclasses import dataclass, field, replace
 
@@ -12,16 +13,16 @@ from benchmarks.deviation_dispatch import World as SearchingWorld
 from benchmarks.deviation_loads import NOISES, Load
 from broker.gantt.views import plan_document
 from broker.model.network import Contention, Copy, DataFile, Link, Network
-from broker.model.plan import Plan, Transfer
+from broker.model.plan import Transfer
 from broker.model.program import Input, Output, Program
 from broker.model.resources import Resource
 from broker.model.workflow import Alternative, Task, Workflow
-from broker.scheduler.commands import Launch, StartPlanning
+from broker.scheduler.commands import Append, Command, Launch, StartPlanning
 from broker.scheduler.events import Register, Submit
 from broker.scheduler.file_arrivals import FileArrivals
 from broker.scheduler.lifecycle import WorkflowState
 from broker.scheduler.planning_input import pose
-from broker.scheduler.records import Supply
+from broker.scheduler.records import FilesSent, Supply
 from broker.scheduler.settings import BrokerSettings
 from tests.broker.broker_world import World
 from tests.examples import FEW
@@ -140,6 +141,18 @@ def load(size: float) -> Load:
     return Load(resources, ((0.0, chain(size)),), NETWORK)
 
 
+class SendingWorld(SearchingWorld):
+    """A world that keeps what has been sent."""
+
+    sent: list[FilesSent]
+
+    def _do(self, command: Command) -> None:
+        if isinstance(command, Append):
+            known = self.__dict__.setdefault("sent", [])
+            known += (each for each in command.records if isinstance(each, FilesSent))
+        super()._do(command)
+
+
 @pytest.mark.parametrize(("size", "where"), [(40.0, "gamma"), (400.0, "alpha")])
 def test_a_searching_broker_goes_where_the_files_are(size: float, where: str) -> None:
     """It sends what is quickly sent, and takes the slow resource beside what is not."""
@@ -190,12 +203,12 @@ def test_one_transfer_waits_for_the_other_on_a_link() -> None:
     ends = {}
     for contention in CONTENTIONS:
         network = replace(NETWORK, contention=contention)
-        world = SearchingWorld(Load(resources, ((0.0, workflow),), network), NOISES[0], 1)
+        world = SendingWorld(Load(resources, ((0.0, workflow),), network), NOISES[0], 1)
         world.run()
         (live,) = world.state.memory.workflows.values()
         begun = live.tasks["first"].end_time
         assert begun is not None
-        first, second = (each for some in world.state.cycle.files.sent.values() for each in some)
+        first, second = world.sent
         later = 10.0 if contention == "link" else 0.0
         assert (first.begin, first.end) == (begun, begun + 10.0)
         assert (second.begin, second.end) == (begun + later, begun + later + 10.0)
@@ -209,26 +222,28 @@ def test_one_transfer_waits_for_the_other_on_a_link() -> None:
 
 
 def test_a_planner_leaves_links_to_what_is_under_way() -> None:
-    """To what has been sent, and to what booked tasks have to be sent by the plan before; the rest is planned anew."""
-    made = DataWorld(1, replace(SETTINGS, network=replace(NETWORK, contention="link")))
-    for name in RESOURCES:
-        made.tell(Register(1, made.supply(name)))
-    made.tell(Submit(1, "k", chain(80.0)))
-    files, begins = made.state.cycle.files, made.now
-    planned = tuple(
-        Transfer("w", task, ("made",), "x", "gamma", begins + 20.0, begins + 30.0, 80.0, 0.0)
-        for task in ("first", "second")
+    """To what booked tasks have to be sent, and then to what has begun."""
+    contended = replace(NETWORK, contention="link")
+    tasks = (
+        Task("first", 20.0, (Alternative.of("alpha"),)),
+        Task("second", 60.0, (Alternative.of("gamma"),), ("first",)),
+        Task("third", 400.0, (Alternative.of("gamma"),), ("second",)),
     )
-    files.adopt(Plan((), transfers=planned))
-    assert files.under_way(begins, set()) == ()
-    assert files.under_way(begins, {("w", "second")}) == planned[1:]
-    files.adopt(Plan((), transfers=planned[:1]))
-    assert files.planned_transfers == (planned[1], planned[0])
-    assert files.planned_bytes == 80.0
-    assert files.under_way(begins + 31.0, {("w", "second")}) == ()
-    plain = FileArrivals(made.state.memory, NETWORK)
-    plain.adopt(Plan((), transfers=planned))
-    assert plain.under_way(begins, {("w", "second")}) == ()
+    kinds = set()
+    for seed, network in itertools.product(range(12), (contended, NETWORK)):
+        made = DataWorld(seed, replace(SETTINGS, network=network, cycle=15, slot=100))
+        for name in RESOURCES:
+            made.tell(Register(1, made.supply(name)))
+        made.tell(Submit(1, "k", replace(chain(400.0), tasks=tasks)))
+        made.run()
+        (sent,) = (each for each in made.journal if isinstance(each, FilesSent))
+        begun = Transfer("w", "second", ("made",), "x", "gamma", sent.begin, sent.end, 400.0, 0.0)
+        assert sent.end == sent.begin + 50.0
+        for planning in made.planned:
+            for each in planning.planning_input.under_way:
+                assert each == replace(begun, begin=each.begin, end=each.begin + 50.0)
+                kinds.add((network.contention, each == begun))
+    assert kinds == {("link", True), ("link", False)}
 
 
 def test_a_planner_is_told_the_network_and_what_has_been_sent() -> None:
@@ -246,8 +261,14 @@ def test_a_planner_is_told_the_network_and_what_has_been_sent() -> None:
     assert problem is not None
     assert problem.network == Network(Link(1.0), {"alpha": "x", "gamma": "riga"})
     assert problem.workflows[0].files == workflow.files
-    # The first task could begin at once: its input has been on its way since.
-    assert problem.copies == (Copy("w", "in", "x", 5.0),)
+    # It has begun no task, as a short search comes first; when that has found its place, its input is sent.
+    assert made.planned[0].short
+    assert problem.copies == ()
+    while len(made.planned) < 2:
+        assert made.step()
+    assert not made.planned[1].short
+    (sent,) = (each for each in made.journal if isinstance(each, FilesSent))
+    assert made.planned[1].planning_input.copies == (Copy("w", "in", "x", sent.begin + 5.0),)
 
 
 def test_what_programs_are_given_is_planned_with() -> None:

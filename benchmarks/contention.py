@@ -2,6 +2,7 @@
 
     HANSE_WORKFLOWS=folder python -m benchmarks.contention          writes figures-contention.json
     HANSE_WORKFLOWS=folder python -m benchmarks.contention --dry    one seed; writes nothing
+    HANSE_WORKFLOWS=folder python -m benchmarks.contention --carried-out    only what is carried out as well; the rest stays
     python -m benchmarks.contention --speed    how long schedules take with contention and without, into the same file
 
 The problems are those of `benchmarks.data`: each recorded workflow by itself on three sites of four processors, with links on which all of its files, each
@@ -13,11 +14,13 @@ sent once, would take a share of the time of all its tasks. Here each pair of si
 - *chosen*: the same of the best of four plans, searched with bandwidths of 1, 1/2, 1/4 and 1/8 and all judged by what they would be *paid*;
 - *known*: what our own search promises with `contention = "link"`, and *HEFT known* what HEFT does.
 
-And carried out in virtual time, for one seed: *broker free* without contention; *broker blind* on links that carry one transfer at a time, of which its planner does not
-know; *broker known* with a planner that does. *greedy known* begins what can begin where it ends first, and knows when each link is free.
+And carried out in virtual time: *broker free* without contention; *broker blind* on links that carry one transfer at a time, of which its planner does not
+know; *broker known* with a planner that does. Transfers wait for their links in the order of the plan. *greedy known* begins what can begin where it ends first, and knows when each link is free.
+Figures are medians over the seeds, over what is *planned* for the same seed.
 """
 
 import json
+import math
 import os
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
@@ -28,11 +31,12 @@ from unittest.mock import patch
 
 import numpy as np
 
+from benchmarks import data
 from benchmarks.data import EVALUATIONS, drawn, in_turns, searched, with_files
 from benchmarks.deviation_dispatch import Greedy, World
 from benchmarks.deviation_loads import NOISES, Load
 from benchmarks.frame import keep, machine, options_of
-from broker.model.heft import heft, in_order
+from broker.model.heft import heft
 from broker.model.instances import paper_problem
 from broker.model.network import Link, Network
 from broker.model.plan import Placement, Plan
@@ -55,33 +59,25 @@ def paid(problem: Problem, plan: Plan) -> float:
     """Returns the makespan of the choices of a plan, with links that carry one transfer at a time."""
     staging, network = Staging(problem), problem.network
     assert network is not None, "the problems have one"
-    (workflow,) = problem.workflows
-    row = {task.name: number for number, task in enumerate(in_order(workflow))}
-    tasks = {task.name: task for task in workflow.tasks}
-    free = dict.fromkeys((each.name for each in problem.resources), 0.0)
-    placed: dict[str, Placement] = {}
     there: dict[tuple[str, str], float] = {}
     links = LinkTimes()
-    for each in sorted(plan, key=lambda each: (each.start, row[each.task])):
-        name = each.resources[0]
-        site = network.site(name)
-        start = max([free[name], *(placed[before].end for before in tasks[each.task].predecessors)])
+
+    def arrival(each: Placement, placed: data.Placed) -> float:
+        site = network.site(each.resources[0])
+        latest = -math.inf
         for source in staging.sources(each.key):
-            maker = placed.get(source.maker)
-            origin = source.site if maker is None else network.site(maker.resources[0])
+            origin, since = staging.origin(each.workflow, source, placed)
             files = [file for file in source.files if (file.name, site) not in there]
             if files and origin != site:
-                since = problem.now if maker is None else maker.end
-                size = sum(file.size for file in files)
-                seconds = network.link(origin, site).seconds(size)
-                arrival = links.earliest(origin, site, since, seconds) + seconds
-                links.take(origin, site, arrival - seconds, arrival)
-                there |= {(file.name, site): arrival for file in files}
-            come = (there.get((file.name, site), 0.0) for file in source.files)
-            start = max([start, *come])
-        placed[each.task] = replace(each, start=start, end=start + each.end - each.start)
-        free[name] = placed[each.task].end
-    return max(each.end for each in placed.values())
+                seconds = network.link(origin, site).seconds(sum(file.size for file in files))
+                end = links.earliest(origin, site, since, seconds) + seconds
+                links.take(origin, site, end - seconds, end)
+                there.update({(file.name, site): end for file in files})
+            come = (there.get((file.name, site), -math.inf) for file in source.files)
+            latest = max([latest, *come])
+        return latest
+
+    return data.paid(problem, plan, arrival)
 
 
 def slower(network: Network, factor: float) -> Network:
@@ -127,7 +123,7 @@ def plans(path: Path, share: float, seed: int) -> dict[str, float]:
 
 
 def worlds(path: Path, share: float, seed: int) -> dict[str, float]:
-    """Returns how long a recorded workflow takes in virtual time, in seconds."""
+    """Returns how long a recorded workflow takes in virtual time, in seconds, beside what is planned."""
     problem = drawn(path, share, seed)
     (workflow,) = problem.workflows
     free = Load(problem.resources, ((0.0, workflow),), problem.network)
@@ -135,6 +131,7 @@ def worlds(path: Path, share: float, seed: int) -> dict[str, float]:
     with patch("broker.scheduler.planning_cycle.FileArrivals", BlindArrivals):
         blind = World(load, NOISES[0], seed).run()
     return {
+        "planned": searched(problem, seed, EVALUATIONS).makespan_end,
         "broker free": World(free, NOISES[0], seed).run().mean_flow_s,
         "broker blind": blind.mean_flow_s,
         "broker known": World(load, NOISES[0], seed).run().mean_flow_s,
@@ -159,6 +156,24 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
         }
         for share in sorted({row["share"] for row in rows})
     }
+
+
+def add(row: dict[str, Any], workflow: str, share: float, runs: list[dict[str, float]]) -> None:
+    """Adds to a row what runs of a workflow have come to: medians, also over what was planned with the same seed."""
+    row |= {"workflow": workflow, "share": share}
+    ways = dict.fromkeys(way for run in runs for way in run)
+    mine = {way: [run for run in runs if way in run] for way in ways}
+    row.setdefault("makespan_s", {}).update(
+        {way: round(median(run[way] for run in some), 2) for way, some in mine.items()}
+    )
+    row.setdefault("over_planned", {}).update(
+        {
+            way: round(median(run[way] / run["planned"] for run in some), 3)
+            for way, some in mine.items()
+            if way != "planned"
+        }
+    )
+    row["seeds"] = max(len(some) for way, some in mine.items() if way != "planned")
 
 
 def keep_beside(more: dict[str, Any]) -> None:
@@ -189,6 +204,7 @@ def main() -> None:
     parser = options_of(__doc__)
     parser.add_argument("--dry", action="store_true", help="one seed; write no file")
     parser.add_argument("--speed", action="store_true", help="how long schedules take, alone")
+    parser.add_argument("--carried-out", action="store_true", help="no other shares")
     options = parser.parse_args()
     if options.speed:
         speeds = speed()
@@ -200,40 +216,28 @@ def main() -> None:
         parser.error("HANSE_WORKFLOWS has to name a folder of recorded workflows")
     paths = sorted(Path(folder).glob("*.json.gz"))
     seeds = SEEDS[:1] if options.dry else SEEDS
-    rows: dict[tuple[Path, float], dict[str, Any]] = {}
+    shares = () if options.carried_out else SHARES
+    rows: dict[tuple[str, float], dict[str, Any]] = {}
+    if options.carried_out and FIGURES.is_file():
+        measured = json.loads(FIGURES.read_text(encoding="utf-8"))["rows"]
+        rows = {(row["workflow"], row["share"]): row for row in measured}
     with ProcessPoolExecutor(2) as pool:
         every = {
             (path, share): [pool.submit(plans, path, share, seed) for seed in seeds]
-            for share in SHARES
+            for share in shares
             for path in paths
         }
-        carried_out = {
-            path: pool.submit(worlds, path, CARRIED_OUT, SEEDS[0])
-            for path in sorted(paths, key=lambda each: each.stat().st_size)
+        every |= {
+            (path, CARRIED_OUT): [
+                *every.get((path, CARRIED_OUT), ()),
+                *(pool.submit(worlds, path, CARRIED_OUT, seed) for seed in seeds),
+            ]
+            for path in paths
         }
         for (path, share), made in every.items():
-            runs = [done.result() for done in made]
-            rows[path, share] = {
-                "workflow": path.name.partition(".")[0],
-                "share": share,
-                "seeds": len(seeds),
-                "makespan_s": {way: round(median(run[way] for run in runs), 2) for way in runs[0]},
-                "over_planned": {
-                    way: round(median(run[way] / run["planned"] for run in runs), 3)
-                    for way in PLANS
-                },
-            }
-            rows[path, share]["promised_s"] = runs[0]["planned"]
-            print(json.dumps(rows[path, share]), flush=True)
-            if not options.dry:
-                keep_rows(list(rows.values()))
-        for path, done in carried_out.items():
-            row = rows[path, CARRIED_OUT]
-            row["makespan_s"] |= {way: round(took, 2) for way, took in done.result().items()}
-            row["over_planned"] |= {
-                way: round(took / row["promised_s"], 3) for way, took in done.result().items()
-            }
-            print(json.dumps(row), flush=True)
+            key = path.name.partition(".")[0], share
+            add(rows.setdefault(key, {}), *key, [done.result() for done in made])
+            print(json.dumps(rows[key]), flush=True)
             if not options.dry:
                 keep_rows(list(rows.values()))
     print(json.dumps(summary(list(rows.values()))))

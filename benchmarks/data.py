@@ -25,7 +25,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from statistics import geometric_mean, median
@@ -94,18 +94,29 @@ def drawn(recorded: Path, share: float, seed: int) -> Problem:
     return Problem((flow,), resources, 0.0, network=network(scale))
 
 
-def paid(problem: Problem, plan: Plan) -> float:
-    """Returns the makespan of the choices of a plan, resources and the order on each, with transfers."""
+Placed = dict[tuple[str, str], Placement]
+"""What has a place, by workflow and task."""
+
+Arrival = Callable[[Placement, Placed], float]
+"""When the files of a task are where a plan has it, seconds; called once for each, in the order of their starts."""
+
+
+def paid(problem: Problem, plan: Plan, arrival: Arrival | None = None) -> float:
+    """Returns the makespan of the choices of a plan, resources and the order on each, with transfers.
+
+    `arrival` is by default that of transfers that do not wait for each other.
+    """
     staging = Staging(problem)
     (workflow,) = problem.workflows
     row = {task.name: number for number, task in enumerate(in_order(workflow))}
     tasks = {task.name: task for task in workflow.tasks}
     free = dict.fromkeys((each.name for each in problem.resources), 0.0)
-    placed: dict[tuple[str, str], Placement] = {}
+    placed: Placed = {}
     for each in sorted(plan, key=lambda each: (each.start, row[each.task])):
         ends = [placed[workflow.name, name].end for name in tasks[each.task].predecessors]
         name = each.resources[0]
-        start = max([free[name], staging.ready(each.key, name, placed), *ends])
+        come = staging.ready(each.key, name, placed) if arrival is None else arrival(each, placed)
+        start = max([free[name], come, *ends])
         placed[each.key] = replace(each, start=start, end=start + each.end - each.start)
         free[name] = placed[each.key].end
     return max(each.end for each in placed.values())

@@ -45,6 +45,7 @@ from broker.scheduler.events import (
     Tick,
 )
 from broker.scheduler.lifecycle import WorkflowState
+from broker.scheduler.planning_cycle import SHORT_S
 from broker.scheduler.records import Supply
 from broker.scheduler.settings import BrokerSettings, EstimatesFrom
 from broker.scheduler.state import BrokerState
@@ -447,7 +448,7 @@ class World:
             math.inf, EVALUATIONS, 1, POPULATION, self._seed, goals=Goals(stability=STABILITY)
         )
         self._searching = plan_input(order.number, order.planning_input, settings)
-        self._later(self._searching, SEARCH_S)
+        self._later(self._searching, SHORT_S if order.short else SEARCH_S)
 
     # --- sites ---------------------------------------------------------------------------------
 

@@ -11,8 +11,8 @@ from broker.io.networks import NetworkTable, parse_network
 from broker.io.pools import Document, parse_file
 from broker.io.wfformat import RecordedWorkflow, is_wfformat, parse_wfformat
 from broker.model.limits import Limits, with_limits
-from broker.model.network import HOME, Network
-from broker.model.plan import Placement, Plan
+from broker.model.network import HOME, Copy, Network
+from broker.model.plan import Placement, Plan, Transfer
 from broker.model.pool import Pool
 from broker.model.problem import Problem
 from broker.model.workflow import Workflow
@@ -125,7 +125,8 @@ def make_problem(
 ) -> Problem:
     """Combines workflows and resources into a problem that begins at `now`, in seconds.
 
-    `limits` apply to workflows without their own. Tasks of `old` that start before `now` are fixed.
+    `limits` apply to workflows without their own. Tasks of `old` that start before `now` are fixed, as are transfers that
+    begin before.
 
     Raises:
         FileError: a file names a missing resource.
@@ -150,7 +151,14 @@ def make_problem(
             except ValueError as error:
                 raise ValueError(f"network: {error}") from None
             _check_sites(workflows, network, inputs.network, pool)
-        problem = Problem(tuple(workflows), pool.resources, now, fixed, network)
+        begun = begun_transfers(old, workflows, now) if old is not None and network else ()
+        copies = tuple(
+            Copy(each.workflow, file, each.target, each.end)
+            for each in begun
+            for file in each.files
+        )
+        under_way = tuple(each for each in begun if each.end > now)
+        problem = Problem(tuple(workflows), pool.resources, now, fixed, network, copies, under_way)
     except ValueError as error:
         raise InputError(str(error)) from error
     return with_limits(problem, limits or Limits())
@@ -167,6 +175,16 @@ def _check_sites(
                     f"workflow {workflow.name!r}, file {file.name!r}: "
                     f"{unknown('site', file.site, sorted(known))}"
                 )
+
+
+def begun_transfers(old: Plan, workflows: Sequence[Workflow], now: float) -> tuple[Transfer, ...]:
+    """Returns the transfers of a plan that stay: of files still there that begin before now."""
+    known = {(workflow.name, file.name) for workflow in workflows for file in workflow.files}
+    return tuple(
+        each
+        for each in old.transfers
+        if each.begin < now and all((each.workflow, file) in known for file in each.files)
+    )
 
 
 def started(old: Plan, workflows: Sequence[Workflow], now: float) -> tuple[Placement, ...]:

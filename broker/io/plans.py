@@ -12,7 +12,7 @@ from broker.io.documents import read_document
 from broker.io.moments import moment
 from broker.model.critical import critical_path
 from broker.model.measures import Measures, measure
-from broker.model.plan import Placement, Plan
+from broker.model.plan import Placement, Plan, Transfer
 from broker.model.problem import Problem
 from broker.model.workflow import Demand
 from broker.planner.methods import Result
@@ -44,6 +44,18 @@ class _Placement(Model):
     cost: Annotated[float, Field(ge=0, le=COST_MAX, allow_inf_nan=False)]
 
 
+class _Transfer(Model):
+    workflow: _Name
+    task: _Name
+    files: list[_Name]
+    source: _Name
+    target: _Name
+    begin: _Moment
+    end: _Moment
+    size: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    cost: Annotated[float, Field(ge=0, le=COST_MAX, allow_inf_nan=False)]
+
+
 class _Unplanned(Model):
     workflow: _Name
     task: _Name
@@ -60,13 +72,13 @@ class _File(Model):
     now: _Moment
     placements: list[_Placement]
     unplanned: list[_Unplanned]
+    transfers: Annotated[list[_Transfer], Field(default_factory=list)]
     # The rest is for people and other programs; it is not read back.
     made: object = None
     figures: object = None
     methods: object = None
     workflows: object = None
     critical_path: object = None
-    transfers: object = None
 
 
 def plan_document(
@@ -151,7 +163,7 @@ def _result(problem: Problem, result: Result) -> dict[str, Any]:
 
 
 def read_plan(path: Path) -> Plan:
-    """Reads the placements of a plan; `FileError` if it cannot be read or is no plan."""
+    """Reads the placements and transfers of a plan; `FileError` if it cannot be read or is no plan."""
     document = read_document(path)
     try:
         content = _File.model_validate(document)
@@ -168,7 +180,11 @@ def read_plan(path: Path) -> Plan:
         )
         for each in content.placements
     )
+    transfers = tuple(
+        Transfer(**{**dict(each), "files": tuple(each.files)}) for each in content.transfers
+    )
+    unplanned = tuple((each.workflow, each.task) for each in content.unplanned)
     try:
-        return Plan(placements, tuple((each.workflow, each.task) for each in content.unplanned))
+        return Plan(placements, unplanned, transfers)
     except ValueError as error:
         raise FileError(str(path), [Mistake("placements", str(error))]) from None

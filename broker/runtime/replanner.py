@@ -5,6 +5,7 @@ what the last plannings needed at their end.
 """
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from broker.planner.islands import IslandSearch
 from broker.planner.search import Budget, Progress, Search
 from broker.scheduler.commands import StartPlanning
 from broker.scheduler.events import Event, PlanFailed, PlanFound
+from broker.scheduler.planning_cycle import SHORT_S
 from broker.scheduler.planning_input import PlanningInput, pose
 
 Log = structlog.typing.FilteringBoundLogger
@@ -107,7 +109,7 @@ class Replanner:
         """Plans what is ordered until it is cancelled, which ends a running search."""
         while True:
             order, since = await self._orders.get()
-            deadline = since + self._seconds()
+            deadline = since + min(self._seconds(), SHORT_S if order.short else math.inf)
             work = asyncio.get_running_loop().run_in_executor(None, self._plan, order, deadline)
             try:
                 found = await asyncio.shield(work)
@@ -138,6 +140,8 @@ class Replanner:
         loop_tell = self._progress(order)
         try:
             settings = replace(self._settings, seconds=max(0.0, deadline - self._clock()))
+            if order.short:
+                settings = replace(settings, islands=1)
             return plan_input(
                 order.number, order.planning_input, settings, loop_tell, self._began(order)
             )

@@ -91,11 +91,12 @@ class Refuse(Answer):
 
 @dataclass(frozen=True, slots=True)
 class StartPlanning(Command):
-    """Begins a search; leads to `PlanFound` or `PlanFailed`."""
+    """Begins a search, which may be a short one; leads to `PlanFound` or `PlanFailed`."""
 
     number: int
     planning_input: PlanningInput
     reason: str
+    short: bool = False
 
 
 @dataclass(frozen=True, slots=True)

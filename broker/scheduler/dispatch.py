@@ -2,12 +2,12 @@
 
 A task can begin when those that it waits for have ended. It begins at once where units are free for
 all of its time, neither booked nor planned for others, if it ends no later there than where the plan
-has it, and its workflow stays within its budget. So an idle resource waits for nothing, and what the
+has it, its files are there and have no farther way than by the plan, and its workflow stays within its budget. So an idle resource waits for nothing, and what the
 plan has thought of keeps its time.
 """
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from broker.model.plan import Placement
@@ -37,6 +37,7 @@ class Dispatch:
 
     def __init__(self, context: SchedulingContext, groups: Groups) -> None:
         self._memory = context.memory
+        self._cycle = context.cycle
         self._files = context.files
         self._settings = context.settings
         self._free_time = context.free_time
@@ -51,24 +52,22 @@ class Dispatch:
         places: Collection[Place] | None = None,
         sooner_than: float | None = None,
     ) -> Placement | None:
-        """Returns where a task begins now, or once its files are there; `None` if it has to wait.
+        """Returns where a task begins now, or once its files are there if it has no place in the plan; `None` if it has to wait.
 
         Where it would be launched in a group is not looked at. With `places` only alternatives that need one of them
         are. With `sooner_than` its
         run has to be over before that moment, in seconds, within the budget.
         """
+        if self._cycle.holds(task):
+            return None
         latest = sooner_than
         unplanned = task.placement is None
         fastest = self._fastest(task) if unplanned else 1.0
         due = task.owner.workflow.due_date
         view = View(task=task)
         best: _Best | None = None
-        for alternative in task.task.alternatives:
-            needs = self._needs_at(places, alternative, down)
-            if needs is None or self._groups.grouped(task, alternative):
-                continue
+        for alternative, needs, begin in self._possible(task, now, down, places):
             run_time = self._run_times.run_time(task, needs[0].supply.resource)
-            begin = max(now, self._files.arrival(task, alternative.primary, now))
             end = begin + run_time + self._settings.margin
             # Free time is looked for last, as it takes longest.
             if begin + run_time > _latest_useful(latest, best) or not self._free_time.fits(
@@ -92,6 +91,22 @@ class Dispatch:
             if ahead is not None:
                 return ahead
         return None if best is None else best[4]
+
+    def _possible(
+        self, task: LiveTask, now: float, down: Collection[str], places: Collection[Place] | None
+    ) -> Iterator[tuple[Alternative, list[Need], float]]:
+        # Alternatives that it may take now, what they need, and when its files are there.
+        is_near = self._files.nearness(task)
+        for alternative in task.task.alternatives:
+            needs = self._needs_at(places, alternative, down)
+            if needs is None or self._groups.grouped(task, alternative):
+                continue
+            if not is_near(alternative.primary):
+                continue
+            begin = max(now, self._files.arrival(task, alternative.primary, now))
+            # Until the files of one that has a place are there, units may be of use to others.
+            if begin <= now + TOLERANCE or task.placement is None:
+                yield alternative, needs, begin
 
     def _needs_at(
         self, places: Collection[Place] | None, alternative: Alternative, down: Collection[str]

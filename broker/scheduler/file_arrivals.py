@@ -1,38 +1,51 @@
 """When the files of tasks are at which site, where a network is known and runs are simulated.
 
 Files go to the site of a task as soon as it has a place and they exist: those from one source together, each
-of them once to a site. Where links carry one transfer at a time (`Network.contended`), a transfer begins behind those that were
-sent over its link before. What is on its way is not in the journal: after a restart it is sent anew, and files that
-a task has had are where it ran. Programs are given their files by their sites when they are launched, so nothing
+of them once to a site. Where links carry one transfer at a time (`Network.contended`), they wait for their link (`LinkQueues`) in the
+order in which the plan has them begin. A transfer is journaled when it begins, and goes on while the broker does not run; what
+waits is found again by what tasks need. Programs are given their files by their sites when they are launched, so nothing
 waits for them here.
 """
 
+import itertools
 import math
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 from broker.model.network import HOME, Copy, DataFile, Network
 from broker.model.plan import Plan, Transfer
 from broker.model.program import Input, Output
+from broker.model.transfers import LinkTimes
 from broker.model.workflow import Workflow
 from broker.scheduler.lifecycle import AT_SITE, DONE, HELD, TaskState
+from broker.scheduler.link_queues import FileAt, Key, LinkQueues, Waiting
+from broker.scheduler.records import FilesSent
 from broker.scheduler.state_tables import LiveTask, LiveWorkflow, StateTables
+from broker.scheduler.transaction import Transaction
 
 WAITING_FOR_FILES: Final = HELD | {TaskState.WAITING}
 
-FileAt = tuple[str, str, str]
-"""Workflow (its id), file and site."""
+_SLACK: Final = 1e-9
+"""Seconds by which two ways may differ, for rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Parcel:
+    # Files of one source that a task needs at a site and that are not on their way there.
+    key: Key
+    origin: str
+    since: float
+    files: tuple[DataFile, ...]
 
 
 class FileArrivals:
-    """What has been sent.
+    """What has been sent, and what waits for its link.
 
     Attributes:
         sent_bytes: since the broker began to work.
         planned_bytes: that the present plan sends.
         planned_transfers: of the present plan; unknown after a restart until the next one.
-        sent: transfers that have begun, by the ids of their workflows that have not ended.
     """
 
     def __init__(self, memory: StateTables, network: Network | None) -> None:
@@ -40,15 +53,22 @@ class FileArrivals:
         self._network = network
         self._at: dict[FileAt, float] = {}
         self._reads: dict[str, Mapping[str, tuple[DataFile, ...]]] = {}
+        self._made_for: dict[str, Mapping[str, dict[str, float]]] = {}
         self.sent_bytes = 0.0
         self.planned_bytes = 0.0
         self.planned_transfers: tuple[Transfer, ...] = ()
-        self.sent: dict[str, list[Transfer]] = {}
-        # Where links carry one transfer at a time: until when each is taken by what has been sent, that, and what fixed
-        # tasks still have to be sent by the plan before.
-        self._free: dict[tuple[str, str], float] = {}
-        self._under_way: list[Transfer] = []
+        # By workflow, file and site when the plan has it sent; and what fixed tasks still have to be sent by the plan before.
+        self._planned_begin: dict[FileAt, float] = {}
         self._kept: tuple[Transfer, ...] = ()
+        self._queues = LinkQueues(self._seconds, self._at, memory.taken)
+        self._numbers = itertools.count()
+        for workflow, sent in memory.sent.items():
+            for each in sent:
+                self._at |= {(workflow, file, each.target): each.end for file in each.files}
+
+    def _seconds(self, ends: tuple[str, str], size: float) -> float:
+        assert self._network is not None, "without a network nothing is sent"
+        return self._network.link(*ends).seconds(size)
 
     def site(self, resource: str) -> str:
         """Returns the site of a resource: what the network says, else the one that has it, else itself."""
@@ -96,31 +116,73 @@ class FileArrivals:
         names = {each.workflow_id: each.workflow.name for each in self._memory.live.values()}
         self._at = {key: since for key, since in self._at.items() if key[0] in names}
         self._reads = {key: reads for key, reads in self._reads.items() if key in names}
-        self.sent = {key: some for key, some in self.sent.items() if key in names}
+        self._made_for = {key: made for key, made in self._made_for.items() if key in names}
         return tuple(
             Copy(names[workflow], file, site, since)
             for (workflow, file, site), since in self._at.items()
         )
 
     def under_way(self, now: float, fixed: Collection[tuple[str, str]]) -> tuple[Transfer, ...]:
-        """Returns what a new plan leaves as it is: what has been sent, and what fixed tasks have to be sent.
+        """Returns what a new plan leaves as it is: what has begun, and what fixed tasks have to be sent.
 
         There is none where transfers do not wait for each other. `fixed` has workflow and task of each of them.
         """
         if self._network is None or not self._network.contended:
             return ()
-        self._under_way = [each for each in self._under_way if each.end > now]
-        self._kept = tuple(
-            each
-            for each, begun in self.transfers(now)
-            if not begun and (each.workflow, each.task) in fixed
-        )
-        return (*self._under_way, *self._kept)
+        begun = [each for some in self._memory.sent.values() for each in some if each.end > now]
+        self._kept = tuple(self._still_sent(now, begun, fixed))
+        return (*begun, *self._kept)
+
+    def _still_sent(
+        self, now: float, begun: list[Transfer], fixed: Collection[tuple[str, str]]
+    ) -> Iterator[Transfer]:
+        # What fixed tasks have to be sent, in the order of the plan, each in the first gap of its link.
+        assert self._network is not None, "as above"
+        found: list[tuple[float, int, str, _Parcel]] = []
+        for workflow, name in fixed:
+            task = self._memory.live[workflow].tasks[name]
+            if task.state in HELD and task.booking is not None:
+                site = self.site(task.booking.placement.resources[0])
+                for parcel in self._parcels(task, site, now, {})[1]:
+                    order = self._moment(task, parcel, site, parcel.since)
+                    found.append((order, len(found), site, parcel))
+        links = LinkTimes(begun)
+        sent: set[FileAt] = set()
+        for _, _, site, parcel in sorted(found, key=lambda each: each[:2]):
+            workflow, reader, _ = parcel.key
+            files = [each for each in parcel.files if (workflow, each.name, site) not in sent]
+            size = math.fsum(each.size for each in files)
+            if not files or parcel.since == math.inf:
+                continue
+            seconds = self._seconds((parcel.origin, site), size)
+            begin = links.earliest(parcel.origin, site, parcel.since, seconds)
+            links.take(parcel.origin, site, begin, begin + seconds)
+            sent.update((workflow, each.name, site) for each in files)
+            yield Transfer(
+                self._memory.workflows[workflow].workflow.name,
+                reader,
+                tuple(each.name for each in files),
+                parcel.origin,
+                site,
+                begin,
+                begin + seconds,
+                size,
+                size * self._network.link(parcel.origin, site).price,
+            )
 
     def adopt(self, plan: Plan) -> None:
         """Takes note of what a plan sends."""
         self.planned_transfers = (*self._kept, *plan.transfers)
         self.planned_bytes = math.fsum(each.size for each in plan.transfers)
+        self._planned_begin = {
+            (each.workflow, file, each.target): each.begin
+            for each in reversed(self.planned_transfers)
+            for file in each.files
+        }
+
+    def counts(self, workflow: LiveWorkflow) -> bool:
+        """Returns whether files of a workflow are sent here."""
+        return self._network is not None and bool(workflow.workflow.files) and not workflow.programs
 
     def files(self, task: LiveTask) -> tuple[DataFile, ...]:
         """Returns the files that a task waits for."""
@@ -141,38 +203,70 @@ class FileArrivals:
         """Returns when the files of a task are at the site of a resource; minus infinity for none.
 
         What has not been sent there is sent now or, where its task has not ended, at that task's end: by
-        `ends`, by name, else by its reservation or the plan.
+        `ends`, by name, else by its reservation or the plan. Where links carry one transfer at a time, it begins after what waits before it.
         """
-        files = self.files(task)
-        if not files:
+        if not self.files(task):
             return -math.inf
         assert self._network is not None, "without a network a task waits for no files"
         site = self.site(resource)
+        latest, parcels = self._parcels(task, site, now, ends or {})
+        free: dict[str, float] = {}
+        for parcel in sorted(parcels, key=lambda each: each.since):
+            arrival = self._expected(task, parcel, site, now, free)
+            latest = max(latest, arrival)
+        return latest
+
+    def _expected(
+        self, task: LiveTask, parcel: _Parcel, site: str, now: float, free: dict[str, float]
+    ) -> float:
+        # When files should be at a site; `free` says when links are, as far as others of the same task come before.
+        ends = parcel.origin, site
+        missing, latest = list[DataFile](), -math.inf
+        for file in parcel.files:
+            coming = self._queues.file(ends, (parcel.key[0], file.name, site), now)
+            if coming is None:
+                missing.append(file)
+            else:
+                latest = max(latest, coming)
+        if not missing:
+            return latest
+        seconds = self._seconds(ends, math.fsum(file.size for file in missing))
+        begin = parcel.since
+        if self._contended and seconds > 0:
+            order = self._moment(task, parcel, site, now), 0
+            begin = max(begin, free.get(parcel.origin, begin), self._queues.free(ends, order, now))
+            free[parcel.origin] = begin + seconds
+        return max(latest, begin + seconds)
+
+    @property
+    def _contended(self) -> bool:
+        return self._network is not None and self._network.contended
+
+    def _parcels(
+        self, task: LiveTask, site: str, now: float, ends: Mapping[str, float]
+    ) -> tuple[float, list[_Parcel]]:
+        # When what is at a site, or on its way, is there; and what is not, by where it comes from.
         latest = -math.inf
-        coming: dict[tuple[str, float], float] = {}
-        for file in files:
-            at = self._at.get((task.owner.workflow_id, file.name, site))
+        coming: dict[tuple[str, str, float], list[DataFile]] = {}
+        workflow = task.owner.workflow_id
+        for file in self.files(task):
+            at = self._at.get((workflow, file.name, site))
             if at is not None:
                 latest = max(latest, at)
                 continue
-            origin, since = self._origin(task, file, now, ends or {})
+            origin, since = self._origin(task, file, now, ends)
             if origin != site:
-                coming[origin, since] = coming.get((origin, since), 0.0) + file.size
-        free = self._free.copy() if self._network.contended else {}
-        for (origin, since), size in sorted(coming.items(), key=lambda each: each[0][1]):
-            end = self._begin(origin, site, since, free) + self._network.link(origin, site).seconds(
-                size
-            )
-            free[origin, site] = end
-            latest = max(latest, end)
-        return latest
+                coming.setdefault((file.maker, origin, since), []).append(file)
+        return latest, [
+            _Parcel((workflow, task.task.name, maker or f"/{origin}"), origin, since, tuple(mine))
+            for (maker, origin, since), mine in coming.items()
+        ]
 
-    def _begin(
-        self, source: str, target: str, since: float, free: Mapping[tuple[str, str], float]
-    ) -> float:
-        # When a transfer begins; `free` says when each link is.
-        assert self._network is not None, "without a network nothing is sent"
-        return max(since, free.get((source, target), since)) if self._network.contended else since
+    def _moment(self, task: LiveTask, parcel: _Parcel, site: str, otherwise: float) -> float:
+        # When the plan has files sent to a site, for this task or another one.
+        name = task.owner.workflow.name
+        begins = (self._planned_begin.get((name, file.name, site)) for file in parcel.files)
+        return min((each for each in begins if each is not None), default=otherwise)
 
     def _origin(
         self, task: LiveTask, file: DataFile, now: float, ends: Mapping[str, float]
@@ -190,51 +284,160 @@ class FileArrivals:
         end = place.end if maker.booking is None else maker.booking.end
         return self.site(place.resources[0]), max(now, ends.get(file.maker, end))
 
-    def send(self, task: LiveTask, now: float) -> None:
-        """Has what there is of a task's files sent to where it is booked or planned."""
+    def send(self, task: LiveTask, transaction: Transaction) -> None:
+        """Has what there is of a task's files sent to where it is booked or planned, or lets it wait for its link."""
         files = self.files(task)
-        place = task.booking.placement if task.booking is not None else task.placement
-        if not files or place is None:
+        if not files:
             return
-        assert self._network is not None, "as above"
-        site = self.site(place.resources[0])
-        coming: dict[tuple[str, str], list[DataFile]] = {}
+        place = task.booking.placement if task.booking is not None else task.placement
+        waits: dict[Key, Waiting] = {}
+        if place is not None:
+            site, workflow = self.site(place.resources[0]), task.owner.workflow_id
+            for parcel in self._parcels(task, site, transaction.now, {})[1]:
+                maker = parcel.files[0].maker
+                if maker and task.owner.tasks[maker].state not in DONE:
+                    continue
+                ends = parcel.origin, site
+                size = math.fsum(file.size for file in parcel.files)
+                if not (self._contended and self._seconds(ends, size) > 0):
+                    self._sent(task, ends, parcel.files, transaction)
+                    continue
+                before = self._queues.get(parcel.key)
+                same = before is not None and before.ends == ends
+                asked = before.order if before is not None and same else None
+                number = next(self._numbers) if asked is None else asked[1]
+                moment = self._moment(
+                    task, parcel, site, transaction.now if asked is None else asked[0]
+                )
+                waits[parcel.key] = Waiting(
+                    parcel.key,
+                    ends,
+                    {(workflow, file.name, site): file.size for file in parcel.files},
+                    (moment, number),
+                )
+        self._queues.keep_only((task.owner.workflow_id, task.task.name), waits)
+        for waiting in waits.values():
+            self._queues.put(waiting)
+
+    def _sent(
+        self,
+        task: LiveTask,
+        ends: tuple[str, str],
+        files: Collection[DataFile],
+        transaction: Transaction,
+    ) -> float:
+        # Files begin to go now; returns when they are there.
+        assert self._network is not None, "without a network nothing is sent"
+        owner, now = task.owner, transaction.now
+        size = math.fsum(file.size for file in files)
+        end = now + self._seconds(ends, size)
+        cost = size * self._network.link(*ends).price
+        names = tuple(file.name for file in files)
+        key = owner.workflow_id, task.task.name
+        transaction.note(FilesSent(now, *key, names, *ends, now, end, size, cost))
+        self.sent_bytes += size
         for file in files:
-            done = not file.maker or task.owner.tasks[file.maker].state in DONE
-            if done and (task.owner.workflow_id, file.name, site) not in self._at:
-                origin, _ = self._origin(task, file, now, {})
+            self._at[owner.workflow_id, file.name, ends[1]] = end
+        return end
+
+    def nearness(self, task: LiveTask) -> Callable[[str], bool]:
+        """Returns a function: whether links are needed no longer for a task on a resource than where it is planned or booked.
+
+        What counts is what it reads and is not there yet, and what it makes, where tasks that wait for it have places. Without a place,
+        or files, it is near everywhere.
+        """
+        place = task.booking.placement if task.booking is not None else task.placement
+        files = self._network is not None and task.owner.workflow.files
+        if not files or place is None or task.program is not None:
+            return lambda _resource: True
+        here = self.site(place.resources[0])
+        ways = dict[str, float]()
+
+        def is_near(resource: str) -> bool:
+            site = self.site(resource)
+            if site == here:
+                return True
+            for each in (here, site):
+                if each not in ways:
+                    ways[each] = self._way(task, each)
+            return ways[site] <= ways[here] + _SLACK
+
+        return is_near
+
+    def _way(self, task: LiveTask, site: str) -> float:
+        # How long links are needed for a task at a site, in seconds.
+        sizes: dict[tuple[str, str], float] = {}
+        for file in self.files(task):
+            if (task.owner.workflow_id, file.name, site) not in self._at:
+                origin, _ = self._origin(task, file, 0.0, {})
                 if origin != site:
-                    coming.setdefault((file.maker, origin), []).append(file)
-        for (_, origin), mine in coming.items():
-            size = math.fsum(file.size for file in mine)
-            link = self._network.link(origin, site)
-            begin = self._begin(origin, site, now, self._free)
-            arrival = begin + link.seconds(size)
-            self.sent_bytes += size
-            names = tuple(file.name for file in mine)
-            key = task.owner.workflow.name, task.task.name
-            sent = Transfer(*key, names, origin, site, begin, arrival, size, size * link.price)
-            self.sent.setdefault(task.owner.workflow_id, []).append(sent)
-            if self._network.contended:
-                self._free[origin, site] = arrival
-                self._under_way.append(sent)
-            for file in mine:
-                self._at[task.owner.workflow_id, file.name, site] = arrival
+                    sizes[origin, file.maker] = sizes.get((origin, file.maker), 0.0) + file.size
+        found = [self._seconds((origin, site), size) for (origin, _), size in sizes.items()]
+        for reader, size in self._outgoing(task.owner).get(task.task.name, {}).items():
+            after = task.owner.tasks[reader]
+            place = after.booking.placement if after.booking is not None else after.placement
+            if place is not None:
+                target = self.site(place.resources[0])
+                if target != site:
+                    found.append(self._seconds((site, target), size))
+        return math.fsum(found)
+
+    def _outgoing(self, owner: LiveWorkflow) -> Mapping[str, dict[str, float]]:
+        # By task and reader how many bytes go from one to the other; worked out once.
+        found = self._made_for.get(owner.workflow_id)
+        if found is None:
+            sizes: dict[str, dict[str, float]] = {}
+            for file in owner.workflow.files:
+                for reader in file.readers if file.maker else ():
+                    mine = sizes.setdefault(file.maker, {})
+                    mine[reader] = mine.get(reader, 0.0) + file.size
+            found = self._made_for[owner.workflow_id] = sizes
+        return found
+
+    @property
+    def next_time(self) -> float:
+        """When the next link is free for which something waits, seconds; infinity for never."""
+        return self._queues.next_time
+
+    def begin(self, transaction: Transaction) -> None:
+        """Begins the transfers whose turn it is; the tasks that have waited for these files are looked at."""
+        while (taken := self._queues.take(transaction.now)) is not None:
+            waiting, missing = taken
+            workflow, name, _ = waiting.key
+            owner = self._memory.workflows.get(workflow)
+            task = None if owner is None else owner.tasks[name]
+            if task is None or task.owner.closing or task.state not in WAITING_FOR_FILES:
+                continue
+            readers = {key: None for file in missing for key in self._queues.readers(file)}
+            names = {file for _, file, _ in missing}
+            files = [each for each in self.files(task) if each.name in names]
+            self._sent(task, waiting.ends, files, transaction)
+            self._queues.changed(waiting.ends)
+            names_of = dict.fromkeys(reader for _, reader, _ in (waiting.key, *readers))
+            transaction.touched += (task.owner.tasks[reader] for reader in names_of)
 
     def transfers(self, now: float) -> list[tuple[Transfer, bool]]:
         """Returns what is sent or has been, of workflows that have not ended, and what the plan still has to send.
 
-        With each comes whether it has begun. What the plan has for tasks that were sent something meanwhile, or that should be over
-        by now, in seconds, is left out.
+        With each comes whether it has begun. What waits for its link stands where it is expected. What the plan has for tasks that were
+        sent something meanwhile, or that should be over by now, in seconds, is left out.
         """
-        live = {workflow.workflow_id for workflow in self._memory.live.values()}
-        found = [(each, True) for key, some in self.sent.items() if key in live for each in some]
-        begun = {(each.workflow, each.task, each.target) for each, _ in found}
+        found = [(each, True) for some in self._memory.sent.values() for each in some]
+        for waiting in self._queues:
+            span = self._queues.span(waiting.key, now)
+            live = self._memory.workflows.get(waiting.key[0])
+            if span is not None and live is not None and not live.closing:
+                names = tuple(file for _, file, _ in waiting.sizes)
+                size = math.fsum(waiting.sizes.values())
+                key = live.workflow.name, waiting.key[1]
+                found.append((Transfer(*key, names, *waiting.ends, *span, size, 0.0), False))
+        known = {(each.workflow, file, each.target) for each, _ in found for file in each.files}
         for each in self.planned_transfers:
             workflow = self._memory.live.get(each.workflow)
             task = None if workflow is None else workflow.tasks.get(each.task)
             waits = task is not None and task.state in WAITING_FOR_FILES
-            if waits and each.end > now and (each.workflow, each.task, each.target) not in begun:
+            sent = any((each.workflow, file, each.target) in known for file in each.files)
+            if waits and each.end > now and not sent:
                 found.append((each, False))
         return found
 
@@ -247,4 +450,4 @@ class FileArrivals:
             if place is not None and task.state in DONE | AT_SITE:
                 for file in self.files(task):
                     key = task.owner.workflow_id, file.name, self.site(place.resources[0])
-                    self._at[key] = -math.inf
+                    self._at.setdefault(key, -math.inf)

@@ -127,7 +127,7 @@ class OpenWorkflows:
             additions = tuple(batch.additions.values())
             transaction.note(TasksAdded(transaction.now, workflow.workflow_id, additions))
             new = [workflow.tasks[name] for name in batch.tasks]
-            self._cycle.came(transaction, len(new))
+            self._cycle.came(transaction, workflow, len(new))
             transaction.touched += [
                 task for task in new if all(before.state in DONE for before in task.predecessors)
             ]

@@ -6,25 +6,39 @@ cycle after events that can wait a little (a failed run, a refused booking). Tho
 that many of them cost one planning. The end of the planning slot is the line: earlier starts were
 fixed by the old plan before the search began, later ones belong to the new plan, so nothing is
 fixed during a search.
+
+Where a workflow comes that has files to be sent, and no search runs, a short search comes before the long one, as where its tasks begin
+without a plan decides about the ways of all that they make. They wait for that.
 """
 
 import math
 from collections.abc import Collection
+from typing import Final
 
 from broker.model.plan import Placement, Plan
 from broker.scheduler.commands import PublishPlan, StartPlanning, StopPlanning
 from broker.scheduler.events import PlanFailed, PlanFound
 from broker.scheduler.file_arrivals import FileArrivals
-from broker.scheduler.lifecycle import AT_SITE, DONE, HELD
+from broker.scheduler.lifecycle import AT_SITE, DONE, HELD, TaskState
 from broker.scheduler.planning_input import PlanningInput, Taken
 from broker.scheduler.records import PlanAdopted
 from broker.scheduler.run_times import RunTimes
 from broker.scheduler.settings import BrokerSettings
-from broker.scheduler.state_tables import LiveTask, StateTables
+from broker.scheduler.state_tables import LiveTask, LiveWorkflow, StateTables
 from broker.scheduler.transaction import Transaction
 
 TAKEN_MAX = 10_000
 """Most spans of refused time that are remembered; the oldest are dropped."""
+
+
+SHORT_S: Final = 1.0
+"""A short search ends after so many seconds."""
+
+SHORT_SLOT_S: Final = 2.0
+"""The planning slot of a short search."""
+
+SHORT_TASKS_MAX: Final = 1_000
+"""Where more tasks are to be planned, no search is short: even heuristics take longer."""
 
 
 class PlanningCycle:
@@ -46,6 +60,7 @@ class PlanningCycle:
         self._wanted = ""
         self._wanted_since = math.inf
         self._urgent = ""
+        self._short_wanted = self._short = False
         self._stop_sent = False
         self._planning = 0
         self._come = 0
@@ -77,6 +92,8 @@ class PlanningCycle:
         due = self._begun + self._settings.cycle
         if self._urgent:
             due = min(due, self._ended + self._settings.pause)
+        if self._short_wanted:
+            due = min(due, self._ended + self._settings.pause)
         if self._wanted:
             gathered = self._wanted_since + self._settings.pause
             due = min(due, max(self._ended + self._settings.gather, gathered))
@@ -106,12 +123,20 @@ class PlanningCycle:
             self._stop_sent = True
             transaction.do(StopPlanning(self.running))
 
-    def came(self, transaction: Transaction, tasks: int) -> None:
-        """Has a search that runs end once more tasks have come since it began than it plans.
+    def holds(self, task: LiveTask) -> bool:
+        """Returns whether a task waits for the plan of a short search, which gives it its first place."""
+        soon = self._short if self.running else self._short_wanted
+        return soon and task.placement is None and self.files.counts(task.owner)
+
+    def came(self, transaction: Transaction, workflow: LiveWorkflow, tasks: int) -> None:
+        """Has a short search begin, or a search that runs end once more tasks have come since it began than it plans.
 
         The search after it plans them, too; so of many workflows, handed in one by one, only a few
         searches are ended.
         """
+        if self._settings.early and self.files.counts(workflow) and not self.running:
+            waiting = sum(each.counts[TaskState.WAITING] for each in self._memory.live.values())
+            self._short_wanted = waiting <= SHORT_TASKS_MAX
         if self.running:
             self._come += tasks
             if self._come > self._planning:
@@ -147,14 +172,19 @@ class PlanningCycle:
         self.running = self._number
         self.reason = self._urgent or self._wanted or "the cycle"
         self._wanted = self._urgent = ""
+        self._short, self._short_wanted = self._short_wanted, False
+        if self._short:
+            self.reason = "a workflow has come that sends files"
+            self._urgent = "a short search was first"
         self._stop_sent = False
         self._begun = transaction.now
-        self._until = transaction.now + self._settings.slot
+        slot = self._settings.slot
+        self._until = transaction.now + (min(SHORT_SLOT_S, slot) if self._short else slot)
         self._taken = [each for each in self._taken if each.end > transaction.now]
         self._others_changed()
         planning_input = self._planning_input(transaction.now, down)
         self._come = 0
-        transaction.do(StartPlanning(self._number, planning_input, self.reason))
+        transaction.do(StartPlanning(self._number, planning_input, self.reason, self._short))
 
     def _planning_input(self, now: float, down: Collection[str]) -> PlanningInput:
         fixed: list[Placement] = []
@@ -189,7 +219,7 @@ class PlanningCycle:
             margin=self._settings.margin,
             network=self.files.network(),
             copies=self.files.copies(),
-            under_way=self.files.under_way(now, {each.key for each in fixed}),
+            under_way=self.files.under_way(now, [each.key for each in fixed]),
         )
 
     def _stays(self, task: LiveTask, now: float) -> Placement | None:

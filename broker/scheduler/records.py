@@ -183,6 +183,26 @@ class TaskFixed(Record, frozen=True):
     group: Group | None = None
 
 
+class FilesSent(Record, frozen=True):
+    """Files have begun to go to a site together, for a task whose run is simulated.
+
+    Attributes:
+        begin: seconds.
+        end: when they are there; seconds.
+        size: bytes of all of them.
+    """
+
+    workflow_id: str
+    task: str
+    files: tuple[str, ...]
+    source: str
+    target: str
+    begin: float
+    end: float
+    size: float
+    cost: float
+
+
 class RunMeasured(Record, frozen=True):
     """A program has come to its end by itself: from this estimates are learned; it outlives its workflow.
 

@@ -73,7 +73,7 @@ class RequestHandler:
             )
         )
         workflow = self._memory.workflows[workflow_id]
-        self._cycle.came(transaction, len(workflow.tasks))
+        self._cycle.came(transaction, workflow, len(workflow.tasks))
         transaction.touched += [task for task in workflow.tasks.values() if not task.predecessors]
         transaction.changed(workflow)
         transaction.do(ReplyWorkflow(event.id, workflow_id))

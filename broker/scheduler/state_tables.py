@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from broker.model.additions import Addition
 from broker.model.estimates import Estimates, MeasuredRun
-from broker.model.plan import Placement
+from broker.model.plan import Placement, Transfer
 from broker.model.program import Output, Program, needed_outputs
 from broker.model.workflow import OnFailure, Task, Workflow
 from broker.scheduler.lifecycle import (
@@ -25,6 +25,7 @@ from broker.scheduler.records import (
     BookingRecord,
     BookingReleased,
     Counted,
+    FilesSent,
     Group,
     Hold,
     Place,
@@ -422,6 +423,8 @@ class StateTables:
         releasing: attempts that are given up and may still hold something, by name.
         plan: the last plan adopted; `None` before the first.
         estimates: how long programs take, as their runs have shown.
+        sent: transfers that have begun, by the ids of their workflows that have not ended.
+        taken: until when each link is taken by one that has begun, by its source and target; seconds.
         latest: time of the last record, seconds.
         changes: records so far; while it stays the same so does all else.
         supply_changes: those of resources among them.
@@ -441,6 +444,8 @@ class StateTables:
         self.groups: dict[str, dict[str, Booking]] = {}
         self.plan: PlanAdopted | None = None
         self.estimates = Estimates()
+        self.sent: dict[str, list[Transfer]] = {}
+        self.taken: dict[tuple[str, str], float] = {}
         self.workflows_count = 0
         self.bookings_count = 0
         self.latest = -math.inf
@@ -503,6 +508,8 @@ class StateTables:
                 self._adopted(record)
             case RunMeasured():
                 self._measured(record)
+            case FilesSent():
+                self._sent(record)
             case TaskFixed():
                 self._fixed(record)
             case BookingReleased():
@@ -515,6 +522,23 @@ class StateTables:
     def _measured(self, record: RunMeasured) -> None:
         run = MeasuredRun(record.input_bytes, record.resource, record.estimate, record.work)
         self.estimates.learn(record.program, run)
+
+    def _sent(self, record: FilesSent) -> None:
+        workflow = self.workflows[record.workflow_id]
+        link = record.source, record.target
+        sent = Transfer(
+            workflow.workflow.name,
+            record.task,
+            record.files,
+            *link,
+            record.begin,
+            record.end,
+            record.size,
+            record.cost,
+        )
+        self.taken[link] = max(record.end, self.taken.get(link, record.end))
+        if not workflow.has_ended:
+            self.sent.setdefault(record.workflow_id, []).append(sent)
 
     def _grown(self, record: WorkflowOpened | TasksAdded | WorkflowClosed) -> None:
         if isinstance(record, WorkflowOpened):
@@ -567,6 +591,7 @@ class StateTables:
         workflow.settle(now)
         if workflow.has_ended:
             del self.live[workflow.workflow.name]
+            self.sent.pop(workflow.workflow_id, None)
 
     def _adopted(self, record: PlanAdopted) -> None:
         places = {placement.key: placement for placement in record.placements}

@@ -144,7 +144,7 @@ class TaskExecution:
         """When something is due for a task, seconds; infinity for never."""
         if self._all:
             return -math.inf
-        return self._due[0][0] if self._due else math.inf
+        return min(self._due[0][0] if self._due else math.inf, self._files.next_time)
 
     def advance(self, transaction: Transaction) -> None:
         """Does what is due now, for the tasks touched, or for all if any may be affected."""
@@ -159,12 +159,13 @@ class TaskExecution:
         while self._due and self._due[0][0] <= transaction.now:
             transaction.touched.append(heapq.heappop(self._due)[2])
         # What is done for one task may give another one something to do.
-        again = bool(self._freed) or self.moves.wanted
+        again = bool(self._freed) or self.moves.wanted or self._files.next_time <= transaction.now
         while transaction.touched or self._orphaned or again:
             again = False
             tasks, transaction.touched = transaction.touched, []
             for task in tasks:  # fixing a task lets those that wait for it be fixed
                 self._advance(task, transaction, tasks)
+            self._files.begin(transaction)
             self._begin(transaction)
             self._free_orphans(transaction)
             self.moves.shift(transaction, self.down)
@@ -173,7 +174,7 @@ class TaskExecution:
         if task.owner.closing:
             return
         if task.state is TaskState.WAITING or task.state in HELD:
-            self._files.send(task, transaction.now)
+            self._files.send(task, transaction)
         if task.state is TaskState.WAITING:
             if self._fix(task, transaction):
                 tasks += task.successors
@@ -195,6 +196,10 @@ class TaskExecution:
         if soonest > transaction.now:
             self._wake(task, soonest)
             return
+        if task.placement is not None and task.booking is None:
+            arrival = self._arrival(task, task.placement, transaction)
+            if arrival > transaction.now:
+                self._wake(task, arrival)
         key = task.owner.workflow_id, task.task.name
         in_groups = task.state is TaskState.WAITING and self._groups.may_take(task)
         if in_groups and _inputs_there(task):
@@ -402,7 +407,7 @@ class TaskExecution:
             )
         )
         assert task.booking is not None
-        self._files.send(task, transaction.now)
+        self._files.send(task, transaction)
         transaction.do(Book(task.booking))
         transaction.changed(task.owner)
         self._ready.left((task.owner.workflow_id, task.task.name))

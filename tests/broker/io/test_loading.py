@@ -1,12 +1,16 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from broker.io.import_options import ImportOptions, MappingRule
 from broker.io.loading import make_problem, read_inputs
+from broker.io.plans import plan_document, read_plan
+from broker.io.writing import to_json
 from broker.model.limits import Limits
-from broker.model.plan import Placement, Plan
+from broker.model.network import Copy
+from broker.model.plan import Placement, Plan, Transfer
 from broker.model.workflow import Demand
 from broker.util.errors import FileError, InputError
 from tests.broker.io.test_wfformat import diamond
@@ -84,6 +88,41 @@ def test_what_an_old_plan_started_stays(folder: Path) -> None:
     for now, count in ((0.0, 0), (6.0, 1), (10.0, 1), (11.0, 2)):
         fixed = make_problem(inputs, now=now, old=old).fixed
         assert [(each.workflow, each.task) for each in fixed] == TASKS[:count]
+
+
+def test_what_an_old_plan_has_begun_to_send_stays(folder: Path) -> None:
+    """Until its end it holds its link, and then it is where it was sent; of other workflows nothing counts."""
+    (folder / "files.toml").write_text(
+        """
+resources = [{ name = "near" }, { name = "far" }]
+network = { bandwidth = 10, inputs = "near", contention = "link" }
+[[workflows]]
+name = "own"
+tasks = [{ name = "one", work = 5 }, { name = "two", work = 5 }]
+files = [{ name = "a", size = 100, readers = ["one"] }, { name = "b", size = 100, readers = ["two"] }]
+"""
+    )
+    first, second = (
+        Transfer("own", task, (file,), "near", "far", begin, begin + 10.0, 100.0, 0.0)
+        for task, file, begin in (("one", "a", 0.0), ("two", "b", 10.0))
+    )
+    gone = replace(first, workflow="gone")
+    old = Plan((), (), (first, second, gone))
+    path = folder / "plan.json"
+    inputs = read_inputs([folder / "files.toml"])
+    path.write_text(to_json(plan_document(make_problem(inputs, now=0.0), old)))
+    assert read_plan(path).transfers == old.transfers
+    for now, begun, under_way in (
+        (0.0, (), ()),
+        (6.0, (first,), (first,)),
+        (12.0, (first, second), (second,)),
+        (30.0, (first, second), ()),
+    ):
+        problem = make_problem(inputs, now=now, old=read_plan(path))
+        assert problem.under_way == under_way
+        assert problem.copies == tuple(
+            Copy("own", each.files[0], "far", each.end) for each in begun
+        )
 
 
 @pytest.mark.parametrize(

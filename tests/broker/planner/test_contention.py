@@ -4,7 +4,6 @@ import json
 import math
 import os
 import pickle
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -29,8 +28,9 @@ from broker.planner.islands import FoundByIslands, Island, Round, search_islands
 from broker.planner.methods import SEARCHES
 from broker.planner.planning import Planner
 from broker.planner.search import Budget, Search, search
-from lrms_sim.util.executors import Executor, ThreadExecutor
+from lrms_sim.util.executors import DaskExecutor, Executor, ThreadExecutor
 from tests.broker.model.test_heft_communication import published
+from tests.broker.planner.building import built
 from tests.broker.random_problems import HOUR, contended, contended_problems, data_problem
 from tests.oracles.plan_builder import plain_build
 from tests.oracles.plan_checker import plan_violations
@@ -39,21 +39,6 @@ GUIDED_5 = replace(GUIDED, population=5)
 
 SEARCHED = 1000 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 40
 """Random problems that are planned from end to end."""
-
-
-def built(problem: Problem, strategy: int = 3, order: Sequence[int] = ()) -> Plan:
-    """Returns the plan of all tasks in an order, theirs by default."""
-    compilation = compile_problem(problem)
-    count = len(compilation.tasks)
-    workspace = Workspace(compilation.compiled, 100.0)
-    for _ in range(2):  # the second time where links have been used before
-        workspace.build(np.array(order or range(count), np.int32), strategy)
-    columns = workspace.columns
-    plan = compilation.plan(
-        columns["choice"][:count], columns["start"][:count], columns["order"][: workspace.planned]
-    )
-    assert plan_violations(problem, plan) == []
-    return plan
 
 
 def starts(plan: Plan) -> dict[str, float]:
@@ -267,12 +252,7 @@ def test_ras_6_keeps_places_where_files_are_in_time(data: st.DataObject, problem
     first = compile_problem(problem)
     count = len(first.tasks)
     keys = [(workflow.name, task.name) for workflow, task in first.tasks]
-    workspace = Workspace(first.compiled, 20 * HOUR)
-    workspace.build(np.array(data.draw(st.permutations(range(count))), np.int32), 3)
-    columns = workspace.columns
-    before = first.plan(
-        columns["choice"][:count], columns["start"][:count], columns["order"][: workspace.planned]
-    )
+    before = built(problem, 3, data.draw(st.permutations(range(count))), complete=False)
     old = Plan(tuple(each for each in before if data.draw(st.booleans())))
     compilation = compile_problem(problem, old)
     genes = data.draw(st.permutations(range(count)))
@@ -411,7 +391,7 @@ def test_a_search_is_stopped_before_contention_is_known() -> None:
 
 @pytest.mark.parametrize("rounds", [1, 4])
 def test_islands_begin_from_one_plan_without_contention(rounds: int) -> None:
-    """One thread and two come to the same."""
+    """One thread, two, and workers of dask come to the same."""
     problem = layered()
 
     def found(executor: Executor) -> FoundByIslands:
@@ -422,6 +402,9 @@ def test_islands_begin_from_one_plan_without_contention(rounds: int) -> None:
     with ThreadExecutor(1) as one, ThreadExecutor(2) as two:
         first = found(one)
         assert found(two) == first
+    if rounds > 1:
+        with DaskExecutor(workers=2, processes=False) as cluster:
+            assert found(cluster) == first
     assert plan_violations(problem, first.plan) == []
     assert first.evaluations >= 2 * rounds * 60
 

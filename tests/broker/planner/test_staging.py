@@ -24,6 +24,7 @@ from broker.planner.heuristics import upward_ranks
 from broker.planner.methods import SEARCHES
 from broker.planner.search import Budget, search
 from tests.broker.model.test_heft_communication import published
+from tests.broker.planner.building import built
 from tests.broker.random_problems import HOUR, data_problem, data_problems
 from tests.oracles.plan_builder import plain_build
 from tests.oracles.plan_checker import plan_violations
@@ -67,9 +68,7 @@ def test_ras_6_keeps_places_where_files_are_in_time(data: st.DataObject, problem
     first = compile_problem(problem)
     count = len(first.tasks)
     keys = [(workflow.name, task.name) for workflow, task in first.tasks]
-    workspace = Workspace(first.compiled, 20 * HOUR)
-    workspace.build(np.array(data.draw(st.permutations(range(count))), np.int32), 3)
-    before = first.plan(workspace.columns["choice"][:count], workspace.columns["start"][:count])
+    before = built(problem, 3, data.draw(st.permutations(range(count))), complete=False)
     old = Plan(tuple(each for each in before if data.draw(st.booleans())))
     compilation = compile_problem(problem, old)
     genes = data.draw(st.permutations(range(count)))
@@ -110,15 +109,6 @@ def two_sites(size: float, *, inputs: str = "home", price: float = 0.0) -> Probl
     files = (DataFile("made", size, ("second",), "first"),)
     network = Network(Link(2.0, 1.0, price), inputs=inputs)
     return Problem((Workflow("w", tasks, 0.0, files=files),), resources, 0.0, network=network)
-
-
-def built(problem: Problem, strategy: int) -> Plan:
-    """Returns the plan of all tasks in their order."""
-    compilation = compile_problem(problem)
-    count = len(compilation.tasks)
-    workspace = Workspace(compilation.compiled, 100.0)
-    workspace.build(np.arange(count, dtype=np.int32), strategy)
-    return compilation.plan(workspace.columns["choice"][:count], workspace.columns["start"][:count])
 
 
 def place(plan: Plan, task: str) -> Placement:

@@ -1,6 +1,7 @@
 """Records as they stand in the journal, and back."""
 
 import random
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -8,21 +9,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.model.additions import Addition
+from broker.model.network import DataFile, Link, Network
 from broker.model.program import Program
 from broker.model.workflow import Alternative, OpenWorkflow, Task
 from broker.runtime.codec import BrokerCodec
 from broker.scheduler.events import Add, Cancel, Close, Open, Remove, Submit, Update
 from broker.scheduler.records import KINDS, Counted, WorkflowForgotten
+from broker.scheduler.state import BrokerState
 from tests.broker.broker_world import World
 from tests.broker.scheduler.test_state import drawn_workflow, world
 from tests.examples import FEW
 
 CODEC = BrokerCodec()
+READS = Task("reads", 5.0, (Alternative.of("beta"), Alternative.of("gamma")))
 
 
 def lived(seed: int) -> World:
     """Returns a world in which much has happened."""
     made = world(seed, faults=0.2, overruns=0.3)
+    made.state = BrokerState(replace(made.settings, network=Network(Link(1.0))), made.journal)
     made.random = random.Random(seed)  # noqa: S311  # a test's own chance
     for number in range(4):
         flow = drawn_workflow(made.random, f"flow{number}")
@@ -35,6 +40,12 @@ def lived(seed: int) -> World:
             made.tell(Update(1, made.supply("alpha", broken=True)))
             made.tell(Cancel(1, "flow1"))
     made.tell(Remove(1, "alpha"))
+    files = (DataFile("in", 5.0, ("reads",)),)
+    made.tell(
+        Submit(
+            1, "files", replace(drawn_workflow(made.random, "files"), tasks=(READS,), files=files)
+        )
+    )
     grow(made)
     return made
 

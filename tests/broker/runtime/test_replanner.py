@@ -98,6 +98,20 @@ async def test_a_search_can_be_stopped_and_tells_its_progress(islands: int) -> N
         await until(lambda: seen[-1].number == 2)
 
 
+async def test_a_short_search_ends_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long before the time that others have."""
+    monkeypatch.setattr("broker.runtime.replanner.SHORT_S", 0.05)
+    events: list[Event] = []
+    settings = PlanningSettings(seconds=50, workers=1)
+    replanner = Replanner(settings, events.append, structlog.get_logger())
+    async with meanwhile(replanner.run()):
+        replanner.start(StartPlanning(1, planning_input(10, 20, 30), "files", short=True))
+        await until(lambda: bool(events))
+    found = events[0]
+    assert isinstance(found, PlanFound)
+    assert len(found.plan) == 6
+
+
 async def test_a_search_that_fails_is_told_and_the_next_one_is_done() -> None:
     """The broker goes on with the plan that it has."""
     events: list[Event] = []

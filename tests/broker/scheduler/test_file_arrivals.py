@@ -1,5 +1,7 @@
 """Files on their way while workflows run: nothing begins before its files can be there."""
 
+import itertools
+import math
 import random
 from dataclasses import dataclass, field, replace
 
@@ -12,17 +14,18 @@ from benchmarks.deviation_dispatch import World as SearchingWorld
 from benchmarks.deviation_loads import NOISES, Load
 from broker.gantt.views import plan_document
 from broker.model.network import Contention, Copy, DataFile, Link, Network
-from broker.model.plan import Plan, Transfer
+from broker.model.plan import Transfer
 from broker.model.program import Input, Output, Program
 from broker.model.resources import Resource
 from broker.model.workflow import Alternative, Task, Workflow
-from broker.scheduler.commands import Launch, StartPlanning
+from broker.scheduler.commands import Append, Command, Launch, StartPlanning
 from broker.scheduler.events import Register, Submit
 from broker.scheduler.file_arrivals import FileArrivals
 from broker.scheduler.lifecycle import WorkflowState
 from broker.scheduler.planning_input import pose
-from broker.scheduler.records import Supply
-from broker.scheduler.settings import BrokerSettings
+from broker.scheduler.records import FilesSent, Supply
+from broker.scheduler.settings import BrokerSettings, EstimatesFrom
+from broker.scheduler.state_tables import LiveTask
 from tests.broker.broker_world import World
 from tests.examples import FEW
 
@@ -94,6 +97,22 @@ def flow(rng: random.Random, name: str) -> Workflow:
     return Workflow(name, tasks, files=tuple(files))
 
 
+def check_transfers(made: World) -> None:
+    """A file goes to a site once, and where links carry one transfer at a time no two are on one."""
+    sent = [each for each in made.journal if isinstance(each, FilesSent)]
+    there = [(each.workflow_id, file, each.target) for each in sent for file in each.files]
+    assert len(there) == len(set(there))
+    network = made.settings.network
+    assert network is not None
+    free: dict[tuple[str, str], float] = {}
+    for each in sorted(sent, key=lambda one: (one.begin, one.end)):
+        link = each.source, each.target
+        assert each.end == each.begin + network.link(*link).seconds(each.size)
+        if network.contended and each.end > each.begin:
+            assert each.begin >= free.get(link, each.begin)
+            free[link] = each.end
+
+
 @given(
     st.integers(0, 2**32),
     st.sampled_from((0.0, 0.1)),
@@ -121,9 +140,71 @@ def test_no_task_begins_before_its_files_can_be_there(
     if restarts:
         made.restart()
     made.run()
+    if not faults:
+        check_transfers(made)
     if not faults and not overruns and not restarts:
         ended = made.state.memory.workflows.values()
         assert {each.state for each in ended} == {WorkflowState.COMPLETED}
+
+
+class KilledError(Exception):
+    """The broker is killed."""
+
+
+@dataclass
+class DyingWorld(DataWorld):
+    """A world whose broker is killed at one write of its journal, before it or after it."""
+
+    kill_at: int = -1
+    before: bool = False
+    writes: int = 0
+
+    def _carry_out(self, command: object) -> None:
+        dies = isinstance(command, Append) and self.writes == self.kill_at
+        self.writes += isinstance(command, Append)
+        if dies and self.before:
+            raise KilledError
+        super()._carry_out(command)
+        if dies:
+            raise KilledError
+
+    def go_on(self) -> None:
+        """Begins what there is to do, and goes on to its end, over its kill."""
+        events = [Register(1, self.supply(name)) for name in RESOURCES]
+        tasks = (
+            Task("first", 20.0, (Alternative.of("alpha"),)),
+            Task("second", 60.0, (Alternative.of("gamma"),), ("first",)),
+        )
+        given_ = replace(chain(80.0), tasks=tasks)
+        flows = (Submit(1, name, replace(given_, name=name)) for name in ("v", "w"))
+        for event in (*events, *flows):
+            try:
+                self.tell(event)
+            except KilledError:
+                self.restart()
+                self.tell(event)
+        while self.state.memory.live or self.state.memory.releasing:
+            try:
+                assert self.step()
+            except KilledError:
+                self.restart()
+
+
+def test_a_broker_killed_at_any_write_goes_on_with_its_transfers() -> None:
+    """What has begun is on its way, and nothing is sent twice; what waits waits again."""
+    contended = replace(SETTINGS, network=replace(NETWORK, contention="link"))
+    whole = DyingWorld(5, contended)
+    whole.go_on()
+    assert any(isinstance(each, FilesSent) for each in whole.journal)
+    for kill_at, before in itertools.product(range(whole.writes), (False, True)):
+        made = DyingWorld(5, contended, kill_at=kill_at, before=before)
+        made.go_on()
+        assert made.restarts == 1
+        check_transfers(made)
+        ended = made.state.memory.workflows.values()
+        assert [each.state for each in ended] == [WorkflowState.COMPLETED] * 2
+        assert made.state.memory.sent == {}
+        assert made.state.cycle.files.next_time == math.inf
 
 
 def chain(size: float) -> Workflow:
@@ -138,6 +219,18 @@ def chain(size: float) -> Workflow:
 def load(size: float) -> Load:
     resources = (Resource("alpha"), Resource("gamma", performance=2.0))
     return Load(resources, ((0.0, chain(size)),), NETWORK)
+
+
+class SendingWorld(SearchingWorld):
+    """A world that keeps what has been sent."""
+
+    sent: list[FilesSent]
+
+    def _do(self, command: Command) -> None:
+        if isinstance(command, Append):
+            known = self.__dict__.setdefault("sent", [])
+            known += (each for each in command.records if isinstance(each, FilesSent))
+        super()._do(command)
 
 
 @pytest.mark.parametrize(("size", "where"), [(40.0, "gamma"), (400.0, "alpha")])
@@ -190,12 +283,12 @@ def test_one_transfer_waits_for_the_other_on_a_link() -> None:
     ends = {}
     for contention in CONTENTIONS:
         network = replace(NETWORK, contention=contention)
-        world = SearchingWorld(Load(resources, ((0.0, workflow),), network), NOISES[0], 1)
+        world = SendingWorld(Load(resources, ((0.0, workflow),), network), NOISES[0], 1)
         world.run()
         (live,) = world.state.memory.workflows.values()
         begun = live.tasks["first"].end_time
         assert begun is not None
-        first, second = (each for some in world.state.cycle.files.sent.values() for each in some)
+        first, second = world.sent
         later = 10.0 if contention == "link" else 0.0
         assert (first.begin, first.end) == (begun, begun + 10.0)
         assert (second.begin, second.end) == (begun + later, begun + later + 10.0)
@@ -209,26 +302,28 @@ def test_one_transfer_waits_for_the_other_on_a_link() -> None:
 
 
 def test_a_planner_leaves_links_to_what_is_under_way() -> None:
-    """To what has been sent, and to what booked tasks have to be sent by the plan before; the rest is planned anew."""
-    made = DataWorld(1, replace(SETTINGS, network=replace(NETWORK, contention="link")))
-    for name in RESOURCES:
-        made.tell(Register(1, made.supply(name)))
-    made.tell(Submit(1, "k", chain(80.0)))
-    files, begins = made.state.cycle.files, made.now
-    planned = tuple(
-        Transfer("w", task, ("made",), "x", "gamma", begins + 20.0, begins + 30.0, 80.0, 0.0)
-        for task in ("first", "second")
+    """To what booked tasks have to be sent, and then to what has begun."""
+    contended = replace(NETWORK, contention="link")
+    tasks = (
+        Task("first", 20.0, (Alternative.of("alpha"),)),
+        Task("second", 60.0, (Alternative.of("gamma"),), ("first",)),
+        Task("third", 400.0, (Alternative.of("gamma"),), ("second",)),
     )
-    files.adopt(Plan((), transfers=planned))
-    assert files.under_way(begins, set()) == ()
-    assert files.under_way(begins, {("w", "second")}) == planned[1:]
-    files.adopt(Plan((), transfers=planned[:1]))
-    assert files.planned_transfers == (planned[1], planned[0])
-    assert files.planned_bytes == 80.0
-    assert files.under_way(begins + 31.0, {("w", "second")}) == ()
-    plain = FileArrivals(made.state.memory, NETWORK)
-    plain.adopt(Plan((), transfers=planned))
-    assert plain.under_way(begins, {("w", "second")}) == ()
+    kinds = set()
+    for seed, network in itertools.product((1, 2, 7, 23), (contended, NETWORK)):
+        made = DataWorld(seed, replace(SETTINGS, network=network, cycle=15, slot=100))
+        for name in RESOURCES:
+            made.tell(Register(1, made.supply(name)))
+        made.tell(Submit(1, "k", replace(chain(400.0), tasks=tasks)))
+        made.run()
+        (sent,) = (each for each in made.journal if isinstance(each, FilesSent))
+        begun = Transfer("w", "second", ("made",), "x", "gamma", sent.begin, sent.end, 400.0, 0.0)
+        assert sent.end == sent.begin + 50.0
+        for planning in made.planned:
+            for each in planning.planning_input.under_way:
+                assert each == replace(begun, begin=each.begin, end=each.begin + 50.0)
+                kinds.add((network.contention, each == begun))
+    assert kinds == {("link", True), ("link", False)}
 
 
 def test_a_planner_is_told_the_network_and_what_has_been_sent() -> None:
@@ -246,8 +341,14 @@ def test_a_planner_is_told_the_network_and_what_has_been_sent() -> None:
     assert problem is not None
     assert problem.network == Network(Link(1.0), {"alpha": "x", "gamma": "riga"})
     assert problem.workflows[0].files == workflow.files
-    # The first task could begin at once: its input has been on its way since.
-    assert problem.copies == (Copy("w", "in", "x", 5.0),)
+    # It has begun no task, as a short search comes first; when that has found its place, its input is sent.
+    assert made.planned[0].short
+    assert problem.copies == ()
+    while len(made.planned) < 2:
+        assert made.step()
+    assert not made.planned[1].short
+    (sent,) = (each for each in made.journal if isinstance(each, FilesSent))
+    assert made.planned[1].planning_input.copies == (Copy("w", "in", "x", sent.begin + 5.0),)
 
 
 def test_what_programs_are_given_is_planned_with() -> None:
@@ -290,3 +391,63 @@ def test_programs_wait_for_nothing_here() -> None:
     made.run()
     assert made.now < 1e4
     assert made.state.cycle.files.sent_bytes == 0.0
+
+
+def urgent() -> tuple[Load, Network]:
+    """Returns two readers on gamma of one processor, the first of which the plan begins last, by the number of tasks behind it."""
+    on = (Alternative.of("gamma"),)
+    tasks = (
+        Task("first", 20.0, (Alternative.of("alpha"),)),
+        Task("idle", 30.0, on, ("first",)),
+        Task("urgent", 30.0, on, ("first",)),
+        Task("after", 300.0, (Alternative.of("delta"),), ("urgent",)),
+    )
+    files = tuple(DataFile(f"for {name}", 800.0, (name,), "first") for name in ("idle", "urgent"))
+    network = replace(NETWORK, contention="link")
+    resources = tuple(Resource(name) for name in ("alpha", "gamma", "delta"))
+    return Load(resources, ((0.0, Workflow("w", tasks, files=files)),), network), network
+
+
+@pytest.mark.parametrize("estimates", ["file", "learned"])
+def test_what_the_plan_needs_first_is_sent_first(estimates: EstimatesFrom) -> None:
+    """Not what stands first in the workflow, whatever estimates come from."""
+    world = SendingWorld(urgent()[0], NOISES[0], 1, estimates=estimates)
+    assert world.run().open == 0
+    assert [each.task for each in world.sent] == ["urgent", "idle"]
+    assert world.sent[1].begin == world.sent[0].end
+
+
+def test_what_waits_is_shown_where_it_is_expected() -> None:
+    """Behind what is on its way over the same link."""
+    world = SendingWorld(urgent()[0], NOISES[0], 1)
+    while len(getattr(world, "sent", ())) < 1:
+        world.go_on(world.now + 1.0)
+    (first,) = world.sent
+    shown = plan_document(world.state, world.now)["transfers"]
+    assert [(bar["task"], bar["state"], bar["begin_s"], bar["end_s"]) for bar in shown] == [
+        ("urgent", "running", first.begin, first.end),
+        ("idle", "planned", first.end, first.end + 100.0),
+    ]
+    assert world.state.next_time <= first.end
+
+
+def test_a_task_begins_early_only_where_its_files_are_near() -> None:
+    """A free and faster resource elsewhere gets none whose files would have to come over a link again."""
+    world = SearchingWorld(load(40.0), NOISES[0], 1)
+    files = world.state.cycle.files
+    while not (found := [each for each in world.state.memory.tasks() if each.placement]):
+        world.go_on(world.now + 1.0)
+    second = next(each for each in found if each.task.name == "second")
+    assert second.placement is not None
+    assert second.placement.resources == ("gamma",)
+    assert files.nearness(second)("gamma")
+    assert files.nearness(second)("alpha"), "its file is there, and nobody reads what it makes"
+    first = next(each for each in found if each.task.name == "first")
+    assert not files.nearness(replace_place(first, "gamma"))("alpha")
+
+
+def replace_place(task: LiveTask, resource: str) -> LiveTask:
+    """Returns a task that is planned on another resource, and not booked."""
+    assert task.placement is not None
+    demands = Alternative.of(resource).demands
+    return replace(task, booking=None, placement=replace(task.placement, demands=demands))

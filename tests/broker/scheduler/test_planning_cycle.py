@@ -1,16 +1,18 @@
 """When planning begins, what it is given, and what becomes of the plan."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
+from broker.model.network import DataFile, Link, Network
 from broker.model.plan import Placement, Plan
 from broker.model.resources import Resource
 from broker.model.workflow import Alternative, Demand, Task, Workflow
 from broker.scheduler.commands import PublishPlan, StartPlanning, StopPlanning
 from broker.scheduler.events import PlanFailed, PlanFound
 from broker.scheduler.lifecycle import TaskState
-from broker.scheduler.planning_cycle import TAKEN_MAX, PlanningCycle
+from broker.scheduler.planning_cycle import SHORT_SLOT_S, SHORT_TASKS_MAX, TAKEN_MAX, PlanningCycle
 from broker.scheduler.planning_input import Taken
 from broker.scheduler.records import (
     PlanAdopted,
@@ -65,6 +67,56 @@ def quiet(known: StateTables) -> PlanningCycle:
     began(cycle, known, 0.0)
     adopted(cycle, known, 30.0)
     return cycle
+
+
+def with_file(count: int = 3) -> StateTables:
+    """Returns a memory with a workflow of so many tasks, one of which reads a file."""
+    known = memory(*(f"t{number}" for number in range(count)))
+    (live,) = known.live.values()
+    live.workflow = replace(live.workflow, files=(DataFile("in", 5.0, ("t0",)),))
+    return known
+
+
+def test_a_short_search_comes_before_the_long_one_where_files_are_sent() -> None:
+    """Its tasks wait for it, and its slot is short; the long one follows after a pause."""
+    known = with_file()
+    (live,) = known.live.values()
+    task = live.tasks["t1"]
+    cycle = PlanningCycle(known, replace(SETTINGS, network=Network(Link(1.0))))
+    assert not cycle.holds(task)
+    cycle.came(Transaction(known, 0.0), live, 3)
+    assert cycle.holds(task)
+    order = began(cycle, known, 0.0)
+    assert (order.short, order.planning_input.now) == (True, SHORT_SLOT_S)
+    assert cycle.holds(task)
+    cycle.came(Transaction(known, 0.5), live, 3)
+    adopted(cycle, known, 1.0)
+    assert not cycle.holds(task), "the plan has no place for it, and it is dispatched as ever"
+    assert cycle.next_time == 1.0 + SETTINGS.pause
+    later = began(cycle, known, cycle.next_time)
+    assert (later.short, later.planning_input.now) == (
+        False,
+        1.0 + SETTINGS.pause + SETTINGS.slot,
+    )
+
+
+@pytest.mark.parametrize(
+    ("known", "settings"),
+    [
+        (with_file(), SETTINGS),
+        (memory(), replace(SETTINGS, network=Network(Link(1.0)))),
+        (with_file(), replace(SETTINGS, network=Network(Link(1.0)), early=False)),
+        (with_file(SHORT_TASKS_MAX + 1), replace(SETTINGS, network=Network(Link(1.0)))),
+    ],
+    ids=["no network", "no files", "nothing begins early", "too many tasks"],
+)
+def test_else_the_first_search_is_a_long_one(known: StateTables, settings: BrokerSettings) -> None:
+    """And nothing waits for it."""
+    (live,) = known.live.values()
+    cycle = PlanningCycle(known, settings)
+    cycle.came(Transaction(known, 0.0), live, 3)
+    assert not any(cycle.holds(task) for task in live.tasks.values())
+    assert not began(cycle, known, 0.0).short
 
 
 # --- when ----------------------------------------------------------------------------------------

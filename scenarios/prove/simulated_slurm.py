@@ -778,7 +778,7 @@ class Machine:
                 self._kill(job)
                 if unparted:
                     self._end_whole(job)
-                elif _is_whole(job):
+                elif _is_whole(job) and not self.fixes_names:
                     self._end_unparted(job)
                 else:
                     self._end(job, "CA")

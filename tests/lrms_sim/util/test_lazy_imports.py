@@ -8,11 +8,7 @@ PROGRAM = """
 import sys
 from threading import Barrier, Thread
 import package
-<<<<<<<< HEAD:tests/lrms_sim/util/test_lazy_names.py
 from lrms_sim.util.lazy_imports import load_later
-========
-from lrms_sim.util.lazy_imports import load_later
->>>>>>>> grmswalk:tests/lrms_sim/util/test_lazy_imports.py
 
 load_later("package.late", "package.nowhere", "alone", "broken", "open")
 load_later("alone")

@@ -124,7 +124,7 @@ docs: setup  ## Build the documentation as a site in build/site, every link chec
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 bench: setup  ## Measure speed; figures go to benchmarks/
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.planner
 	$(BIN)/python -m benchmarks.load
 	$(BIN)/python -m benchmarks.utility

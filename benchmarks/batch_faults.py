@@ -20,7 +20,6 @@ more elements than `--at-once` may run at a time, at both sites together.
 Writes figures-batch-faults.json.
 """
 
-import argparse
 import asyncio
 import json
 import random
@@ -52,7 +51,7 @@ from benchmarks.batch_verdict import (
     releases,
 )
 from benchmarks.exactly_once import Federation
-from benchmarks.run import machine
+from benchmarks.frame import machine, options_of
 from grms.client import Client, Job
 from grms.site.model.records import JobOffered, JobReceived, Record
 from grms.site.runtime.journal import Journal
@@ -479,9 +478,7 @@ def _mark(figures: dict[str, Any]) -> tuple[tuple[str, ...], int, int]:
 
 def main() -> int:
     """Runs what was asked for, and says what came of it."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     for name, value in asdict(Plan()).items():
         if name not in {"seed", "kinds"}:
             word = f"--{name.replace('_', '-')}"
@@ -516,7 +513,7 @@ def main() -> int:
         before = json.loads(FIGURES.read_text())["runs"] if FIGURES.exists() else []
         found = {_mark(one): one for one in [*before, *json.loads(json.dumps(runs))]}
         document = {"runs": [found[mark] for mark in sorted(found)]}
-        FIGURES.write_text(json.dumps(document, indent=1) + "\n")
+        keep(FIGURES, document)
     return failed
 
 

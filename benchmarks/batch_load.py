@@ -13,7 +13,6 @@ Submissions: users submit at 100 a second, whatever the daemon does. Each job th
 be in Slurm afterwards, once, by its name.
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -24,8 +23,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.frame import keep, machine, options_of
 from benchmarks.load import spread
-from benchmarks.run import machine
 from grms.client import Client, JobState
 from grms.lrms.slurm.slurm_arrays import element_name
 from lrms_sim.util.files import to_toml
@@ -171,9 +170,7 @@ async def _measured(
 
 def main() -> int:
     """Measures, and says what came of it."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("--seconds", type=float, default=30.0, help="of each part")
     parser.add_argument("--dry", action="store_true", help="do not write figures-batch-load.json")
     arguments = parser.parse_args()
@@ -182,7 +179,7 @@ def main() -> int:
     print(json.dumps(figures, indent=1))
     if not arguments.dry:
         document = {"machine": machine(), "figures": figures}
-        FIGURES.write_text(json.dumps(document, indent=1) + "\n")
+        keep(FIGURES, document)
     done = figures["submissions"]
     return 1 if done["acknowledged_and_lost"] or done["in_slurm_twice"] else 0
 

@@ -17,7 +17,6 @@ minutes; the default, `builtin`, is first come, first served.
 Writes figures-batch-trace.json, or with `backfill` figures-batch-trace-backfill.json; other hours have files of their own.
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -36,7 +35,7 @@ import numpy as np
 from benchmarks.batch_simulated import ALONE, POLICIES, Plan, add_idling, simulated, sites_of
 from benchmarks.batch_sites import Cluster, daemons
 from benchmarks.batch_starts import Day, compared, gains, middle
-from benchmarks.run import machine
+from benchmarks.frame import keep, machine, options_of
 from grms.client import Client, Job, Outcome
 from grms.federation.federation import Site
 from tests.clusters.slurm import SlurmCluster
@@ -212,9 +211,7 @@ def _ending(plan: Plan) -> str:
 
 def main() -> int:
     """Runs what was asked for, and says what came of it."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     default = os.environ.get("HANSE_TRACES")
     parser.add_argument("--traces", type=Path, default=default, required=default is None)
     parser.add_argument("--factor", type=float, default=Plan().factor, help="divides all times")
@@ -236,7 +233,7 @@ def main() -> int:
     if arguments.again:
         document = json.loads(path.read_text())
         add_idling(document["figures"], sites)
-        path.write_text(json.dumps(document, indent=1) + "\n")
+        keep(path, document)
         return 0
     # Leaves nothing behind, however it is ended.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -253,7 +250,7 @@ def main() -> int:
     print(json.dumps(figures, indent=1))
     if not (arguments.dry or arguments.simulate):
         document = {"machine": machine(), "figures": figures}
-        path.write_text(json.dumps(document, indent=1) + "\n")
+        keep(path, document)
     return 0
 
 

@@ -10,8 +10,6 @@ them and says how busy it was. Where Slurm is installed, `sbatch` of `hanse-slur
 of this machine; those are of this tree alone. The first turn, which may have to compile modules, does not count.
 """
 
-import argparse
-import json
 import os
 import resource
 import shutil
@@ -25,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.run import machine
+from benchmarks.frame import keep, machine, options_of
 from lrms_sim.util.files import to_toml
 from tests.clusters.slurm import NEEDS, PATH, SlurmCluster, wait_for
 
@@ -163,9 +161,7 @@ def slurm_commands(folder: Path) -> Iterator[dict[str, Callable[[], float]]]:
 
 def main() -> None:
     """Measures what was asked for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("--runs", type=int, default=RUNS, help="so many of each, in turns")
     parser.add_argument("--beside", type=Path, metavar="FOLDER", help="another tree")
     parser.add_argument("--dry", action="store_true", help="write no figures")
@@ -196,8 +192,7 @@ def main() -> None:
         print(f"{what:<28} {median:7.1f} ms  ({min(runs[what]):.1f} to {max(runs[what]):.1f})")
     if not arguments.dry:
         kept = {"machine": machine(), "load": os.getloadavg()[0], "medians_ms": medians}
-        FIGURES.write_text(json.dumps(kept | {"runs_ms": runs}, indent=1) + "\n")
-        print(f"written: {FIGURES}")
+        keep(FIGURES, kept | {"runs_ms": runs})
 
 
 if __name__ == "__main__":

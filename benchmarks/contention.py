@@ -17,10 +17,8 @@ And carried out in virtual time, for one seed: *broker free* without contention;
 know; *broker known* with a planner that does. *greedy known* begins what can begin where it ends first, and knows when each link is free.
 """
 
-import argparse
 import json
 import os
-import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -30,18 +28,16 @@ from unittest.mock import patch
 
 import numpy as np
 
-from benchmarks.data import EVALUATIONS, drawn, searched, with_files
+from benchmarks.data import EVALUATIONS, drawn, in_turns, searched, with_files
 from benchmarks.deviation_dispatch import Greedy, World
 from benchmarks.deviation_loads import NOISES, Load
-from benchmarks.run import machine
+from benchmarks.frame import keep, machine, options_of
 from broker.model.heft import heft, in_order
 from broker.model.instances import paper_problem
 from broker.model.network import Link, Network
 from broker.model.plan import Placement, Plan
 from broker.model.problem import Problem
 from broker.model.transfers import LinkTimes, Staging
-from broker.planner._builder import Workspace
-from broker.planner.compilation import compile_problem
 from broker.scheduler.file_arrivals import FileArrivals
 
 FIGURES: Final = Path(__file__).with_name("figures-contention.json")
@@ -165,16 +161,16 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     }
 
 
-def keep(more: dict[str, Any]) -> None:
+def keep_beside(more: dict[str, Any]) -> None:
     """Writes what has been measured so far, beside what was before."""
     found = json.loads(FIGURES.read_text(encoding="utf-8")) if FIGURES.is_file() else {}
     found |= {"machine": machine(), "evaluations": EVALUATIONS, **more}
-    FIGURES.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    keep(FIGURES, found)
 
 
 def keep_rows(rows: list[dict[str, Any]]) -> None:
     """Writes those of the workflows and shares that have been measured, and what they come to."""
-    keep({"over_planned": summary(rows), "rows": rows})
+    keep_beside({"over_planned": summary(rows), "rows": rows})
 
 
 def speed() -> list[dict[str, float]]:
@@ -182,18 +178,7 @@ def speed() -> list[dict[str, float]]:
     found = []
     for tasks, sites, schedules in ((200, 3, 300), (200, 20, 300), (7000, 10, 3)):
         files = with_files(paper_problem("lRsD", tasks, np.random.default_rng(1)), sites)
-        compiled = [compile_problem(each).compiled for each in (files, known(files))]
-        spaces = [Workspace(each, 20_000.0) for each in compiled]
-        rng = np.random.default_rng(2)
-        sequences = [rng.permutation(tasks).astype(np.int32) for _ in range(schedules)]
-        took: list[list[float]] = [[], []]
-        for _ in range(5):
-            for space, mine in zip(spaces, took, strict=True):
-                began = time.process_time()
-                for number, genes in enumerate(sequences):
-                    space.build(genes, number % 3)
-                mine.append((time.process_time() - began) / schedules * 1000)
-        free, contended = (round(median(mine), 3) for mine in took)
+        free, contended = in_turns((files, known(files)), tasks, schedules)
         found.append({"tasks": tasks, "sites": sites, "free_ms": free, "contended_ms": contended})
         print(json.dumps(found[-1]), flush=True)
     return found
@@ -201,14 +186,14 @@ def speed() -> list[dict[str, float]]:
 
 def main() -> None:
     """Measures, and keeps the figures."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options_of(__doc__)
     parser.add_argument("--dry", action="store_true", help="one seed; write no file")
     parser.add_argument("--speed", action="store_true", help="how long schedules take, alone")
     options = parser.parse_args()
     if options.speed:
         speeds = speed()
         if not options.dry:
-            keep({"speed": speeds})
+            keep_beside({"speed": speeds})
         return
     folder = os.environ.get("HANSE_WORKFLOWS", "")
     if not folder:

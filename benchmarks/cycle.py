@@ -13,7 +13,6 @@ all events until the next one; and what of the period of three minutes is left f
 processor does all of that. In the end the most memory that the process has had.
 """
 
-import argparse
 import cProfile
 import heapq
 import itertools
@@ -28,7 +27,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.run import machine
+from benchmarks.frame import machine, options_of
 from broker.model.pools import generate_pool
 from broker.model.workflow import Alternative, Demand, Task, Workflow
 from broker.runtime.journal import Journal
@@ -233,7 +232,7 @@ def measured(seconds: float, profile: cProfile.Profile | None) -> dict[str, Any]
 
 def main() -> None:
     """Measures, and keeps the figures."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options_of(__doc__)
     parser.add_argument("--dry", action="store_true", help="write no file")
     parser.add_argument("--seconds", type=float, default=20.0, help="budget of a search")
     parser.add_argument("--profile", type=Path, help="where a profile goes")

@@ -21,12 +21,11 @@ while it works, beside *greedy local*, with run times as thought and ±10 % of t
 The figures of a workflow and a share are medians over the seeds, of which the broker has fewer.
 """
 
-import argparse
 import json
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from statistics import geometric_mean, median
@@ -36,7 +35,7 @@ import numpy as np
 
 from benchmarks.deviation_dispatch import Greedy, World
 from benchmarks.deviation_loads import NOISES, Load, Noise
-from benchmarks.run import machine
+from benchmarks.frame import keep, machine, options_of
 from broker.io.documents import read_document
 from broker.io.import_options import ImportOptions
 from broker.io.importing import to_workflow
@@ -236,23 +235,28 @@ def with_files(problem: Problem, sites: int) -> Problem:
     return replace(problem, workflows=tuple(flows), network=Network(Link(1.0), names))
 
 
+def in_turns(problems: Iterable[Problem], tasks: int, schedules: int) -> Iterator[float]:
+    """Yields milliseconds of processor time of a schedule of each problem, measured in turns."""
+    spaces = [Workspace(compile_problem(each).compiled, 20_000.0) for each in problems]
+    rng = np.random.default_rng(2)
+    sequences = [rng.permutation(tasks).astype(np.int32) for _ in range(schedules)]
+    took: list[list[float]] = [[] for _ in spaces]
+    for _ in range(5):
+        for space, mine in zip(spaces, took, strict=True):
+            began = time.process_time()
+            for number, genes in enumerate(sequences):
+                space.build(genes, number % 3)
+            mine.append((time.process_time() - began) / schedules * 1000)
+    for mine in took:
+        yield round(median(mine), 3)
+
+
 def speed() -> list[dict[str, float]]:
     """Returns milliseconds of processor time of a schedule, without files and with them, in turns."""
     found = []
     for tasks, sites, schedules in ((200, 3, 300), (200, 20, 300), (7000, 10, 3), (7000, 700, 3)):
         plain = paper_problem("lRsD", tasks, np.random.default_rng(1))
-        compiled = [compile_problem(each).compiled for each in (plain, with_files(plain, sites))]
-        spaces = [Workspace(each, 20_000.0) for each in compiled]
-        rng = np.random.default_rng(2)
-        sequences = [rng.permutation(tasks).astype(np.int32) for _ in range(schedules)]
-        took: list[list[float]] = [[], []]
-        for _ in range(5):
-            for space, mine in zip(spaces, took, strict=True):
-                began = time.process_time()
-                for number, genes in enumerate(sequences):
-                    space.build(genes, number % 3)
-                mine.append((time.process_time() - began) / schedules * 1000)
-        without, with_data = (round(median(mine), 3) for mine in took)
+        without, with_data = in_turns((plain, with_files(plain, sites)), tasks, schedules)
         found.append({"tasks": tasks, "sites": sites, "plain_ms": without, "data_ms": with_data})
         print(json.dumps(found[-1]), flush=True)
     return found
@@ -260,15 +264,13 @@ def speed() -> list[dict[str, float]]:
 
 def main() -> None:
     """Measures, and keeps the figures."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options_of(__doc__)
     parser.add_argument("--dry", action="store_true", help="one seed, two shares; write no file")
     parser.add_argument("--speed", action="store_true", help="how long schedules take")
     options = parser.parse_args()
     if options.speed:
         known = json.loads(FIGURES.read_text(encoding="utf-8"))
-        FIGURES.write_text(
-            json.dumps(known | {"speed": speed()}, indent=1) + "\n", encoding="utf-8"
-        )
+        keep(FIGURES, known | {"speed": speed()})
         return
     folder = os.environ.get("HANSE_WORKFLOWS", "")
     if not folder:
@@ -289,7 +291,7 @@ def main() -> None:
     }
     print(json.dumps([found["over_local"], found["broker_over_greedy"]]))
     if not options.dry:
-        FIGURES.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        keep(FIGURES, found)
 
 
 if __name__ == "__main__":

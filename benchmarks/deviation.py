@@ -35,7 +35,7 @@ from benchmarks.deviation_dispatch import (
     World,
 )
 from benchmarks.deviation_loads import GENERATORS, NOISES, draw
-from benchmarks.run import machine
+from benchmarks.frame import machine, options_of
 from lrms_sim.report.parts import Facts, Figure, Page, Section, Table
 from lrms_sim.report.text_tables import markdown
 from lrms_sim.util.version import __version__
@@ -304,9 +304,7 @@ def work(
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Returns the options."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("--seeds", type=int, default=20, help="of each setting, from 1 on (20)")
     parser.add_argument(
         "--generator", action="append", choices=tuple(GENERATORS), help="only this; several times"

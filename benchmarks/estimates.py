@@ -16,7 +16,6 @@ what its users say (*file*); with that times the mean of what runs so far took t
 it learns (*learned*); and with the truth (*known*). No run is cut off, as it is then a question of limits.
 """
 
-import argparse
 import itertools
 import json
 import math
@@ -35,7 +34,7 @@ import numpy as np
 
 from benchmarks.deviation_dispatch import RULES, Found, Greedy, World
 from benchmarks.deviation_loads import GENERATORS, NOTICE_S, Load, Noise, draw
-from benchmarks.run import machine
+from benchmarks.frame import machine, options_of
 from broker.io.documents import read_document
 from broker.io.import_options import ImportOptions
 from broker.io.importing import to_workflow
@@ -318,7 +317,7 @@ def key_of(setting: Setting, who: str, seed: int) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures what is not known yet."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options_of(__doc__)
     parser.add_argument("--seeds", type=int, default=3, help="of each setting, from 1 on (3)")
     parser.add_argument("--workers", type=int, default=1, help="processes (1)")
     parser.add_argument("--output", type=Path, default=FIGURES, help="the figures, JSON")

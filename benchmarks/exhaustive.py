@@ -12,7 +12,6 @@ What is found that must not be is told as a shortest story, and the status is 1.
 figures-exhaustive.json beside this file, each with the machine and the commit. docs/exhaustive.md explains them.
 """
 
-import argparse
 import gc
 import json
 import sys
@@ -23,7 +22,7 @@ from typing import Any, Final
 
 import structlog
 
-from benchmarks.run import machine
+from benchmarks.frame import machine, options_of
 from grms.simulation.exhaustive.bounds import LARGE, SMALL
 from grms.simulation.exhaustive.choices import explore_model
 from grms.simulation.exhaustive.exploration import Found
@@ -101,9 +100,7 @@ def _dropped(*_: object) -> dict[str, object]:
 
 def main() -> int:
     """Runs it."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("--bound", help="the name of one bound; by default all")
     parser.add_argument("--most", type=int, default=20_000_000, help="states at most of each")
     parser.add_argument("--anew", action="store_true", help="also what has figures already")

@@ -17,7 +17,6 @@ Mixed runs have rounds of offers and jobs that are sent home; by chance, from th
 site keeps of itself, a Byzantine partner of any kind in every run, and sites that only call out.
 """
 
-import argparse
 import gc
 import json
 import os
@@ -31,7 +30,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, TypedDict
 
-from benchmarks.run import machine
+from benchmarks.frame import machine, options_of
 from grms.simulation.fault_run import run_trial
 from grms.simulation.random_source import RandomSource
 
@@ -233,9 +232,7 @@ def _begin() -> None:
 
 def main() -> int:
     """Runs what was asked for, and says what came of it."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("--count", type=int, help="how many runs")
     parser.add_argument("--first", type=int, help="the first seed")
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")

@@ -6,13 +6,13 @@
 Each run has one core and ends at the best makespan that is known; the median over the seeds counts.
 """
 
-import argparse
 import json
 import statistics
 import subprocess
 import time
 from pathlib import Path
 
+from benchmarks.frame import options_of
 from benchmarks.job_shops import SOLVER
 from broker.io.jobshop import read_job_shop
 from broker.model.problem import Problem
@@ -68,9 +68,7 @@ def solved(python: Path, problem: Problem, seed: int, seconds: float) -> tuple[f
 
 def main() -> None:
     """Measures the files in their order."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("files", type=Path, nargs="+")
     parser.add_argument("--best", type=float, nargs="+", required=True, help="one for each file")
     parser.add_argument("--seconds", type=float, default=30.0, help="processor time of a run")

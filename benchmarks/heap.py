@@ -9,7 +9,6 @@ the growth is that of the second half, when as many jobs are forgotten as end. T
 job until one is cancelled, so a run without cancellations shows these.
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -21,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.frame import options_of
 from benchmarks.soak import WIDTHS, Site, documents
 from benchmarks.soak_verdict import slope
 from grms.client import Client, SiteError
@@ -93,9 +93,7 @@ def growth(ended: Sequence[float], samples: Sequence[Mapping[str, Any]]) -> dict
 
 def main() -> int:
     """Runs it."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("--jobs", type=int, default=12_000)
     parser.add_argument("--cancelled", type=int, default=50, help="one in so many; 0 for none")
     options = parser.parse_args()

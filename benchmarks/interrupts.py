@@ -10,7 +10,6 @@ answers: it is killed by the signal (which shells show as 130 as well), or shows
 own start. Such tries are counted apart, with the longest delay among them.
 """
 
-import argparse
 import random
 import signal
 import subprocess
@@ -21,6 +20,8 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+
+from benchmarks.frame import options_of
 
 BIN = Path(sysconfig.get_path("scripts"))
 COMMANDS = {
@@ -94,9 +95,7 @@ def attempt(command: str, delay_s: float, folder: Path) -> Try:
 
 def main() -> int:
     """Tries as often as asked, prints what came of it, and returns 1 where a try went wrong."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("-n", type=int, default=500, metavar="TRIES")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--longest", type=float, default=0.6, metavar="SECONDS")

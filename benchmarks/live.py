@@ -11,7 +11,6 @@ benchmark fails where the schedule is not that of the replay in one process. Rec
 from the folder that HANSE_TRACES names.
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -22,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.run import machine
+from benchmarks.frame import keep, machine, options_of
 from lrms_sim.workload.schedule import Schedule
 from scenarios.library import scenario_path
 from scenarios.live.coordinator import Coordinator, LockStepRun
@@ -124,9 +123,7 @@ def used(processes: list[SiteProcess]) -> dict[str, float]:
 
 def main() -> None:
     """Measures what was asked for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("--first", type=int, metavar="N", help="the first N arrivals only")
     parser.add_argument("--scenario", default=SCENARIO, help="its name or file")
     parser.add_argument("--runs", type=int, default=1, help="so many, one after the other")
@@ -149,8 +146,7 @@ def main() -> None:
             "scenario": spec.name,
             "runs": [asdict(one) for one in runs],
         }
-        FIGURES.write_text(json.dumps(document, indent=1) + "\n")
-        print(f"written: {FIGURES}")
+        keep(FIGURES, document)
 
 
 if __name__ == "__main__":

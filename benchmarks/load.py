@@ -32,7 +32,7 @@ from typing import Any, Final
 import numpy as np
 from grpc import aio
 
-from benchmarks.run import machine
+from benchmarks.frame import keep, machine, options_of
 from grms.client import Client, JobState
 from grms.daemon.ports import free_ports
 from grms.site.model.records import JobReceived
@@ -367,9 +367,7 @@ async def measure(folder: Path, sockets: Path, seconds: float, jobs: int) -> dic
 
 def main() -> int:
     """Measures, and says what came of it."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("--seconds", type=float, default=30.0, help="of each kind of submissions")
     parser.add_argument("--jobs", type=int, default=300, help="decisions, before and after")
     parser.add_argument("--dry", action="store_true", help="do not write figures-load.json")
@@ -388,7 +386,7 @@ def main() -> int:
     print(json.dumps(figures, indent=1))
     if not arguments.dry:
         document_ = {"machine": machine(), "figures": figures}
-        FIGURES.write_text(json.dumps(document_, indent=1) + "\n")
+        keep(FIGURES, document_)
     lost, late = figures["submissions"], figures["decisions"]
     return 1 if lost["acknowledged_and_lost"] or late["later_than_deadline"] else 0
 

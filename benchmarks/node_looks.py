@@ -7,8 +7,6 @@ in the daemon's loop, one behind the other: each accepted one is a job on its wa
 are of the processor.
 """
 
-import argparse
-import json
 import platform
 import random
 from collections.abc import Sequence
@@ -17,6 +15,7 @@ from pathlib import Path
 from statistics import median
 from time import process_time
 
+from benchmarks.frame import keep, options_of
 from grms.lrms.nodes import NodeTable
 from grms.lrms.slurm.slurm_nodes import SlurmRules, read_slurm_machine
 from grms.lrms.slurm.slurm_text import Queue, read_queue
@@ -187,7 +186,7 @@ def judged(table: NodeTable, asked: Sequence[Request]) -> tuple[list[float], int
 
 def main() -> None:
     """Measures and writes the figures."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options_of(__doc__)
     parser.add_argument("--repeats", type=int, default=5, help="of each figure")
     parser.add_argument("--dry", action="store_true", help="print the figures and keep none")
     given = parser.parse_args()
@@ -220,7 +219,7 @@ def main() -> None:
         )
     if not given.dry:
         said = {"commit": source_commit(), "python": platform.python_version()}
-        OUTPUT.write_text(json.dumps({**said, "rows": rows}, indent=1) + "\n")
+        keep(OUTPUT, {**said, "rows": rows})
 
 
 if __name__ == "__main__":

@@ -6,8 +6,6 @@ times, requests up to five times as long, at loads from half the machine to more
 machine of processors is measured in turn, in one process.
 """
 
-import argparse
-import json
 import platform
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +14,7 @@ from time import process_time
 
 import numpy as np
 
+from benchmarks.frame import keep, options_of
 from lrms_sim.analysis.node_metrics import fragmentation, utilization
 from lrms_sim.machine.machine import simulate
 from lrms_sim.machine.nodes import Demands, NodeKind, NodeMachine, NodeSchedule, simulate_on_nodes
@@ -130,7 +129,7 @@ def measure(name: str, load: float, count: int, repeats: int) -> dict[str, float
 
 def main() -> None:
     """Measures and writes the figures."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options_of(__doc__)
     parser.add_argument("--jobs", type=int, default=200_000, help="of each workload")
     parser.add_argument("--repeats", type=int, default=5, help="of each figure")
     parser.add_argument("--dry", action="store_true", help="print the figures and keep none")
@@ -144,18 +143,15 @@ def main() -> None:
         for row in [measure(name, load, given.jobs, given.repeats)]
     ]
     if not given.dry:
-        OUTPUT.write_text(
-            json.dumps(
-                {
-                    "commit": source_commit(),
-                    "python": platform.python_version(),
-                    "machine": platform.machine(),
-                    "nodes": sum(kind.nodes for kind in MACHINE.kinds),
-                    "rows": rows,
-                },
-                indent=1,
-            )
-            + "\n"
+        keep(
+            OUTPUT,
+            {
+                "commit": source_commit(),
+                "python": platform.python_version(),
+                "machine": platform.machine(),
+                "nodes": sum(kind.nodes for kind in MACHINE.kinds),
+                "rows": rows,
+            },
         )
 
 

@@ -10,7 +10,6 @@ Parsl has to be installed (`pip install parsl`). Two sites that share no folder 
 - at the end all pilots are cancelled.
 """
 
-import argparse
 import asyncio
 import os
 import sys
@@ -21,6 +20,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.frame import options_of
 from benchmarks.snakemake_jobs import check, two_sites, until
 from grms.client import Outcome, SyncClient
 
@@ -118,7 +118,7 @@ async def _all(folder: Path) -> None:
 
 def main() -> None:
     """Runs all of it."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = options_of(__doc__)
     parser.add_argument("--keep", type=Path, help="folder for everything, which stays")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:

@@ -10,7 +10,6 @@ folder has streams and its exit code. Beside it: the same programs handed to the
 between (what the pilot itself could do), and as ordinary jobs of `sbatch`, one each.
 """
 
-import argparse
 import asyncio
 import base64
 import json
@@ -27,7 +26,7 @@ from typing import Any, Final
 import structlog
 from grpc import aio
 
-from benchmarks.run import machine
+from benchmarks.frame import keep, machine, options_of
 from grms.daemon.ports import free_port
 from grms.site.pilots import agent
 from grms.site.pilots.hub import Hub, PilotTerms
@@ -270,14 +269,14 @@ def _made(folder: Path) -> Path:
 
 def main() -> None:
     """Measures, and writes the figures."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = options_of(__doc__)
     parser.add_argument("--programs", type=int, default=2000, help="how many (%(default)s)")
     parser.add_argument("--dry", action="store_true", help="do not write figures-pilots.json")
     given = parser.parse_args()
     figures = measured(given.programs)
     if not given.dry:
         document = {"machine": machine(), "figures": figures}
-        FIGURES.write_text(json.dumps(document, indent=1) + "\n")
+        keep(FIGURES, document)
 
 
 if __name__ == "__main__":

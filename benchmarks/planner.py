@@ -7,8 +7,6 @@ Speed is in schedules per second of processor time of one thread, of sequences o
 strategy of the paper; that of the search in matings and all. Job shops are in benchmarks/job_shops.py.
 """
 
-import argparse
-import json
 import os
 import time
 from collections.abc import Iterator
@@ -17,7 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.run import Figure, figure, machine
+from benchmarks.frame import keep, machine, options_of
+from benchmarks.run import Figure, figure
 from broker.model.instances import paper_problem
 from broker.model.problem import Problem
 from broker.planner.gleam import GleamSettings
@@ -90,9 +89,7 @@ def scaling() -> Iterator[Figure]:
 
 def main() -> None:
     """Measures what was asked for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("--dry", action="store_true", help="do not write figures-planner.json")
     arguments = parser.parse_args()
     figures = []
@@ -111,8 +108,7 @@ def main() -> None:
             "machine": {**machine(), "load": round(load, 1)},
             "figures": [asdict(one) for one in figures],
         }
-        FIGURES.write_text(json.dumps(document, indent=1) + "\n")
-        print(f"written: {FIGURES}")
+        keep(FIGURES, document)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ What is printed, by set (j30, j60, j120), is the mean distance to the longest ch
 literature has it, and to the best makespan that is known. `--every N` takes every Nth instance.
 """
 
-import argparse
 import csv
 import json
 import math
@@ -20,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from benchmarks.frame import options_of
 from broker.io.psplib import read_project
 from broker.model.instances import critical_path
 from broker.model.problem import Problem
@@ -113,9 +113,7 @@ def report(
 
 def main() -> None:
     """Measures all sets."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("best", type=Path)
     parser.add_argument("--evaluations", type=int, nargs="*", default=[1000, 5000])

@@ -7,7 +7,6 @@ come with its source distribution, which pip gets from the package index. What t
 here; so is one more test, of twenty jobs whose site's daemon is killed. They run with three launchers, `single`, `multiple` and `srun`; tests that need another executor or MPI skip themselves.
 """
 
-import argparse
 import asyncio
 import os
 import shutil
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.batch_sites import Daemon, daemons
+from benchmarks.frame import options_of
 from tests.clusters.slurm import SlurmCluster
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -200,7 +200,7 @@ async def _all(folder: Path, python: str, more: list[str]) -> int:
 
 def main() -> None:
     """Runs all of it."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = options_of(__doc__)
     parser.add_argument("--python", default=sys.executable, help="that has PSI/J and pytest")
     parser.add_argument("--keep", type=Path, help="folder for everything, which stays")
     options, more = parser.parse_known_args()

@@ -12,7 +12,6 @@ comes of each included, in milliseconds.
 
 # ruff: noqa: SLF001  # they are put in place of private parts
 
-import argparse
 import json
 import tempfile
 import time
@@ -23,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.cycle import Broker
-from benchmarks.run import machine
+from benchmarks.frame import keep, machine, options_of
 from broker.model.program import Program
 from broker.model.resources import Resource
 from broker.model.workflow import Alternative, Task, Workflow
@@ -129,7 +128,7 @@ def measured(kind: str, case: str, ready: int, ends: int) -> dict[str, Any]:
 
 def main() -> None:
     """Measures, and keeps the figures."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options_of(__doc__)
     parser.add_argument("--dry", action="store_true", help="few tasks; write no file")
     options = parser.parse_args()
     rows = []
@@ -140,7 +139,7 @@ def main() -> None:
                 print(json.dumps(rows[-1]), flush=True)
                 if not options.dry:
                     found = {"machine": machine(), "rows": rows}
-                    FIGURES.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+                    keep(FIGURES, found)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ It is judged (`real_exchange_verdict`) by what the jobs have written themselves,
 logs (`real_exchange_waits`), and by the daemons' journals. Writes figures-real-exchange.json.
 """
 
-import argparse
 import asyncio
 import json
 import random
@@ -34,6 +33,7 @@ from typing import Any, Final
 import msgspec
 
 from benchmarks.batch_sites import Cluster, Daemon, daemons
+from benchmarks.frame import machine, options_of
 from benchmarks.real_exchange_late import Queues, explain
 from benchmarks.real_exchange_verdict import (
     Journals,
@@ -45,7 +45,6 @@ from benchmarks.real_exchange_verdict import (
     waited,
 )
 from benchmarks.real_exchange_waits import judge_waits, read_jobs
-from benchmarks.run import machine
 from grms.client import Client, Job, Outcome, SiteError
 from tests.clusters.slurm import SlurmCluster
 
@@ -548,9 +547,7 @@ RUNS: Final = ("off", "on", "kills")
 
 def main() -> int:
     """Runs what was asked for, and says what came of it."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     for name, value in asdict(Plan()).items():
         choices = ("slurm", "daemon") if name == "ended_by" else None
         word = f"--{name.replace('_', '-')}"

@@ -11,7 +11,6 @@ acknowledged must have one completed execution in the whole federation. Needs Mo
 right to mount a tmpfs; without one of them that fault is left out, and the figures say so.
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -33,7 +32,7 @@ import numpy as np
 
 from benchmarks.exactly_once import Federation, Verdict
 from benchmarks.fault_tools import DiskError, MqttBroker, SmallDisk, mosquitto_path, until
-from benchmarks.run import machine
+from benchmarks.frame import machine, options_of
 from grms.client import Client, SiteError
 from grms.daemon.ports import free_ports
 from grms.site.runtime.journal import Journal
@@ -426,9 +425,7 @@ def run(plan: Plan, folder: Path, tell: Callable[[int], None] | None = None) -> 
 
 def main() -> int:
     """Runs what was asked for, and says what came of it."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     for name, value in asdict(Plan()).items():
         if isinstance(value, int):
             parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=value)
@@ -461,7 +458,7 @@ def main() -> int:
         print(problem)
     if not dry:
         document = {"machine": machine(), "figures": figures}
-        FIGURES.write_text(json.dumps(document, indent=1) + "\n")
+        keep(FIGURES, document)
     return 1 if outcome.problems else 0
 
 

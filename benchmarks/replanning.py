@@ -11,7 +11,6 @@ in an hour, the share of time in which a search runs, how long a failed task wai
 beginning, the makespan, and how late the workflows are.
 """
 
-import argparse
 import heapq
 import itertools
 import json
@@ -24,7 +23,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.run import machine
+from benchmarks.frame import machine, options_of
 from broker.model.pools import generate_pool
 from broker.model.workflow import Alternative, Task, Workflow
 from broker.runtime.replanner import PlanningSettings, plan_input
@@ -192,7 +191,7 @@ def measured(search: float, gather: float) -> dict[str, Any]:
 
 def main() -> None:
     """Measures, and keeps the figures."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options_of(__doc__)
     parser.add_argument("--dry", action="store_true", help="write no file")
     options = parser.parse_args()
     figures = []

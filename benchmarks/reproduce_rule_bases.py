@@ -10,7 +10,6 @@ are the same and the sources are those of a commit: only its provenance changes.
 have been learned, as a tree with one of them changed is no commit any more. The status is 1 where any differ.
 """
 
-import argparse
 import json
 import os
 import shutil
@@ -21,6 +20,7 @@ from typing import Any
 
 from rich.console import Console
 
+from benchmarks.frame import options_of
 from scenarios.library import rule_base_folder
 from scenarios.studies.decentralized_grid.grids import REGIMES, learned_file
 from scenarios.studies.decentralized_grid.options import StudyOptions
@@ -51,7 +51,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 def main() -> int:
     """Learns, compares and says what came of it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options_of(__doc__)
     parser.add_argument("study", type=Path, metavar="STUDY")
     parser.add_argument("--write", action="store_true", help="replace files whose rules are equal")
     parser.add_argument("--dirty", action="store_true", help="only those that name no commit")

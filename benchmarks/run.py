@@ -1,9 +1,9 @@
 """Measures speed and memory and writes the figures, with machine and commit, to figures.json.
 
-    python benchmarks/run.py              every benchmark
-    python benchmarks/run.py -k easy      those whose name contains "easy"; figures.json stays as it is
-    python benchmarks/run.py -k easy --keep   and writes them among the others there
-    python benchmarks/run.py --dry        do not write figures.json
+    python -m benchmarks.run              every benchmark
+    python -m benchmarks.run -k easy      those whose name contains "easy"; figures.json stays as it is
+    python -m benchmarks.run -k easy --keep   and writes them among the others there
+    python -m benchmarks.run --dry        do not write figures.json
 
 Three sizes: one operation, one kernel over a whole log, one whole process. Each figure is the
 median of several runs, with the least and the most beside it; the machines that this runs on are
@@ -11,10 +11,8 @@ shared, so a figure without its spread says little. Recorded logs are taken from
 HANSE_TRACES names; benchmarks that need them are left out, by name, where it is not set.
 """
 
-import argparse
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -23,13 +21,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.frame import keep, machine, options_of
 from grms.federation.federation import Federation, Site
 from grms.learning.evolution.genes import uniform_genome
 from grms.learning.evolution.randomness import generator
@@ -481,38 +479,9 @@ BENCHMARKS: tuple[tuple[str, bool, Callable[[], Iterator[Figure]]], ...] = (
 )
 
 
-def machine() -> dict[str, object]:
-    """Returns what the figures were measured on."""
-    model = next(
-        (
-            line.partition(":")[2].strip()
-            for line in Path("/proc/cpuinfo").read_text().splitlines()
-            if line.startswith("model name")
-        ),
-        platform.processor(),
-    )
-    commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty"],  # noqa: S607  # git is where the user has it
-        cwd=HERE,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return {
-        "processor": model,
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "commit": commit.stdout.strip(),
-        "measured": datetime.now(UTC).strftime("%Y-%m-%d"),
-    }
-
-
 def main() -> None:
     """Runs the benchmarks that were asked for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("-k", default="", metavar="WORD", help="only benchmarks with this word")
     parser.add_argument("--dry", action="store_true", help="do not write figures.json")
     parser.add_argument("--keep", action="store_true", help="with -k: write those alone")
@@ -537,8 +506,7 @@ def main() -> None:
     document = {"machine": machine(), "figures": rows}
     if arguments.k:
         document = with_rows(json.loads(FIGURES.read_text(encoding="utf-8")), rows, machine())
-    FIGURES.write_text(json.dumps(document, indent=1) + "\n")
-    print(f"written: {FIGURES}")
+    keep(FIGURES, document)
 
 
 def with_rows(

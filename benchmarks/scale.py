@@ -11,7 +11,6 @@ workflows of layers, and of forks and joins, on 8 and on 700 resources that ever
 whose run times are ±10 % of what was thought. Times are of the processor.
 """
 
-import argparse
 import json
 import math
 import multiprocessing
@@ -27,7 +26,7 @@ import numpy as np
 
 from benchmarks.deviation_dispatch import World
 from benchmarks.deviation_loads import HOUR, NOISES, Load, draw
-from benchmarks.run import machine
+from benchmarks.frame import machine, options_of
 from broker.io.plans import plan_document
 from broker.io.pools import parse_file
 from broker.io.writing import document_of, to_json
@@ -223,7 +222,7 @@ def day(hours: int) -> dict[str, Any]:
 
 def main() -> None:
     """Measures, and keeps the figures."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options_of(__doc__)
     parser.add_argument("--dry", action="store_true", help="write no file")
     parser.add_argument("--tasks", type=int, default=TASKS, help="of each plan")
     parser.add_argument("--hours", type=int, default=HOURS, help="of the day")

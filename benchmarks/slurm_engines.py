@@ -10,7 +10,6 @@ slurmctld of the first site is killed, just after it has saved its state, and st
 theirs run at both sites, the others at home.
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -26,6 +25,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.engines.plan import KINDS, STATUS, Plan
+from benchmarks.frame import options_of
 from benchmarks.snakemake_jobs import two_sites
 from tests.clusters.slurm import PATH, SlurmCluster
 
@@ -300,7 +300,7 @@ async def _all(folder: Path, pythons: Mapping[str, Path]) -> dict[str, Any]:
 
 def main() -> None:
     """Runs all of it."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = options_of(__doc__)
     parser.add_argument("engines", nargs="*", metavar="ENGINE", help=f"of {', '.join(ENGINES)}")
     parser.add_argument("--environments", type=Path, default=ENVIRONMENTS)
     parser.add_argument("--json", type=Path, help="file for the figures")

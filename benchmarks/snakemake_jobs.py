@@ -13,7 +13,6 @@ the first:
 - twelve jobs, while Snakemake itself is killed and started again: every output has to be right, and each job must have run once.
 """
 
-import argparse
 import asyncio
 import os
 import re
@@ -29,6 +28,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.batch_sites import Daemon, daemons
+from benchmarks.frame import options_of
 from grms.client import JobState, Outcome, SyncClient
 from tests.clusters.slurm import SlurmCluster
 
@@ -337,7 +337,7 @@ def check(holds: bool, what: str) -> None:
 
 def main() -> None:
     """Runs all of it."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = options_of(__doc__)
     parser.add_argument("--keep", type=Path, help="folder for everything, which stays")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:

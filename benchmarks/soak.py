@@ -18,7 +18,6 @@ to tell. Processor time is what the daemon has used; latencies depend on what el
 written beside them.
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -40,8 +39,8 @@ import psutil
 from matplotlib.figure import Figure
 from prometheus_client.parser import text_string_to_metric_families
 
+from benchmarks.frame import keep, machine, options_of
 from benchmarks.load import spread
-from benchmarks.run import machine
 from benchmarks.soak_verdict import SAMPLES_MIN, Verdict, counted, judged, slope
 from grms.client import Client, SiteError
 from grms.daemon.ports import free_ports
@@ -515,9 +514,7 @@ def draw(observed: Observed, path: Path) -> None:
 
 def main() -> int:
     """Runs it, and says what came of it; 1 where a bound is broken."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("--minutes", type=float, default=25.0)
     parser.add_argument("--dry", action="store_true", help="write neither figures nor picture")
     arguments = parser.parse_args()
@@ -536,7 +533,7 @@ def main() -> int:
     if not arguments.dry:
         runs = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
         runs[f"{arguments.minutes:g} minutes"] = {"machine": here, "figures": document}
-        FIGURES.write_text(json.dumps(runs, indent=1) + "\n")
+        keep(FIGURES, runs)
         draw(observed, PICTURE)
     return int(any(each.says == "broken" for each in found))
 

@@ -10,7 +10,6 @@ the moment at which it answers, and of `grms jobs --all` at both ends. As in an 
 not compiled at each start; the first run of each tree, which may have to, does not count.
 """
 
-import argparse
 import json
 import os
 import resource
@@ -23,8 +22,8 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.frame import keep, machine, options_of
 from benchmarks.live import processor_seconds
-from benchmarks.run import machine
 from grms.site.model.jobs import Request
 from grms.site.model.records import JobKept, JobReceived, Record
 from grms.site.runtime.journal import Journal
@@ -130,9 +129,7 @@ def _of_children() -> float:
 
 def main() -> None:
     """Measures what was asked for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("--jobs", type=int, default=JOBS, help="open jobs in the journal")
     parser.add_argument("--runs", type=int, default=5, help="so many of each tree, in turns")
     parser.add_argument("--beside", type=Path, metavar="FOLDER", help="another tree")
@@ -155,8 +152,7 @@ def main() -> None:
         print(f"{name}: median {statistics.median(each['start_s'] for each in found):.2f} s")
     if not arguments.dry:
         kept = {"machine": machine(), "jobs": arguments.jobs, "runs": runs}
-        FIGURES.write_text(json.dumps(kept, indent=1) + "\n")
-        print(f"written: {FIGURES}")
+        keep(FIGURES, kept)
 
 
 if __name__ == "__main__":

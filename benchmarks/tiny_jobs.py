@@ -9,7 +9,6 @@ defaults: by `grms.client.submit_many`, until the client has been told the last 
 or there is no figure. Processor seconds are those of the daemon, of the programs that it has run, and of Slurm.
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.batch_load import CPUS, processor_s, site_document
-from benchmarks.run import machine
+from benchmarks.frame import keep, machine, options_of
 from grms.client import Client, JobState, SiteError
 from lrms_sim.util.files import to_toml
 from tests.clusters.slurm import SlurmCluster
@@ -138,9 +137,7 @@ async def measure(folder: Path, count: int, single: int, ways: set[str]) -> dict
 
 def main() -> None:
     """Measures, and says what came of it."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("--count", type=int, default=COUNT, help="jobs of each way")
     parser.add_argument("--single", type=int, default=SINGLE, help="jobs by one sbatch each")
     parser.add_argument("--ways", default="array,single,site")
@@ -154,7 +151,7 @@ def main() -> None:
         )
     print(json.dumps(figures, indent=1))
     if not arguments.dry:
-        FIGURES.write_text(json.dumps({"machine": machine(), "figures": figures}, indent=1) + "\n")
+        keep(FIGURES, {"machine": machine(), "figures": figures})
 
 
 if __name__ == "__main__":

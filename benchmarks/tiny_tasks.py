@@ -10,7 +10,6 @@ that at which the last has completed, each with a folder, streams, an exit code 
 broker. Processor seconds are those of broker, site and pilot, the latter with all of its programs.
 """
 
-import argparse
 import json
 import os
 import tempfile
@@ -20,7 +19,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.run import machine
+from benchmarks.frame import keep, machine, options_of
 from broker.client import BrokerClient
 from broker.model.additions import Addition
 from broker.model.program import Program
@@ -175,7 +174,7 @@ def measured(count: int, ways: Sequence[str], grouped_s: float) -> dict[str, Any
 
 def main() -> None:
     """Measures, and writes the figures."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = options_of(__doc__)
     parser.add_argument("--tasks", type=int, default=1000, help="how many (%(default)s)")
     parser.add_argument("--ways", nargs="*", default=list(WAYS), choices=WAYS, help="of handing in")
     parser.add_argument("--grouped", type=float, default=5.0, help="cycle.grouped_s (%(default)s)")
@@ -184,7 +183,7 @@ def main() -> None:
     figures = measured(given.tasks, given.ways, given.grouped)
     if not given.dry:
         document = {"machine": machine(), "figures": figures}
-        FIGURES.write_text(json.dumps(document, indent=1) + "\n")
+        keep(FIGURES, document)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,6 @@ too, or has to refuse the journal, in words, and leave it as it is, byte for byt
 All journals, as they were before each start, then say whether each acknowledged job has run to its end once.
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -38,7 +37,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.run import machine
+from benchmarks.frame import keep, machine, options_of
 from benchmarks.upgrades_judge import Judge, epoch_of, story
 from grms.client import Client, SiteError
 from grms.daemon.ports import free_ports
@@ -463,9 +462,7 @@ async def record(old: Build, folder: Path, target: Path) -> dict[str, int]:
 def main() -> int:
     """Does what was asked for, and says what came of it."""
     released = (RECORDED / "commit").read_text(encoding="utf-8").strip()
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("--from", dest="revision", default=released)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--strict", action="store_true")
@@ -488,7 +485,7 @@ def main() -> int:
             "machine": machine(),
             "figures": found,
         }
-        FIGURES.write_text(json.dumps(runs, indent=1) + "\n")
+        keep(FIGURES, runs)
     return int(bool(found["problems"]))
 
 

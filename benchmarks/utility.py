@@ -5,8 +5,6 @@ arrival or an end. Each figure is the median of repeated runs, and what is compa
 turn within one process, so that other work on the machine falls on both.
 """
 
-import argparse
-import json
 import platform
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +12,7 @@ from statistics import median
 from time import perf_counter, process_time
 from typing import Any
 
+from benchmarks.frame import keep, options_of
 from lrms_sim.machine.machine import simulate as simulate_rigid
 from lrms_sim.malleable.jobs import UtilityJobs
 from lrms_sim.malleable.machine import Learning, Outcome, simulate
@@ -99,7 +98,7 @@ def measure(repeats: int) -> dict[str, Any]:
 
 def main() -> None:
     """Measures, prints and writes."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = options_of(__doc__)
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--output", type=Path, default=OUTPUT)
     given = parser.parse_args()
@@ -113,7 +112,7 @@ def main() -> None:
         "repeats": given.repeats,
         "figures": figures,
     }
-    given.output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    keep(given.output, document)
 
 
 if __name__ == "__main__":

@@ -195,7 +195,10 @@ class BrokerClient:
                 ):
                     shutil.copyfileobj(page, out)
             except (OSError, HTTPException, ValueError) as error:
-                raise OSError(f"{path} cannot be fetched: {error}") from error
+                # Of a URL that nobody answers at, the system's words stand within Python's.
+                reason = getattr(error, "reason", None)
+                said = reason.strerror if isinstance(reason, OSError) else None
+                raise OSError(f"{path} cannot be fetched: {said or error}") from error
             return self.put(target, name=name)
 
     def put(self, path: str | Path, *, name: str = "") -> Input:

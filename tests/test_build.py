@@ -2,11 +2,12 @@
 
 import importlib
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.programs import run_program
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = Path(os.environ.get("HANSE_CHECKED_BUILD", ROOT))
@@ -29,7 +30,5 @@ def test_a_kernel_comes_from_this_build(name: str) -> None:
 def test_a_process_of_its_own_uses_the_same_build(tmp_path: Path) -> None:
     """Command lines that tests start load the same kernels as the tests themselves."""
     code = "import lrms_sim.kernel._machine as m; print(m.__file__)"
-    done = subprocess.run(  # noqa: S603  # this very interpreter
-        [sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True
-    )
+    done = run_program([sys.executable, "-c", code], cwd=tmp_path, check=True)
     assert Path(done.stdout.strip()).is_relative_to(BUILD)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lrms_sim.util.process_guard import EXTRAS
+from tests.programs import run_program
 from tests.small_scenario import small
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -98,13 +99,8 @@ print(*sorted(heavy & sys.modules.keys()))
 def ran(code: str, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Returns what a Python has done."""
     path = os.pathsep.join(each for each in sys.path if each)
-    return subprocess.run(  # noqa: S603  # our own interpreter and text
-        [sys.executable, "-c", code, *words],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
+    return run_program(
+        [sys.executable, "-c", code, *words], cwd=folder, env=os.environ | {"PYTHONPATH": path}
     )
 
 

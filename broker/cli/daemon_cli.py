@@ -253,7 +253,8 @@ def _workflows(
         if recorded.commands:
             click.echo(
                 f"{path}: the commands of {count(recorded.commands)} tasks are not run without "
-                "--run-commands: the time that each took is kept at its resource, and the task ends as simulated",
+                "--run-commands: the time that each took is kept at its resource, and the task ends as simulated, "
+                "or fails at a real batch system",
                 err=True,
             )
     return found

@@ -34,6 +34,7 @@ from broker.planner.search import Budget
 from broker.planner.search import Progress as SearchProgress
 from lrms_sim.cli.running import EXIT_INTERRUPTED
 from lrms_sim.util.executors import DaskExecutor, ThreadExecutor
+from lrms_sim.util.json_output import escaped
 from lrms_sim.util.messages import count, duration
 from lrms_sim.util.version import __version__
 
@@ -152,7 +153,7 @@ def run_plan(
             problem, best.plan, results=comparison.results, made={"method": best.method, **made}
         )
         if wanted.json == STANDARD_OUTPUT:
-            print(to_json(document), end="")  # noqa: T201  # what the user asked for
+            click.echo(escaped(to_json(document)), nl=False)
         else:
             write_text(wanted.json, to_json(document))
     if wanted.json != STANDARD_OUTPUT:

@@ -23,8 +23,9 @@ from lrms_sim.util.messages import shown
 
 FILE_BYTES_MAX: Final = 16 << 20
 COUNT_DIGITS: Final = 9
-_SIZE = re.compile(r"\s*(\d+)\s+(\d+)\s*")
+_SIZE = re.compile(r"\s*(\d{1,9})\s+(\d{1,9})\s*")
 _FLEXIBLE_SIZE = re.compile(r"\s*(\d{1,9})\s+(\d{1,9})(\s+\d+(\.\d*)?)?\s*")
+_MACHINE = re.compile(r"\d{1,9}")
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d+)?")
 
 
@@ -83,10 +84,10 @@ def _operations(line: str, machines: int) -> list[tuple[int, float]]:
         raise ValueError(text)
     found = []
     for machine, seconds in zip(words[::2], words[1::2], strict=True):
-        if not machine.isdecimal() or int(machine) >= machines:
+        if not _MACHINE.fullmatch(machine) or int(machine) >= machines:
             raise ValueError(f"machine {shown(machine)}; it must be from 0 to {machines - 1}")
-        if not _NUMBER.fullmatch(seconds) or float(seconds) < 0:
-            raise ValueError(f"time {shown(seconds)}; it must be a number of at least 0")
+        if not _NUMBER.fullmatch(seconds) or not 0 <= float(seconds) <= WORK_MAX:
+            raise ValueError(f"time {shown(seconds)}; it must be a number from 0 to {WORK_MAX:g}")
         found.append((int(machine), float(seconds)))
     return found
 

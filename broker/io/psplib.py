@@ -27,7 +27,8 @@ _PRECEDENCE: Final = "PRECEDENCE RELATIONS"
 _REQUESTS: Final = "REQUESTS/DURATIONS"
 _AVAILABLE: Final = "RESOURCEAVAILABILITIES"
 _SECTIONS: Final = (_PRECEDENCE, _REQUESTS, _AVAILABLE)
-_COUNT: Final = re.compile(r"\s*(?:-\s*)?([a-z][a-z ()./]*?)\s*:\s*(-?\d+)\b.*")
+_COUNT: Final = re.compile(r"\s*(?:-\s*)?([a-z][a-z ()./]*?)\s*:\s*(-?\d{1,15})\b.*")
+_DIGITS: Final = re.compile(r"-?\d+")
 _WHOLE: Final = re.compile(r"-?\d{1,15}")
 _DURATION: Final = re.compile(r"-?\d{1,15}(\.\d+)?")
 
@@ -112,7 +113,7 @@ def _split(text: str) -> tuple[dict[str, tuple[int, int]], dict[str, list[_Row]]
             sections[section] = []
         elif line.lstrip().startswith("*") or not words:
             section = section if not words else ""
-        elif section and _WHOLE.fullmatch(words[0]):
+        elif section and _DIGITS.fullmatch(words[0]):
             sections[section].append(_Row(number, words))
         elif not section and (match := _COUNT.fullmatch(line.lower())):
             name = match.group(1).split("(")[0].strip()

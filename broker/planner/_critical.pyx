@@ -67,18 +67,18 @@ cdef void set_heads(Graph* graph, int32_t first) noexcept nogil:
     # Of the tasks from a place in the topological order on.
     cdef const Instance* instance = graph.instance
     cdef int32_t i, place
-    cdef task_t task, other
+    cdef task_t task
     cdef seconds_t head
     for place in range(first, graph.tasks):
         task = graph.order[place]
-        head = instance.release[task] - instance.now
-        for i in range(instance.predecessor_begin[task], instance.predecessor_begin[task + 1]):
-            other = instance.predecessor[i]
-            head = max(head, graph.end[other])
+        head = max(graph.release[task], graph.end[graph.source[task]])
+        if graph.branched:
+            for i in range(
+                instance.predecessor_begin[task] + 1, instance.predecessor_begin[task + 1]
+            ):
+                head = max(head, graph.end[instance.predecessor[i]])
         graph.own_head[task] = head
-        other = graph.before[task]
-        if other >= 0:
-            head = max(head, graph.end[other])
+        head = max(head, graph.end[graph.before[task]])
         graph.head[task] = head
         graph.end[task] = head + graph.duration[task]
 
@@ -87,18 +87,16 @@ cdef void set_tails(Graph* graph, int32_t last) noexcept nogil:
     # Of the tasks up to a place in the topological order.
     cdef const Instance* instance = graph.instance
     cdef int32_t i, place
-    cdef task_t task, other
+    cdef task_t task
     cdef seconds_t tail
     for place in range(last, -1, -1):
         task = graph.order[place]
-        tail = 0.0
-        for i in range(instance.successor_begin[task], instance.successor_begin[task + 1]):
-            other = instance.successor[i]
-            tail = max(tail, graph.rest[other])
+        tail = graph.rest[graph.target[task]]
+        if graph.branched:
+            for i in range(instance.successor_begin[task] + 1, instance.successor_begin[task + 1]):
+                tail = max(tail, graph.rest[instance.successor[i]])
         graph.own_tail[task] = tail
-        other = graph.after[task]
-        if other >= 0:
-            tail = max(tail, graph.rest[other])
+        tail = max(tail, graph.rest[graph.after[task]])
         graph.tail[task] = tail
         graph.rest[task] = graph.duration[task] + tail
 
@@ -126,9 +124,12 @@ cdef bint hold_later(Graph* graph, int32_t first, int32_t last) noexcept nogil:
     graph.missing[task] = 1
     for place in range(first + 1, last + 1):
         task = graph.order[place]
-        late = graph.before[task] >= 0 and graph.missing[graph.before[task]]
-        for i in range(instance.predecessor_begin[task], instance.predecessor_begin[task + 1]):
-            late |= graph.missing[instance.predecessor[i]]
+        late = graph.missing[graph.before[task]] | graph.missing[graph.source[task]]
+        if graph.branched:
+            for i in range(
+                instance.predecessor_begin[task] + 1, instance.predecessor_begin[task + 1]
+            ):
+                late |= graph.missing[instance.predecessor[i]]
         if late:
             graph.missing[task] = 1
             graph.held[held] = task
@@ -159,9 +160,10 @@ cdef bint hold_earlier(Graph* graph, int32_t first, int32_t last) noexcept nogil
     graph.missing[task] = 1
     for place in range(last - 1, first - 1, -1):
         task = graph.order[place]
-        early = graph.after[task] >= 0 and graph.missing[graph.after[task]]
-        for i in range(instance.successor_begin[task], instance.successor_begin[task + 1]):
-            early |= graph.missing[instance.successor[i]]
+        early = graph.missing[graph.after[task]] | graph.missing[graph.target[task]]
+        if graph.branched:
+            for i in range(instance.successor_begin[task] + 1, instance.successor_begin[task + 1]):
+                early |= graph.missing[instance.successor[i]]
         if early:
             graph.missing[task] = 1
             graph.held[held] = task
@@ -206,28 +208,35 @@ cdef int32_t critical_path(Graph* graph, seconds_t makespan, Random* random) noe
     cdef int32_t length = 0
     cdef int32_t candidates = 0
     cdef int32_t i
-    cdef task_t task
+    cdef task_t task, other
     cdef task_t found = -1
     for i in range(graph.sinks):
         task = graph.sink[i]
         if graph.end[task] >= least:
             candidates += 1
-            if random_below(random, candidates) == 0:
+            if candidates == 1 or random_below(random, candidates) == 0:
                 found = task
     while found >= 0:
         graph.path[length] = found
         length += 1
-        candidates = 0
         task = graph.before[found]
-        if task >= 0 and graph.end[task] == graph.head[found]:
-            candidates = 1
-        else:
+        candidates = task >= 0 and graph.end[task] == graph.head[found]
+        if not candidates:
             task = -1
-        for i in range(instance.predecessor_begin[found], instance.predecessor_begin[found + 1]):
-            if graph.end[instance.predecessor[i]] == graph.head[found]:
-                candidates += 1
-                if random_below(random, candidates) == 0:
-                    task = instance.predecessor[i]
+        other = graph.source[found]
+        if other >= 0 and graph.end[other] == graph.head[found]:
+            candidates += 1
+            if candidates == 1 or random_below(random, candidates) == 0:
+                task = other
+        if graph.branched:
+            for i in range(
+                instance.predecessor_begin[found] + 1, instance.predecessor_begin[found + 1]
+            ):
+                other = instance.predecessor[i]
+                if graph.end[other] == graph.head[found]:
+                    candidates += 1
+                    if candidates == 1 or random_below(random, candidates) == 0:
+                        task = other
         found = task
     for i in range(length // 2):
         graph.path[i], graph.path[length - 1 - i] = graph.path[length - 1 - i], graph.path[i]
@@ -362,19 +371,23 @@ cdef int64_t tabu_search_fast(
 cdef void lay_out(Graph* graph, Arena* arena, Py_ssize_t choices) noexcept:
     cdef Py_ssize_t n = graph.tasks
     graph.duration = <seconds_t*> cut(arena, n, sizeof(seconds_t))
+    graph.release = <seconds_t*> cut(arena, n, sizeof(seconds_t))
+    graph.source = <task_t*> cut(arena, n, sizeof(task_t))
+    graph.target = <task_t*> cut(arena, n, sizeof(task_t))
     graph.resource = <resource_t*> cut(arena, n, sizeof(resource_t))
     graph.before = <task_t*> cut(arena, n, sizeof(task_t))
     graph.after = <task_t*> cut(arena, n, sizeof(task_t))
     graph.head = <seconds_t*> cut(arena, n, sizeof(seconds_t))
     graph.tail = <seconds_t*> cut(arena, n, sizeof(seconds_t))
-    graph.end = <seconds_t*> cut(arena, n, sizeof(seconds_t))
-    graph.rest = <seconds_t*> cut(arena, n, sizeof(seconds_t))
+    graph.end = <seconds_t*> cut(arena, n + 1, sizeof(seconds_t))
+    graph.rest = <seconds_t*> cut(arena, n + 1, sizeof(seconds_t))
     graph.own_head = <seconds_t*> cut(arena, n, sizeof(seconds_t))
     graph.own_tail = <seconds_t*> cut(arena, n, sizeof(seconds_t))
     graph.new_head = <seconds_t*> cut(arena, n, sizeof(seconds_t))
+    graph.new_tail = <seconds_t*> cut(arena, n, sizeof(seconds_t))
     graph.order = <task_t*> cut(arena, n, sizeof(task_t))
     graph.position = <int32_t*> cut(arena, n, sizeof(int32_t))
-    graph.missing = <int32_t*> cut(arena, n, sizeof(int32_t))
+    graph.missing = <int32_t*> cut(arena, n + 1, sizeof(int32_t))
     graph.held = <task_t*> cut(arena, n, sizeof(task_t))
     graph.sink = <task_t*> cut(arena, n, sizeof(task_t))
     graph.path = <task_t*> cut(arena, n, sizeof(task_t))
@@ -404,6 +417,7 @@ cdef class CriticalGraph:
         cdef Arena arena = Arena(NULL, 0)
         cdef task_t task
         cdef choice_t choice
+        cdef int32_t first, count
         self.problem = problem
         graph.instance = &problem.instance
         graph.tasks = problem.instance.tasks
@@ -419,8 +433,25 @@ cdef class CriticalGraph:
         self.memory = np.zeros(arena.used, np.uint8)
         arena_open(&arena, self.memory)
         lay_out(graph, &arena, sum(map(len, rows)))
+        # A task that is not there, -1, ends at 0 and has nothing behind it.
+        graph.end += 1
+        graph.rest += 1
+        graph.missing += 1
         graph.sinks = 0
+        graph.branched = False
         for task in range(graph.tasks):
+            graph.release[task] = graph.instance.release[task] - graph.instance.now
+            graph.source[task] = graph.target[task] = -1
+            first = graph.instance.predecessor_begin[task]
+            count = graph.instance.predecessor_begin[task + 1] - first
+            if count > 0:
+                graph.source[task] = graph.instance.predecessor[first]
+            graph.branched |= count > 1
+            first = graph.instance.successor_begin[task]
+            count = graph.instance.successor_begin[task + 1] - first
+            if count > 0:
+                graph.target[task] = graph.instance.successor[first]
+            graph.branched |= count > 1
             if graph.instance.successor_begin[task] == graph.instance.successor_begin[task + 1]:
                 graph.sink[graph.sinks] = task
                 graph.sinks += 1

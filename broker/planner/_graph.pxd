@@ -11,7 +11,11 @@ cdef struct Graph:
     bint usable                 # whether the problem is of this kind
     bint flexible               # whether some task has several choices
     bint instants               # whether some task takes no time
+    bint branched               # whether precedence gives some task several neighbours on a side
     seconds_t* duration         # by task
+    seconds_t* release          # by task, since the problem's begin
+    task_t* source              # by task, its first predecessor by precedence; -1: none
+    task_t* target              # by task, its first successor
     resource_t* resource        # by task
     choice_t* choice            # by task, in a flexible job shop
     int32_t* choices_begin      # by task, into the choices that it has
@@ -22,14 +26,15 @@ cdef struct Graph:
     task_t* after
     seconds_t* head             # longest way to its start
     seconds_t* tail             # longest way from its end
-    seconds_t* end              # head and duration
-    seconds_t* rest             # duration and tail
+    seconds_t* end              # head and duration; 0 at -1, for tasks that are not there
+    seconds_t* rest             # duration and tail; likewise
     seconds_t* own_head         # by precedence and release alone
     seconds_t* own_tail
     seconds_t* new_head         # while a move is judged
+    seconds_t* new_tail
     task_t* order               # topological
     int32_t* position           # by task, in that order
-    int32_t* missing            # predecessors not in the order yet; 1 for tasks held back
+    int32_t* missing            # predecessors not in the order yet; 1 for tasks held back, 0 at -1
     task_t* held                # while an order is repaired
     task_t* sink                # tasks without successors by precedence
     int32_t sinks

@@ -5,6 +5,7 @@ is evaluated by new heads and tails of the tasks it passes, a fast approximation
 is tabu for a while.
 """
 
+from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t
 
 from broker.planner._graph cimport Graph
@@ -12,17 +13,22 @@ from broker.planner._instance cimport Instance
 from broker.planner._random cimport Random, random_below
 from broker.planner._types cimport seconds_t, task_t
 
+cdef double ROUNDED_UP = 1.0 + 1e-9
 
-cdef seconds_t estimate_forward(const Graph* graph, task_t moved, task_t pivot) noexcept nogil:
-    # The longest path through the affected tasks if `moved` goes right behind `pivot`.
+
+cdef seconds_t estimate_forward(
+    const Graph* graph, task_t moved, task_t pivot, seconds_t limit
+) noexcept nogil:
+    # The longest path through the affected tasks if `moved` goes right behind `pivot`; infinite, or
+    # that of some of them, if it is above the limit. The tasks that the move passes keep their
+    # time from one to the next, so that its end is known beforehand, but for rounding.
     cdef task_t task = graph.after[moved]
-    cdef task_t before = graph.before[moved]
-    cdef seconds_t end = graph.end[before] if before >= 0 else 0.0
+    cdef seconds_t end = graph.end[graph.before[moved]]
     cdef seconds_t longest, rest, start
-    cdef task_t behind = graph.after[pivot]
-    cdef seconds_t moved_tail = graph.own_tail[moved]
-    if behind >= 0:
-        moved_tail = max(moved_tail, graph.rest[behind])
+    cdef seconds_t moved_tail = max(graph.own_tail[moved], graph.rest[graph.after[pivot]])
+    start = max(graph.own_head[task], end) + (graph.end[pivot] - graph.end[moved])
+    if start + graph.duration[moved] + moved_tail > limit * ROUNDED_UP:
+        return INFINITY
     # Heads go forward; the moved task comes last.
     while True:
         end = max(graph.own_head[task], end) + graph.duration[task]
@@ -34,7 +40,7 @@ cdef seconds_t estimate_forward(const Graph* graph, task_t moved, task_t pivot) 
     longest = start + graph.duration[moved] + moved_tail
     rest = graph.duration[moved] + moved_tail
     task = pivot
-    while task != moved:
+    while task != moved and longest <= limit:
         rest = max(graph.own_tail[task], rest)
         longest = max(longest, graph.new_head[task] + graph.duration[task] + rest)
         rest += graph.duration[task]
@@ -42,33 +48,35 @@ cdef seconds_t estimate_forward(const Graph* graph, task_t moved, task_t pivot) 
     return longest
 
 
-cdef seconds_t estimate_backward(const Graph* graph, task_t moved, task_t pivot) noexcept nogil:
-    # The longest path through the affected tasks if `moved` goes right before `pivot`.
-    cdef task_t before = graph.before[pivot]
-    cdef task_t behind = graph.after[moved]
+cdef seconds_t estimate_backward(
+    const Graph* graph, task_t moved, task_t pivot, seconds_t limit
+) noexcept nogil:
+    # Likewise if `moved` goes right before `pivot`.
     cdef task_t task
-    cdef seconds_t start = graph.own_head[moved]
-    cdef seconds_t end, rest, longest
-    if before >= 0:
-        start = max(start, graph.end[before])
-    end = start + graph.duration[moved]
-    task = pivot
-    while task != moved:
-        graph.new_head[task] = max(graph.own_head[task], end)
-        end = graph.new_head[task] + graph.duration[task]
-        task = graph.after[task]
-    rest = graph.rest[behind] if behind >= 0 else 0.0
-    longest = 0.0
+    cdef seconds_t start = max(graph.own_head[moved], graph.end[graph.before[pivot]])
+    cdef seconds_t moved_end = start + graph.duration[moved]
+    cdef seconds_t end, longest
+    cdef seconds_t rest = graph.rest[graph.after[moved]]
     task = graph.before[moved]
+    end = moved_end + (graph.head[moved] - graph.head[pivot])
+    if end + max(graph.own_tail[task], rest) > limit * ROUNDED_UP:
+        return INFINITY
+    # Tails go backward; the moved task comes first.
     while True:
         rest = max(graph.own_tail[task], rest)
-        longest = max(longest, graph.new_head[task] + graph.duration[task] + rest)
+        graph.new_tail[task] = rest
         rest += graph.duration[task]
         if task == pivot:
             break
         task = graph.before[task]
-    rest = max(graph.own_tail[moved], rest)
-    return max(longest, start + graph.duration[moved] + rest)
+    longest = moved_end + max(graph.own_tail[moved], rest)
+    end = moved_end
+    task = pivot
+    while task != moved and longest <= limit:
+        end = max(graph.own_head[task], end) + graph.duration[task]
+        longest = max(longest, end + graph.new_tail[task])
+        task = graph.after[task]
+    return longest
 
 
 cdef inline Py_ssize_t pair(const Graph* graph, task_t first, task_t second) noexcept nogil:
@@ -100,6 +108,22 @@ cdef bint precedes(const Instance* instance, task_t first, task_t second) noexce
     return False
 
 
+cdef inline bint closes_cycle(
+    const Graph* graph, task_t moved, task_t pivot, bint forward
+) noexcept nogil:
+    # Whether the move might: a path from one to the other is longer than what is behind its end;
+    # if tasks take no time, or precedence joins the two, it may be as long.
+    if forward:
+        return graph.own_tail[moved] > graph.rest[pivot] or (
+            graph.own_tail[moved] == graph.rest[pivot]
+            and (graph.instants or precedes(graph.instance, moved, pivot))
+        )
+    return graph.own_head[moved] > graph.end[pivot] or (
+        graph.own_head[moved] == graph.end[pivot]
+        and (graph.instants or precedes(graph.instance, pivot, moved))
+    )
+
+
 cdef void consider_move(
     const Graph* graph,
     task_t moved,
@@ -111,34 +135,22 @@ cdef void consider_move(
     int32_t* seen,
     Random* random,
 ) noexcept nogil:
-    # Keeps the move if it cannot close a cycle and is better: not tabu, or promising the best
-    # schedule so far, comes first; then the estimate; random ties.
+    # Keeps the move if it is better: not tabu, or promising the best schedule so far, comes first;
+    # then the estimate; random ties.
     cdef Move move
-    cdef seconds_t rest
+    cdef seconds_t limit = INFINITY
     cdef bint better
-    # A path from one to the other is longer than what is behind its end; if tasks take no time, or
-    # precedence joins the two, it may be as long.
-    if forward:
-        rest = graph.rest[pivot]
-        if graph.own_tail[moved] > rest or (
-            graph.own_tail[moved] == rest
-            and (graph.instants or precedes(graph.instance, moved, pivot))
-        ):
-            return
-    else:
-        rest = graph.end[pivot]
-        if graph.own_head[moved] > rest or (
-            graph.own_head[moved] == rest
-            and (graph.instants or precedes(graph.instance, pivot, moved))
-        ):
-            return
+    if best.moved >= 0 and not best.forbidden:
+        limit = best.estimate
     move.moved = moved
     move.pivot = pivot
     move.forward = forward
     if forward:
-        move.estimate = estimate_forward(graph, moved, pivot)
+        move.estimate = estimate_forward(graph, moved, pivot, limit)
     else:
-        move.estimate = estimate_backward(graph, moved, pivot)
+        move.estimate = estimate_backward(graph, moved, pivot, limit)
+    if move.estimate > limit:
+        return
     move.forbidden = move.estimate >= best_makespan and is_forbidden(graph, &move, iteration)
     if best.moved < 0 or (best.forbidden and not move.forbidden):
         seen[0] = 1
@@ -152,9 +164,7 @@ cdef void consider_move(
         seen[0] += 1
     else:
         better = move.estimate < best.estimate
-        seen[0] = 1 if better else seen[0] + (move.estimate == best.estimate)
-        if not better and move.estimate > best.estimate:
-            return
+        seen[0] = 1 if better else seen[0] + 1
     if better or random_below(random, seen[0]) == 0:
         best[0] = move
 
@@ -178,20 +188,24 @@ cdef void find_move(
         while last + 1 < length and graph.after[path[last]] == path[last + 1]:
             last += 1
         for i in range(first, last):
-            # Behind the last one; and the first one inward.
-            consider_move(
-                graph, path[i], path[last], True, iteration, best_makespan, best, &seen, random
-            )
-            if first < i:
+            # Behind the last one; and the first one inward. Neighbours are exchanged by only one of
+            # the two moves that do so.
+            if not closes_cycle(graph, path[i], path[last], True):
+                consider_move(
+                    graph, path[i], path[last], True, iteration, best_makespan, best, &seen, random
+                )
+            if first + 1 < i and not closes_cycle(graph, path[first], path[i], True):
                 consider_move(
                     graph, path[first], path[i], True, iteration, best_makespan, best, &seen, random
                 )
         # A block of two has one move only.
         for i in range(first + 1, last + (last - first > 1)):
-            consider_move(
-                graph, path[i], path[first], False, iteration, best_makespan, best, &seen, random
-            )
-            if i < last:
+            if not closes_cycle(graph, path[i], path[first], False):
+                consider_move(
+                    graph, path[i], path[first], False, iteration, best_makespan, best, &seen,
+                    random,
+                )
+            if i + 1 < last and not closes_cycle(graph, path[last], path[i], False):
                 consider_move(
                     graph, path[last], path[i], False, iteration, best_makespan, best, &seen, random
                 )

@@ -661,9 +661,9 @@ class StateTables:
     @staticmethod
     def _handed_over(task: LiveTask, job: str) -> None:
         assert task.booking is not None
-        assert task.run is not None
         task.booking.job = job
-        task.run = replace(task.run, job=job)
+        if task.run is not None:  # else it runs no program: a job of its time alone
+            task.run = replace(task.run, job=job)
 
     @staticmethod
     def _moved(record: TaskMoved, task: LiveTask) -> None:

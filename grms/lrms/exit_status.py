@@ -161,6 +161,9 @@ LAUNCH_ONCE: Final = _FIRST + _ASIDE + _FENCE + _LAUNCH
 NOT_LAUNCHED: Final = "JobLaunchFailure"
 """Slurm's reason for a failure where a node has turned a job away, or has it no more; its exit code 1 is not the script's."""
 
+_NOT_SET_UP: Final = 53
+"""What Slurm has in the place of a signal where its node could not open a job's output."""
+
 _LINE = re.compile(r"(\d+)(?: (\d+))?")
 KEPT_LEAST_S: Final = 0.001
 """What is kept at least of a job that has written its state, seconds."""
@@ -303,11 +306,7 @@ def true_end(
         )
     failed = end.outcome is Outcome.FAILED and end.reason == NOT_LAUNCHED
     if begun is False and (failed or end.outcome is Outcome.TIMEOUT):
-        reason = (
-            f"the batch system says {end.outcome.value}; the script was never started on its node"
-        )
-        code = None if failed else end.exit_code
-        return replace(end, outcome=Outcome.NODE_FAIL, exit_code=code, reason=reason)
+        return _never_started(end, failed=failed)
     if script is None or end.outcome not in {Outcome.TIMEOUT, Outcome.NODE_FAIL}:
         return end
     early = script.run_time is not None and script.run_time < limit_s - 1.0
@@ -325,6 +324,16 @@ def true_end(
         run_time=min(ran, end.run_time),
         reason=f"the batch system says {end.outcome.value}; its script had ended before",
     )
+
+
+def _never_started(end: LrmsEnd, *, failed: bool) -> LrmsEnd:
+    if failed and end.signal == _NOT_SET_UP:
+        # Mostly a folder that is not there, for which its user has to do something. Any node fails so.
+        text = "it was not started, as its node could not open the files for its output (0:53)"
+        return replace(end, reason=text)
+    reason = f"the batch system says {end.outcome.value}; the script was never started on its node"
+    code = None if failed else end.exit_code
+    return replace(end, outcome=Outcome.NODE_FAIL, exit_code=code, reason=reason)
 
 
 def as_evicted(end: LrmsEnd) -> LrmsEnd:

@@ -25,8 +25,8 @@ import numpy as np
 
 from lrms_sim.analysis import metrics
 from lrms_sim.analysis.counted import Counted, counted_jobs
+from lrms_sim.analysis.electricity import machine_consumption, span_of
 from lrms_sim.analysis.metrics import BOUNDED_SLOWDOWN_THRESHOLD_S, check_threshold, user_fairness
-from lrms_sim.analysis.occupancy import machine_consumption, span_of
 from lrms_sim.analysis.samples import (
     REPEATS_MAX,
     MeanInterval,

@@ -17,9 +17,8 @@ from lrms_sim.cli.malleable_options import (
     source_options,
 )
 from lrms_sim.cli.running import bar, open_console
-from lrms_sim.util.durations import two_days
 from lrms_sim.util.json_output import json_option, print_json
-from lrms_sim.util.option_fields import FloatRange
+from lrms_sim.util.option_fields import FloatRange, two_days
 
 POLICIES_SHOWN = (
     "fcfs,easy,density,edf,best-fit,over-aggressive,pre-aggressive,both-aggressive,"

@@ -29,10 +29,9 @@ from lrms_sim.cli.repeat_command import RepeatOptions, repeated
 from lrms_sim.cli.running import bar
 from lrms_sim.cli.strategy_command import StrategyOptions, at_local_time, chosen_discipline
 from lrms_sim.machine.demand_options import DemandOptions
-from lrms_sim.util.durations import two_days
 from lrms_sim.util.json_output import json_option
 from lrms_sim.util.messages import printable
-from lrms_sim.util.option_fields import field_options, taken
+from lrms_sim.util.option_fields import field_options, taken, two_days
 from lrms_sim.util.version import __version__
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ Groups have help sections, lazily imported commands, and names of two words: `go
 and a file of that name is `./show`.
 """
 
+import io
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from lrms_sim.util.errors import HanseError
-from lrms_sim.util.messages import printable, unknown
+from lrms_sim.util.messages import in_unicode, printable, unknown
 from lrms_sim.util.process_guard import EXIT_INTERRUPTED
 
 if TYPE_CHECKING:
@@ -190,6 +191,7 @@ def run_group(
         show: writes errors found by click.
         obj: for click's context.
     """
+    _take_all_letters()
     # Shells ask for completions without arguments.
     if not arguments and f"_{name.replace('-', '_').upper()}_COMPLETE" not in os.environ:
         with click.Context(group, info_name=name) as context:
@@ -224,6 +226,13 @@ def run_group(
             click.echo(f"Error: {printable(line)}", err=True)
         return getattr(error, "exit_status", EXIT_ERROR)
     return status if isinstance(status, int) else 0
+
+
+def _take_all_letters() -> None:
+    # Text for people in a locale such as Latin-1 has "?" for what that lacks.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and not in_unicode(stream):
+            stream.reconfigure(errors="replace")
 
 
 def _said(error: Exception, no_memory: str) -> str | None:

@@ -5,12 +5,15 @@ docs/schemas/commands holds the schemas that pydantic makes of the models, so th
 matches them. Models are named, not imported, since importing takes longer than many a command.
 """
 
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
+
+from lrms_sim.util.messages import in_unicode
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -71,9 +74,16 @@ def print_json(schema: str, values: object, *, line: bool = False) -> None:
 
 
 def escaped(text: str) -> str:
-    """Returns JSON in which what could steer a terminal is an escape of the same value."""
-    if text.replace("\n", "").isprintable():
+    """Returns JSON for standard output, in which what could steer a terminal is an escape of the same value.
+
+    So is whatever is not in ASCII where standard output is in another encoding than UTF-8, such as Latin-1.
+    """
+    plain = in_unicode(sys.stdout)
+    if text.replace("\n", "").isprintable() and (plain or text.isascii()):
         return text
     import json  # noqa: PLC0415  # help comes at once
 
-    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
+    return "".join(
+        c if (c.isprintable() and (plain or c.isascii())) or c == "\n" else json.dumps(c)[1:-1]
+        for c in text
+    )

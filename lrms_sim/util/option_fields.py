@@ -1,4 +1,4 @@
-"""Fields of dataclasses that are options of commands: name, kind, default and help stand there once; and kinds of numbers."""
+"""Fields of dataclasses that are options of commands: name, kind, default and help stand there once; and kinds of values, finite numbers and spans of days."""
 
 import math
 from collections.abc import Callable, Collection, Mapping
@@ -50,6 +50,36 @@ class FloatRange(click.FloatRange):
         if not math.isfinite(found):
             self.fail(f"{found} is no finite number.", param, ctx)
         return found
+
+
+def two_days(
+    text: str | None, hint: str = "--window-days", *, upward: bool = True
+) -> tuple[float | None, float | None]:
+    """Returns the two days of `A:B`, as `0:150`, `150:` or `:150`; `None` for a missing side.
+
+    `hint` is the option. `upward` requires the second to be after the first.
+
+    Raises:
+        click.BadParameter: it is not two days, or they are not `upward`.
+    """
+    if text is None:
+        return None, None
+    first, colon, last = text.partition(":")
+    # Without a colon a part is left over that is no number.
+    parts = (first, last) if colon else (":", "")
+    try:
+        begin, end = (float(part) if part else None for part in parts)
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is not two days A:B, such as 0:150, 150: or :150", param_hint=hint
+        ) from None
+    if upward and begin is not None and end is not None and end <= begin:
+        raise click.BadParameter(
+            f"{text!r} ends on day {end:g}, which is not after day {begin:g}, where it begins; say "
+            "the earlier day first, such as 0:150",
+            param_hint=hint,
+        )
+    return begin, end
 
 
 def option(help: str = "", *, default: Any = MISSING, flag: str = "", **more: Any) -> Any:  # noqa: A002  # click's word

@@ -332,7 +332,8 @@ def _columns(
         inside = int(np.searchsorted(sums, limit, side="right"))
         total = float(sums[-1])
         count += inside
-        if count > JOBS_MAX:
+        # A duration that is far too long is refused by the first jobs, not when memory is full.
+        if count > JOBS_MAX or limit / total * BLOCK_JOBS * (len(parts) + 1) > 2 * JOBS_MAX:
             raise ValueError(f"the workload has more than {JOBS_MAX} jobs; shorten its duration")
         parts.append(_Block(*(column[:inside] for column in block)))  # type: ignore[arg-type]  # each keeps its dtype
     return _Block(*(np.concatenate(column) for column in zip(*parts, strict=True)))

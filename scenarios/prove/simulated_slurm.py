@@ -788,9 +788,11 @@ class Machine:
         return ""
 
     def _end_unparted(self, job: Job) -> None:
-        # There is no record of an element that leaves its array, except of the last one.
-        waits = [each for each in self._jobs() if _is_whole(each)]
-        if [each["array"] for each in waits].count(job["array"]) > 1:
+        # There is no record of an element that leaves its array, except of the last one; of that neither where another one
+        # has the array's own number here.
+        waits = [each["array"] for each in self._jobs() if _is_whole(each)]
+        first = self._table.get(job["array"], job)
+        if waits.count(job["array"]) > 1 or (first is not job and first["task"] is not None):
             del self._table[job["id"]]
         else:
             self._end_whole(job)

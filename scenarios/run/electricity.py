@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from grms.federation.federation import Site
 from grms.federation.sites import CheaperPartners
-from lrms_sim.analysis.occupancy import machine_consumption, span_of
+from lrms_sim.analysis.electricity import machine_consumption, span_of
 from lrms_sim.electricity.csv_files import SeriesFileError, moment_of, read_series
 from lrms_sim.electricity.power import EasyDeferred, Supply
 from lrms_sim.electricity.series import Series

@@ -1,7 +1,6 @@
 """What engines tell of their jobs is judged by what was to come of these."""
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 
 from benchmarks.engines.plan import KINDS, Plan
 from benchmarks.slurm_engines import ENGINES, SLURMS, is_right, judged, write_recorders
+from tests.programs import run_program
 
 Lines = list[dict[str, Any]]
 Ends = list[list[str]]
@@ -84,9 +84,7 @@ def test_calls_are_recorded_as_they_are_made(tmp_path: Path) -> None:
     write_recorders(tmp_path / "recorders", tmp_path / "bin", calls)
     words = ["sbatch", "a  b'c", str(script)]
     for _ in range(2):
-        said = subprocess.run(  # noqa: S603  # what this test has written
-            [tmp_path / "recorders/sbatch", *words[1:]], capture_output=True, text=True, check=False
-        )
+        said = run_program([tmp_path / "recorders/sbatch", *words[1:]])
         assert (said.returncode, said.stdout, said.stderr) == (3, "2: a  b'c\n", "no\n")
     call = {"words": words, "script": [script.read_text()], "status": 3, "error": "no\n"}
     found = [json.loads(line) for line in calls.read_text().splitlines()]

@@ -223,8 +223,8 @@ class World:
             self.later(kind(0, run.booking.booking, "refused"), self._delay())
             return
         run.state = "running"
-        if command.program is not None:
-            self.later(HandedOver(0, run.booking.booking, f"job of {run.booking.booking}"), 0.0)
+        # Sites with ordinary jobs name one for whatever runs no program, too.
+        self.later(HandedOver(0, run.booking.booking, f"job of {run.booking.booking}"), 0.0)
         begin, end = run.window
         assert begin - ROUNDING <= self.now < end, "launched outside of its reservation"
         run.start = self.now

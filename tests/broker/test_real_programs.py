@@ -25,6 +25,7 @@ from tests.broker.site_processes import running as sites_running
 from tests.clusters.slurm import SlurmCluster, need_slurm, wait_for
 from tests.examples import THOROUGH
 from tests.grms.site.daemons import document
+from tests.programs import run_program
 
 pytestmark = [pytest.mark.services, pytest.mark.usefixtures("forks")]
 
@@ -129,13 +130,10 @@ def diamond(name: str, folder: Path, way: str, *, bad: bool) -> dict[str, Any]:
 
 def gorba(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Runs a command to its end."""
-    return subprocess.run(  # noqa: S603  # this program
+    return run_program(
         [*GORBA, *words],
         env={**os.environ, "GORBA_SOCKET": str(folder / "gorba.sock")},
         cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
         timeout=300,
     )
 

@@ -12,6 +12,7 @@ import pytest
 from grms.site.config.load import load_config
 from tests.grms.federation.strict_cases import drawn_case, outcome
 from tests.grms.site.daemons import document, running
+from tests.programs import run_program
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 
@@ -57,11 +58,8 @@ def test_the_plain_program_of_strict_exchange_reads_cases_and_prints_what_become
     cases = [drawn_case(seed) for seed in (1, 2)]
     file = tmp_path / "cases.json"
     file.write_text(json.dumps(cases), encoding="utf-8")
-    done = subprocess.run(  # noqa: S603  # the example itself
-        [sys.executable, "-I", str(EXAMPLES / "strict_exchange.py"), str(file)],
-        capture_output=True,
-        text=True,
-        check=True,
+    done = run_program(
+        [sys.executable, "-I", str(EXAMPLES / "strict_exchange.py"), str(file)], check=True
     )
     assert [json.loads(line) for line in done.stdout.splitlines()] == [
         outcome(case) for case in cases

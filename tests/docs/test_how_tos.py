@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import re
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -24,6 +23,7 @@ from scenarios.cli.main import run_command as scenario
 from tests.broker.brokers import configure, serving
 from tests.docs.typed import HOW_TOS, ROOT, blocks, commands, page, parse
 from tests.grms.site.daemons import Running, document, running
+from tests.programs import run_program
 from tests.waiting import run
 
 PAGES = sorted(path.name for path in HOW_TOS.glob("*.md"))
@@ -200,12 +200,10 @@ def test_a_journal_is_put_back(tmp_path: Path) -> None:
     """By the page's lines: what was in the copy is there again, what came later is not."""
 
     def shell(lines: str) -> str:
-        done = subprocess.run(  # noqa: S603  # our own page
+        done = run_program(
             ["/bin/bash", "-ec", lines],
             cwd=tmp_path,
             env={"PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"},
-            capture_output=True,
-            text=True,
             check=True,
         )
         return done.stdout

@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 
 from broker.cli.main import cli as gorba
 from share.generate import PROGRAMS, main, pages, paragraphs, roff
+from tests.programs import run_program
 
 ROOT = Path(__file__).resolve().parents[2]
 SHELLS = (
@@ -123,12 +123,8 @@ def test_bash_completes_words(folder: Path, tmp_path: Path) -> None:
         '_lrms_sim_completion lrms-sim; echo "${COMPREPLY[@]}"'
     )
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(  # noqa: S603  # our own script
-        ["/bin/bash", "-c", script],
-        env=os.environ | {"PATH": path, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
+    done = run_program(
+        ["/bin/bash", "-c", script], env=os.environ | {"PATH": path, "PYTHONPATH": str(ROOT)}
     )
     assert (done.stdout, done.returncode) == ("disciplines\n", 0), done.stderr
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from grms.security.handshakes import Handshake
 from grms.site.monitoring.accounting_monitor import CircuitBreakerFigures
 from grms.site.monitoring.metrics import SiteMetrics
+from tests.programs import run_program
 from tests.services import need
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs/examples/monitoring"
@@ -97,7 +97,5 @@ def test_panels_of_the_board_do_not_cover_each_other() -> None:
 def test_prometheus_takes_the_rules(command: list[str]) -> None:
     """And alerts when it should, and not before."""
     program = need("prometheus", "promtool")
-    done = subprocess.run(  # noqa: S603  # of the machine
-        [program, *command], cwd=FOLDER, capture_output=True, text=True, check=False
-    )
+    done = run_program([program, *command], cwd=FOLDER)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -2,11 +2,12 @@
 
 import ast
 import runpy
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.programs import run_program
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs" / "notebooks").glob("*.py"))
 OF_THEIR_OWN = {"sweep"}
@@ -43,9 +44,7 @@ def test_a_study_runs(
     monkeypatch.chdir(tmp_path)
     if path.stem in OF_THEIR_OWN:
         command = [sys.executable, str(path)]
-        done = subprocess.run(  # noqa: S603  # a file of this repository
-            command, capture_output=True, text=True, timeout=120, check=True
-        )
+        done = run_program(command, timeout=120, check=True)
         assert len(done.stdout.splitlines()) > 5
         return
     runpy.run_path(str(path))

@@ -4,7 +4,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import sysconfig
 from pathlib import Path
@@ -15,6 +14,7 @@ from lrms_sim.util.trace_folders import LOG_FILES
 from lrms_sim.workload.lublin import generate
 from lrms_sim.workload.swf import write_swf
 from lrms_sim.workload.swf_log import SwfHeader
+from tests.programs import run_program
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -94,15 +94,7 @@ def test_the_readme_runs_from_top_to_bottom(place: Path) -> None:
             continue
         for long, short in SHORTER.items():
             line = line.replace(long, short)  # noqa: PLW2901  # the same line, quicker
-        done = subprocess.run(  # noqa: S603  # commands of this repository
-            words_of(line),
-            cwd=place,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
+        done = run_program(words_of(line), cwd=place, env=environment, timeout=120)
         assert done.returncode == 0, f"{line}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
         ran += 1
     assert ran >= 12

@@ -4,7 +4,6 @@ import contextlib
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 from grms.cli import partners_cli
 from grms.daemon.ports import free_port
+from tests.programs import run_program
 
 TUTORIAL = Path(__file__).resolve().parents[2] / "docs" / "tutorial.md"
 BLOCK = re.compile(r"^```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -71,17 +71,14 @@ def test_a_strangers_half_hour(tmp_path: Path) -> None:
             text = text.replace(f":{port}", f":{free}")
         (tmp_path / f"{name[1]}.toml").write_text(text)
     try:
-        done = subprocess.run(  # noqa: S603  # the tutorial's own commands
+        done = run_program(
             [
                 "/bin/bash",
                 "-c",
                 script(tmp_path),
             ],
             cwd=tmp_path,
-            capture_output=True,
-            text=True,
             timeout=120,
-            check=False,
         )
     finally:
         begun = tmp_path / "pids"

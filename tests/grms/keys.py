@@ -70,3 +70,12 @@ def new_federation(folder: Path, *, now: datetime | None = None) -> Federation:
     authority = create_authority("test", now=now or datetime.now(UTC))
     write_authority(authority, folder)
     return Federation(authority, folder)
+
+
+def tls_table(files: TlsFiles) -> dict[str, str]:
+    """Returns the table of a configuration that names keys."""
+    return {
+        "authority": str(files.authority),
+        "certificate": str(files.certificate),
+        "key": str(files.key),
+    }

@@ -2,13 +2,13 @@
 
 import configparser
 import os
-import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from grms.util.names import check_site_name, parse_endpoint
+from tests.programs import run_program
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 UNIT = "hanse-grms@.service"
@@ -44,12 +44,7 @@ def test_the_drop_in_lets_sudo_work() -> None:
     for names, works in ((back["CapabilityBoundingSet"], True), ("", False)):
         left = ["-all", *(f"+{name.removeprefix('CAP_').lower()}" for name in names.split())]
         words = ["setpriv", f"--bounding-set={','.join(left)}", "--inh-caps=-all"]
-        done = subprocess.run(  # noqa: S603  # nothing is changed by it
-            [*words, "sudo", "-n", "-u", "nobody", "--", "id", "-un"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run_program([*words, "sudo", "-n", "-u", "nobody", "--", "id", "-un"])
         assert (done.stdout == "nobody\n") == works, done.stderr
         assert "audit" not in done.stderr or not works
 

@@ -8,8 +8,7 @@ import click
 
 from lrms_sim.cli.log_options import PROCESSORS
 from lrms_sim.cli.running import SEED_MAX
-from lrms_sim.util.durations import two_days
-from lrms_sim.util.option_fields import ParamType, option
+from lrms_sim.util.option_fields import ParamType, option, two_days
 from lrms_sim.workload.preparation_report import PreparationOptions
 
 Days = tuple[float | None, float | None]

@@ -334,11 +334,11 @@ class BatchLrms:
         await places.note(key, KeptPlace(number, key))
         self._poller.want()
 
-    async def _gave_up_place(self, key: str) -> bool:
-        # Whether there was nothing else of the job here.
+    async def _gave_up_place(self, key: str, *, only_waiting: bool) -> bool:
+        # Whether there was nothing else of the job here. One that is not to end for good stays if it has come back.
         assert self._places is not None
         async with self._places.lock:
-            ended = await self._places.end(key)
+            ended = await self._places.end(key, only_away=only_waiting)
         job = self._tracker.job(key)
         return ended and (job is None or job.end is not None)
 
@@ -423,7 +423,9 @@ class BatchLrms:
 
     async def cancel(self, key: str, *, only_waiting: bool = False) -> bool:
         """Ends a job, or gives up the place that is kept for it."""
-        if self._places is not None and await self._gave_up_place(check_key(key)):
+        if self._places is not None and await self._gave_up_place(
+            check_key(key), only_waiting=only_waiting
+        ):
             return False
         if only_waiting:
             return await self._let_go(check_key(key))

@@ -151,15 +151,18 @@ class KeptPlaces:
         rows = [row for row in table.rows if self._system.place_of(row.name) == place_key(key)]
         return min(rows, key=lambda row: (not row.live, len(row.number), row.number), default=None)
 
-    async def end(self, key: str) -> bool:
-        """Ends the marker of a job that does not come back; returns whether there was one."""
+    async def end(self, key: str, *, only_away: bool = False) -> bool:
+        """Ends the marker of a job that does not come back; returns whether there was one.
+
+        With `only_away` a job that has come back is left alone, also where a crash has undone that.
+        """
         place = (await self._all()).get(place_key(key))
         if place is None:
             self._over.pop(place_key(key), None)
             return False
         row = self.marker(key, (await self._poller.new()).table)
         is_there = row is not None and row.live
-        if place.back and not is_there:
+        if place.back and (only_away or not is_there):
             return False  # it has come back, and is a job like any other
         if row is not None and is_there:
             await self._system.cancel(row)

@@ -98,9 +98,11 @@ _ESTIMATE = (
     r"sbatch: Job \d+ to start at \S+ using (\d+) processors on (?:nodes )?\S+ in partition (\S+)"
 )
 _PROPAGATED = r"sbatch: debug: +propagating (RLIMIT_[A-Z]+|UMASK)=([0-9]+)"
-_NO_NODE: Final = "Requested node configuration is not available"
+NO_NODE: Final = "Requested node configuration is not available"
+"""Slurm's message where no nodes have what a job asks for, or none of those that take jobs now."""
+
 _TOO_MUCH: Final = (
-    _NO_NODE,
+    NO_NODE,
     "Invalid feature specification",
     "Invalid generic resource (gres) specification",
     "Invalid license specification",
@@ -200,7 +202,7 @@ class DryRun:
     @property
     def fits_no_node(self) -> bool:
         """Whether Slurm refuses it because no nodes have what it asks for, or none that take jobs now."""
-        return _NO_NODE in self.problem
+        return NO_NODE in self.problem
 
     def request(self, without: frozenset[str] = frozenset()) -> Request:
         """Returns what it asks for, but for options that it may go without.

@@ -21,6 +21,7 @@ from typing import Final
 
 import structlog
 
+from grms.daemon.pacing import pause_after
 from grms.daemon.user_names import user_number
 from grms.lrms.base import (
     LrmsEnd,
@@ -128,8 +129,11 @@ SECONDS: Final = {"SLURM_TIME_FORMAT": "%s"}
 FAR: Final = "now+365days"
 """The start of a job that is set aside; should the daemon be away for so long, its launcher ends it."""
 
+NO_ARRAYS_FIRST_S: Final = 10.0
+"""After an array was refused, how long jobs are submitted one by one, real seconds; it doubles with each in a row."""
+
 NO_ARRAYS_S: Final = 600.0
-"""After a refusal, how long jobs are submitted one by one, real seconds."""
+"""The longest such time; also how long it is after an element was refused a name of its own."""
 
 _IN_ARRAY: Final = "(array)"
 """Names, among the fields of a job, that of its array, which it has still."""
@@ -233,6 +237,7 @@ class Slurm:
         self._numbers: dict[str, int] = {}
         self._elements = ArrayElements()
         self._no_arrays_until = -math.inf
+        self._arrays_refused = 0  # in a row
         self._rules: SlurmRules | None = None
         self._rules_asked_at = -RULES_AGE_S
         self._preemption = SlurmPreemption(Preemption())
@@ -552,8 +557,11 @@ class Slurm:
             number = await self._handed_in(job, [*arguments, f"{folder}/launch", begin, word], "/")
         except LrmsRefusedError as error:
             # It may be the array: whoever submits them one by one finds out.
-            self._give_up_arrays(error.reason)
+            self._arrays_refused += 1
+            for_s = pause_after(self._arrays_refused, NO_ARRAYS_FIRST_S, NO_ARRAYS_S)
+            self._give_up_arrays(error.reason, for_s)
             raise
+        self._arrays_refused = 0
         numbers = [f"{number}_{index}" for index in indices]
         for each, one, _ in jobs:
             self._want(each, one)
@@ -561,9 +569,9 @@ class Slurm:
         self._elements.keep(number, dict(zip(numbers, names, strict=True)))
         return numbers
 
-    def _give_up_arrays(self, reason: str) -> None:
-        _log.warning("lrms.no_arrays", reason=reason, for_s=NO_ARRAYS_S)
-        self._no_arrays_until = time.monotonic() + NO_ARRAYS_S
+    def _give_up_arrays(self, reason: str, for_s: float = NO_ARRAYS_S) -> None:
+        _log.warning("lrms.no_arrays", reason=reason, for_s=for_s)
+        self._no_arrays_until = time.monotonic() + for_s
 
     async def _parted(self, rows: Sequence[JobRow]) -> list[JobRow]:
         # Gives elements their own names, by which they are parted from each other, and returns the rows as they are then.
@@ -779,7 +787,7 @@ class Slurm:
         # Slurm keeps no record of an element that somebody ends while it is not parted: the array is there without it.
         # Under its number may be another array, to which a crash has given it.
         number, array = question.number.partition("_")[0], array_tag(self._tag(question.name))
-        if array is None or not self._elements.waits(question.number):
+        if question.ran or array is None or not self._elements.waits(question.number):
             return None
         for line in (await self._shown_text(number) or "").splitlines():
             fields = read_job(line)

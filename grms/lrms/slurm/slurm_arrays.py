@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from grms.lrms.base import LrmsPhase
 from grms.lrms.batch.queue_snapshot import JobRow
 
 DIGITS: Final = 3
@@ -26,6 +27,8 @@ SIZE: Final = 10**DIGITS
 
 ARRAYS_MAX: Final = 200
 """Arrays whose elements are kept."""
+
+_WAITS = frozenset((LrmsPhase.WAITING, LrmsPhase.HELD))
 
 _ALL: Final = "*"
 _ELEMENT = re.compile(r"\b[0-9]+_[0-9]+\b")
@@ -137,7 +140,7 @@ class ArrayElements:
         shown: dict[str, dict[str, str]] = {}
         for row in rows:
             numbers.add(row.number)
-            if row.in_array:
+            if row.in_array and row.phase in _WAITS:
                 shown.setdefault(row.number.partition("_")[0], {})[row.number] = row.name
             elif "_" in row.number:
                 self.part(row.number)

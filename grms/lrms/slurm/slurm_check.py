@@ -20,6 +20,7 @@ from grms.lrms.batch.checks import shared_account
 from grms.lrms.batch.subprocesses import Answer, Programs
 from grms.lrms.checks import Finding, FindingLevel, doubt, good, missing, named_partitions
 from grms.lrms.preemption import EndedBy
+from grms.lrms.slurm.sbatch_text import NO_NODE
 from grms.lrms.slurm.slurm import Slurm, SlurmSettings
 from grms.lrms.slurm.slurm_limits import read_limit
 from grms.lrms.slurm.slurm_native_jobs import check_rights
@@ -357,6 +358,8 @@ def options_taken(what: str, options: Sequence[str], answer: Answer) -> Finding:
     if answer.code == 0:
         return good(what, f"would be taken with {words}")
     cure = "the options come of [lrms]: partitions, account, qos, shape, and the guests' own"
+    if NO_NODE in answer.error:
+        cure = f"sinfo -R shows nodes that are drained or down, of which Slurm says the same; else {cure}"
     return missing(what, f"{_last(answer.error)}; with {words}", cure)
 
 

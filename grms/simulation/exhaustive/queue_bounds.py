@@ -28,7 +28,7 @@ SMALL_QUEUES: Final = (
     queue_bound("batch system: guests; the controller forgets", guests=True, undo=1),
     _places("sent home", send_home=1),
     _places("leaves", **_LEAVES),
-    _places("sent home, an answer is lost", send_home=1, answer=1),
+    _places("an answer is lost", answer=1),
     _places("sent home, a marker is refused", send_home=1, deny=1),
     _places("sent home, cancelled", send_home=1, cancel=1),
     _places("sent home, held", send_home=1, hold=1),
@@ -94,6 +94,7 @@ LARGE_QUEUES: Final = (
     queue_bound(
         "batch system: guests; the controller forgets, cancelled", guests=True, undo=1, cancel=1
     ),
+    _places("sent home, an answer is lost", send_home=1, answer=1),
     _places("sent home, the daemon dies", send_home=1, crash=1),
     _places("sent home, the daemon dies twice", send_home=1, crash=2),
     _places("sent home, the controller forgets", send_home=1, undo=1),

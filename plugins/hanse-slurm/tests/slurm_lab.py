@@ -15,6 +15,7 @@ from hanse_slurm.command import run_command
 from lrms_sim.util.files import to_toml
 from tests.clusters.slurm import PATH, SlurmCluster, wait_for
 from tests.grms.site.daemons import document
+from tests.programs import run_program
 
 TIMEOUT_S: Final = 300.0
 PAUSE_S: Final = 0.3
@@ -59,14 +60,11 @@ class Lab:
     def _run(self, words: Sequence[str], stdin: str, environment: dict[str, str]) -> Said:
         place = shutil.which(words[0], path=environment["PATH"])
         assert place is not None, words[0]
-        ended = subprocess.run(
+        ended = run_program(
             [place, *words[1:]],
             cwd=self.folder / "work",
             env=environment,
             input=stdin,
-            capture_output=True,
-            text=True,
-            check=False,
             timeout=TIMEOUT_S,
         )
         return Said(ended.returncode, ended.stdout, ended.stderr)

@@ -1,6 +1,5 @@
 """What the programs print and take, without a cluster: states, times, columns, lists, and how they find Slurm's own."""
 
-import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +32,7 @@ from hanse_slurm.queue_fields import in_order, lines, read_letters, read_names
 from hanse_slurm.srun import with_told_names
 from hanse_slurm.times import duration, long_duration, moment, read_moment
 from hanse_slurm.variables import job_words
+from tests.programs import run_program
 
 
 def job(job_id: str = "home-12", **more: object) -> job_pb2.Job:
@@ -322,19 +322,11 @@ def test_programs_are_installed_and_find_slurms_own(
     line = capsys.readouterr().out
     command = f"{line}sinfo -o '%P %l'"
     environment = {"PATH": f"{second}:{slurms}:/usr/bin:/bin"}
-    said = subprocess.run(
-        ["/bin/sh", "-c", command], env=environment, capture_output=True, text=True, check=True
-    )
+    said = run_program(["/bin/sh", "-c", command], env=environment, check=True)
     assert said.stdout == "slurm: -o %P %l\n"
     environment["PATH"] = f"{second}:/nowhere"
     for name in ("sinfo", "sbatch", "scontrol", "srun"):
-        said = subprocess.run(
-            [first / name, "--version"],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        said = run_program([first / name, "--version"], env=environment)
         assert said.returncode == 1
         assert f"this is for Slurm's own {name}, and there is none along PATH" in said.stderr
 
@@ -357,12 +349,9 @@ def test_a_wrapper_of_a_program_is_not_taken_for_slurms_own_for_ever(
     wrappers.mkdir()
     (wrappers / name).write_text(f'#!/bin/sh\n{way}{first}/{name} "$@"\n')
     (wrappers / name).chmod(0o755)
-    said = subprocess.run(
+    said = run_program(
         [first / name, *(["--wrap=true"] if name == "sbatch" else ["--version"])],
         env={"PATH": f"{wrappers}:/usr/bin:/bin", "HANSE_SOCKET": "/nowhere"},
-        capture_output=True,
-        text=True,
-        check=False,
         timeout=120,
     )
     assert said.returncode == 1

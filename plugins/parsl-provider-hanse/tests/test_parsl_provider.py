@@ -2,11 +2,10 @@
 
 import asyncio
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
 from parsl.jobs.states import JobState
@@ -19,88 +18,33 @@ from grms.client import (
     ResultFile,
     Results,
     SiteError,
-    SiteUnavailable,
 )
 from grms.client import JobState as SiteState
 from lrms_sim.workload.requests import Gpus, Memory
 from parsl_provider_hanse import HanseProvider
+from tests.fake_client import FakeClient
 from tests.grms.site.daemons import two_sites
-from tests.waiting import run
 
 
-def queued(job_id: str) -> Job:
-    """Returns a job that waits."""
-    return Job(job_id, "", "me", 1, 60.0, SiteState.QUEUED, "", 0.0, None, None, None, False, "")
-
-
-class FakeSite:
+class FakeSite(FakeClient):
     """What the provider calls of `SyncClient`."""
 
     def __init__(self) -> None:
-        self.is_away = False
-        self.loses = False
-        self.calls: list[str] = []
-        self.jobs: dict[str, Job] = {}
-        self.wanted: dict[str, dict[str, Any]] = {}
-        self.by_key: dict[str, str] = {}
+        super().__init__()
         self.complete = True
-
-    def __call__(self, socket: str, *, timeout_s: float) -> Self:
-        """Connects."""
-        assert (socket, timeout_s) == ("users.sock", 30.0)
-        return self
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def _called(self, name: str) -> None:
-        self.calls.append(name)
-        if self.is_away:
-            raise SiteUnavailable("UNAVAILABLE", "no daemon answers")
 
     def submit(self, **wanted: Any) -> Job:
         """Takes a job."""
-        self._called("submit")
+        self.called("submit")
         if wanted["needs"].partition == "none":
             raise SiteError("INVALID_ARGUMENT", "there is no such partition")
-        job_id = self.by_key.setdefault(wanted["key"], f"home-{len(self.jobs) + 1}")
-        self.jobs.setdefault(job_id, queued(job_id))
-        self.wanted[job_id] = wanted
-        if self.loses:
-            raise SiteUnavailable("DEADLINE_EXCEEDED", "the answer was lost")
-        return self.jobs[job_id]
-
-    def get_many(
-        self, job_ids: Sequence[str] = (), *, keys: Sequence[str] = ()
-    ) -> list[Job | SiteError]:
-        """Returns jobs."""
-        self._called("get_many")
-        none = SiteError("NOT_FOUND", "there is no such job")
-        names = [*job_ids, *(self.by_key.get(key, "") for key in keys)]
-        return [self.jobs.get(name, none) for name in names]
-
-    def cancel_many(self, job_ids: Sequence[str]) -> list[Job | SiteError]:
-        """Ends jobs."""
-        self._called("cancel_many")
-        for each in job_ids:
-            if each in self.jobs:
-                self.change(each, state=SiteState.ENDED, outcome=Outcome.CANCELLED)
-        return self.get_many(job_ids)
-
-    def change(self, job_id: str, **more: Any) -> None:
-        """Changes a job."""
-        self.jobs[job_id] = replace(self.jobs[job_id], **more)
-
-    def end(self, job_id: str, outcome: Outcome, **more: Any) -> None:
-        """Ends a job that ran."""
-        self.change(job_id, state=SiteState.ENDED, outcome=outcome, start_time_s=1.0, **more)
+        job = self.take(wanted)
+        self.lose()
+        return job
 
     def results(self, _: str) -> Results:
         """Returns what a job has left."""
-        self._called("results")
+        self.called("results")
         said = ResultFile("stdout", 4, hashlib.sha256(b"said").digest(), "")
         return Results((said, ResultFile("stderr", 0, b"", "missing")), self.complete, "")
 
@@ -209,7 +153,7 @@ def test_every_end_has_parsls_word(site: FakeSite, tmp_path: Path) -> None:
     ]
     blocks = [provider.submit("work", 1) for _ in ends]
     for block, (outcome, more, _) in zip(blocks, ends, strict=True):
-        site.end(str(block), outcome, **more)
+        site.end(str(block), outcome, start_time_s=1.0, **more)
     found = provider.status(blocks)
     assert [each.state for each in found] == [state for _, _, state in ends]
     assert [each.exit_code for each in found[:3]] == [0, 1, 3]
@@ -228,7 +172,7 @@ def test_what_was_printed_comes_when_it_is_there(site: FakeSite, tmp_path: Path)
     provider = HanseProvider()
     provider.script_dir = str(tmp_path)
     block = provider.submit("work", 1)
-    site.end("home-1", Outcome.FAILED, exit_code=1)
+    site.end("home-1", Outcome.FAILED, exit_code=1, start_time_s=1.0)
     site.complete = False
     assert provider.status([block])[0].stdout_path is None
     site.complete = True
@@ -239,7 +183,7 @@ def test_a_cancel_before_the_start_is_no_failure(site: FakeSite) -> None:
     """An executor would call every other end of a block without workers one; a block that ran is cancelled."""
     provider = HanseProvider()
     blocks = [provider.submit("work", 1) for _ in range(3)]
-    site.end("home-2", Outcome.CANCELLED)
+    site.end("home-2", Outcome.CANCELLED, start_time_s=1.0)
     del site.jobs["home-3"]
     assert provider.cancel(blocks) == [True, True, True]
     assert site.calls.count("cancel_many") == 1
@@ -326,35 +270,31 @@ def test_a_site_has_to_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
         HanseProvider()
 
 
-def test_blocks_run_at_the_sites_they_are_pinned_to(
+async def test_blocks_run_at_the_sites_they_are_pinned_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two simulated sites: one block at each, and one that waits and is cancelled before its start."""
     monkeypatch.setattr("grms.site.peers.progress.INTERVAL_S", 0.05)
+    one = {"processors": 1}
+    async with two_sites(tmp_path, one, one) as (_, away):
+        make = partial(HanseProvider, str(tmp_path / "home.sock"), cores_per_node=1)
+        home, partner = make(home_only=True), make(sites=["away"])
+        first = await asyncio.to_thread(home.submit, "work", 1)
+        other = await asyncio.to_thread(partner.submit, "work", 1)
+        waits = await asyncio.to_thread(home.submit, "work", 1)
 
-    async def scene() -> None:
-        one = {"processors": 1}
-        async with two_sites(tmp_path, one, one) as (_, away):
-            make = partial(HanseProvider, str(tmp_path / "home.sock"), cores_per_node=1)
-            home, partner = make(home_only=True), make(sites=["away"])
-            first = await asyncio.to_thread(home.submit, "work", 1)
-            other = await asyncio.to_thread(partner.submit, "work", 1)
-            waits = await asyncio.to_thread(home.submit, "work", 1)
+        async def states_of() -> list[JobState]:
+            found = await asyncio.to_thread(home.status, [first, waits])
+            found += await asyncio.to_thread(partner.status, [other])
+            return [each.state for each in found]
 
-            async def states_of() -> list[JobState]:
-                found = await asyncio.to_thread(home.status, [first, waits])
-                found += await asyncio.to_thread(partner.status, [other])
-                return [each.state for each in found]
+        expected = [JobState.RUNNING, JobState.PENDING, JobState.RUNNING]
+        while await states_of() != expected:  # noqa: ASYNC110  # Parsl asks, too
+            await asyncio.sleep(0.02)
+        assert len(away.core.engine.state.partners["home"].guests) == 1
+        assert await asyncio.to_thread(home.cancel, [waits, first]) == [True, True]
+        assert await asyncio.to_thread(partner.cancel, [other]) == [True]
 
-            expected = [JobState.RUNNING, JobState.PENDING, JobState.RUNNING]
-            while await states_of() != expected:  # noqa: ASYNC110  # Parsl asks, too
-                await asyncio.sleep(0.02)
-            assert len(away.core.engine.state.partners["home"].guests) == 1
-            assert await asyncio.to_thread(home.cancel, [waits, first]) == [True, True]
-            assert await asyncio.to_thread(partner.cancel, [other]) == [True]
-
-            expected = [JobState.CANCELLED, JobState.SCALED_IN, JobState.CANCELLED]
-            while await states_of() != expected:  # noqa: ASYNC110  # same
-                await asyncio.sleep(0.02)
-
-    run(scene)
+        expected = [JobState.CANCELLED, JobState.SCALED_IN, JobState.CANCELLED]
+        while await states_of() != expected:  # noqa: ASYNC110  # same
+            await asyncio.sleep(0.02)

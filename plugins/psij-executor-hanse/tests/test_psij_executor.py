@@ -1,7 +1,6 @@
 """The executor over simulated sites, and over one that fails; `benchmarks.psij_tests` runs PSI/J's own tests over a real Slurm."""
 
 import asyncio
-import subprocess
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -28,6 +27,7 @@ from lrms_sim.workload.requests import Gpus, Memory
 from psij_executor_hanse.executor import HanseJobExecutor, status_of
 from psij_executor_hanse.wanted import wanted_of
 from tests.grms.site.daemons import document, running, two_sites
+from tests.programs import run_program
 from tests.waiting import run
 
 T = TypeVar("T")
@@ -115,11 +115,9 @@ def test_the_script_has_folder_variables_and_nodes(tmp_path: Path, inherits: boo
         spec,
         ["bash", "-c", 'pwd; echo "$SAID"; wc -l < "$PSIJ_NODEFILE"; echo "${GIVEN-none}"'],
     )
-    said = subprocess.run(
+    said = run_program(
         ["/bin/bash", "-c", told["script"]],
         env={"PATH": "/usr/bin:/bin", "GIVEN": "given", "TMPDIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
         check=True,
     )
     given = "given" if inherits else "none"
@@ -209,21 +207,17 @@ def test_many_jobs_end_and_none_is_missed(tmp_path: Path) -> None:
     scene(tmp_path, play, processors=16)
 
 
-def test_a_job_runs_where_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_job_runs_where_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At a partner, which says that it runs."""
     monkeypatch.setattr("grms.site.peers.progress.INTERVAL_S", 0.05)
-
-    async def alone() -> None:
-        async with two_sites(tmp_path):
-            executor = HanseJobExecutor(str(tmp_path / "home.sock"))
-            job = sleep(attributes=JobAttributes(custom_attributes={"hanse.sites": ["away"]}))
-            await asyncio.to_thread(executor.submit, job)
-            status = await asyncio.to_thread(job.until, JobState.ACTIVE)
-            assert (status.metadata or {})["executed_on"] == "away"
-            await asyncio.to_thread(executor.cancel, job)
-            await asyncio.to_thread(job.until, JobState.COMPLETED)
-
-    run(alone)
+    async with two_sites(tmp_path):
+        executor = HanseJobExecutor(str(tmp_path / "home.sock"))
+        job = sleep(attributes=JobAttributes(custom_attributes={"hanse.sites": ["away"]}))
+        await asyncio.to_thread(executor.submit, job)
+        status = await asyncio.to_thread(job.until, JobState.ACTIVE)
+        assert (status.metadata or {})["executed_on"] == "away"
+        await asyncio.to_thread(executor.cancel, job)
+        await asyncio.to_thread(job.until, JobState.COMPLETED)
 
 
 def test_what_is_refused_leaves_the_job_free(tmp_path: Path) -> None:

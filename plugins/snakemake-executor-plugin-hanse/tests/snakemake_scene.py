@@ -2,15 +2,16 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any, Self
+from typing import Any
 
 from snakemake_interface_executor_plugins.settings import SharedFSUsage
 
-from grms.client import Job, JobState, Outcome, ResultFile, Results, SiteError, SiteUnavailable
+from grms.client import Job, ResultFile, Results, SiteError
 from snakemake_executor_plugin_hanse.executor import Executor
 from snakemake_executor_plugin_hanse.settings import ExecutorSettings
+from tests.fake_client import FakeClient
 
 
 class File(str):
@@ -47,50 +48,26 @@ class RuleJob:
         return bool(self.jobs)
 
 
-class FakeSite:
+class FakeSite(FakeClient):
     """What the plugin calls of `grms.client.SyncClient`.
 
     Attributes:
-        away: the site cannot be reached.
-        loses: it takes jobs, and the answers are lost.
         left: content of the files of each job, by its name.
-        calls: names of the methods, in order.
+        incomplete: jobs of which more files may come.
+        problems: of files that are not there, by their names.
+        removed: jobs whose files were deleted.
     """
 
     def __init__(self) -> None:
-        self.away = False
-        self.loses = False
-        self.is_open = False
+        super().__init__()
         self.left: dict[str, dict[str, bytes]] = {}
-        self.jobs: dict[str, Job] = {}
-        self.wanted: dict[str, Mapping[str, Any]] = {}
-        self.by_key: dict[str, str] = {}
         self.incomplete: set[str] = set()
         self.problems: dict[str, str] = {}
         self.removed: list[str] = []
-        self.calls: list[str] = []
-
-    def __call__(self, socket: str, *, timeout_s: float) -> "FakeSite":
-        """Stands for the class itself."""
-        assert socket
-        assert timeout_s > 0
-        return self
-
-    def __enter__(self) -> Self:
-        self.is_open = True
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.is_open = False
-
-    def _called(self, name: str) -> None:
-        self.calls.append(name)
-        if self.away:
-            raise SiteUnavailable("UNAVAILABLE", "no daemon answers")
 
     def submit_many(self, jobs: Sequence[Mapping[str, Any]]) -> list[Job | SiteError]:
         """Takes jobs; one that wants the partition `none` is refused, and one with a folder for a file is invalid."""
-        self._called("submit_many")
+        self.called("submit_many")
         if any(name == "bad" for each in jobs for name in each.get("inputs", ())):
             raise ValueError("'bad' is no name")
         found: list[Job | SiteError] = []
@@ -98,43 +75,18 @@ class FakeSite:
             if each["needs"].partition == "none":
                 found.append(SiteError("INVALID_ARGUMENT", "there is no partition none"))
                 continue
-            job_id = self.by_key.setdefault(each["key"], f"home-{len(self.jobs) + 1}")
-            if job_id not in self.jobs:
-                self.jobs[job_id] = job(job_id, each["name"])
-                self.wanted[job_id] = each
-            elif self.wanted[job_id]["script"] != each["script"]:
+            job = self.take(each)
+            if self.wanted[job.job_id]["script"] != each["script"]:
                 text = "the idempotency key belongs to another submission"
                 found.append(SiteError("FAILED_PRECONDITION", text))
                 continue
-            found.append(self.jobs[job_id])
-        if self.loses:
-            raise SiteUnavailable("DEADLINE_EXCEEDED", "the answer was lost")
+            found.append(job)
+        self.lose()
         return found
-
-    def get_many(
-        self, job_ids: Sequence[str] = (), *, keys: Sequence[str] = ()
-    ) -> list[Job | SiteError]:
-        """Returns jobs."""
-        self._called("get_many")
-        none = SiteError("NOT_FOUND", "there is no job of that name")
-        names = [*job_ids, *(self.by_key.get(key, "") for key in keys)]
-        return [self.jobs.get(name, none) for name in names]
-
-    def cancel_many(self, job_ids: Sequence[str]) -> list[Job | SiteError]:
-        """Cancels jobs."""
-        self._called("cancel_many")
-        for each in job_ids:
-            self.end(each, Outcome.CANCELLED)
-        return [self.jobs[each] for each in job_ids]
-
-    def end(self, job_id: str, outcome: Outcome, **more: Any) -> None:
-        """Ends a job."""
-        ended = replace(self.jobs[job_id], state=JobState.ENDED, outcome=outcome, **more)
-        self.jobs[job_id] = ended
 
     def results(self, job_id: str) -> Results:
         """Returns what a job has left."""
-        self._called("results")
+        self.called("results")
         if job_id not in self.jobs:
             raise SiteError("NOT_FOUND", "there is no job of that name")
         there = self.left.get(self.jobs[job_id].name, {})
@@ -156,11 +108,6 @@ class FakeSite:
     def remove_results(self, job_id: str) -> None:
         """Deletes what a job has left."""
         self.removed.append(job_id)
-
-
-def job(job_id: str, name: str) -> Job:
-    """Returns a job that waits."""
-    return Job(job_id, name, "me", 1, 60.0, JobState.QUEUED, "", 0.0, None, None, None, False, "")
 
 
 class Scene:

@@ -156,10 +156,10 @@ async def test_a_lost_answer_makes_no_second_job(site: FakeSite) -> None:
 async def test_a_site_that_is_away_is_waited_for(site: FakeSite) -> None:
     scene = Scene(site)
     scene.run(RuleJob("a"))
-    site.away = True
+    site.is_away = True
     assert [await scene.look(), await scene.look()] == [1, 1]
     assert len(scene.told) == 1
-    site.away = False
+    site.is_away = False
     site.end("home-1", Outcome.COMPLETED, exit_code=0)
     assert await scene.look() == 0
     assert scene.executor.succeeded == ["a"]
@@ -240,7 +240,7 @@ async def test_ctrl_c_cancels_all_jobs(site: FakeSite) -> None:
 def test_a_site_that_cannot_be_cancelled_at_is_told(site: FakeSite) -> None:
     scene = Scene(site)
     scene.run(RuleJob("a"))
-    site.away = True
+    site.is_away = True
     scene.executor.cancel()
     assert "may go on" in scene.told[0]
     assert "home-1" in scene.told[0]
@@ -254,7 +254,7 @@ def test_a_site_has_to_be_named_and_to_answer(
         Scene(site, socket="")
     monkeypatch.setenv("HANSE_SOCKET", "users.sock")
     Scene(site, socket="")
-    site.away = True
+    site.is_away = True
     with pytest.raises(WorkflowError, match="no daemon answers"):
         Scene(site)
     assert not site.is_open

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from broker.cli.files_cli import task_folders
 from broker.cli.main import run_command
 from broker.client import BrokerClient
+from grms.daemon.ports import free_port
 from lrms_sim.util.files import to_toml
 from tests.broker.brokers import configure, serving
 from tests.broker.site_processes import SiteProcess
@@ -215,6 +216,13 @@ def test_what_a_url_has_is_given_as_a_file(tmp_path: Path) -> None:
                 done = gorba(tmp_path, "submit", "flow.json", "--wait")
                 assert done.exit_code == code, done.output
             assert f"{url} cannot be fetched: HTTP Error 404" in done.output
+            url = f"http://127.0.0.1:{free_port()}/nobody"
+            task = {"name": "t", "work": 0.2, "command": "cat nobody", "inputs": [url]}
+            (tmp_path / "flow.json").write_text(
+                json.dumps({"workflows": [{"name": "nobody", "tasks": [task]}]})
+            )
+            done = gorba(tmp_path, "submit", "flow.json")
+            assert done.output == f"Error: {url} cannot be fetched: Connection refused\n"
         finally:
             server.shutdown()
             thread.join()

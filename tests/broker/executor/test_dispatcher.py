@@ -43,7 +43,7 @@ from grms.util.outcomes import Outcome
 from grms.v1 import request_pb2, reservation_pb2
 from lrms_sim.workload.requests import Request
 from tests.broker.fake_site import STATES, FakeSite
-from tests.waiting import until
+from tests.waiting import meanwhile, until
 
 FAR = 4e9
 """A moment that no test reaches; seconds."""
@@ -633,16 +633,14 @@ async def test_a_site_is_followed_and_asked_over_its_new_connection(tmp_path: Pa
     dispatcher = Dispatcher(
         {"riga": remote}, events.append, ScaledClock(1.0, 0.0), structlog.get_logger(), patience
     )
-    task = asyncio.create_task(dispatcher.run(), name="dispatcher")
-    await until(lambda: site.watched)
-    dispatcher.do(Book(booking("cpu")))
-    await asked.wait()
-    remote.speak_over(new)
-    await old.close()
-    answers.set()
-    await until(lambda: len(watches) == 2 and any(isinstance(each, Booked) for each in events))
-    task.cancel()
-    await asyncio.wait([task])
+    async with meanwhile(dispatcher.run()):
+        await until(lambda: site.watched)
+        dispatcher.do(Book(booking("cpu")))
+        await asked.wait()
+        remote.speak_over(new)
+        await old.close()
+        answers.set()
+        await until(lambda: len(watches) == 2 and any(isinstance(each, Booked) for each in events))
     await new.close()
     await site.stop()
 

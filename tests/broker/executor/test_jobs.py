@@ -1,6 +1,5 @@
 """Ordinary jobs at a site's daemon: programs over made up programs of Slurm, and over a simulated machine."""
 
-import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -28,7 +27,7 @@ from grms.client.answers import SentHome
 from grms.util.outcomes import Outcome
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.grms.site.daemons import Running, document, running
-from tests.waiting import TIME_OUT_S, until
+from tests.waiting import TIME_OUT_S, meanwhile, until
 
 RESOURCE = Resource("jobs", capacity=4)
 
@@ -77,14 +76,10 @@ async def ended(jobs: JobSite, reservation_id: str, what: Order) -> Reservation:
             if known is not None:
                 heard[known.reservation_id] = known
 
-    listening = asyncio.create_task(listen())
-    try:
+    async with meanwhile(listen()):
         known = await jobs.launch(reservation_id, what)
         heard.setdefault(reservation_id, known)
         await until(lambda: heard[reservation_id].state is ReservationState.ENDED)
-    finally:
-        listening.cancel()
-        await asyncio.wait([listening])
     return heard[reservation_id]
 
 

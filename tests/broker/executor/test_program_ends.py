@@ -37,7 +37,7 @@ from grms.client import ResultFile, Results
 from grms.daemon.clock import ScaledClock
 from grms.daemon.uploads import NoRoomError
 from grms.util.outcomes import Outcome
-from tests.waiting import until
+from tests.waiting import meanwhile, until
 
 CONTENT = b"left by a program"
 DIGEST = hashlib.sha256(CONTENT).digest()
@@ -147,13 +147,9 @@ class Scene:
 async def scene(folder: Path) -> AsyncIterator[Scene]:
     """Yields a dispatcher that works."""
     made = Scene(folder)
-    task = asyncio.create_task(made.dispatcher.run())
-    await asyncio.sleep(0)
-    try:
+    async with meanwhile(made.dispatcher.run()):
+        await asyncio.sleep(0)
         yield made
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
 
 
 async def test_a_program_has_completed_when_its_outputs_are_there(tmp_path: Path) -> None:

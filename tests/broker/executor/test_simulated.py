@@ -1,6 +1,5 @@
 """The site that pretends."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -10,6 +9,7 @@ from broker.executor.base import Order, Reservation, ReservationRefused, Reserva
 from broker.executor.simulated import Chance, SimulatedSite
 from grms.daemon.clock import ScaledClock
 from grms.util.outcomes import Outcome
+from tests.waiting import meanwhile
 
 BOOKED, RUNNING = ReservationState.BOOKED, ReservationState.RUNNING
 
@@ -31,12 +31,8 @@ async def running(
     """Yields a site at work, and its clock."""
     clock = ScaledClock(1.0, 0.0)
     site = SimulatedSite(clock, lambda _name: capacity, chance)
-    task = asyncio.create_task(site.run(), name="site")
-    try:
+    async with meanwhile(site.run()):
         yield site, clock
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
 
 
 async def over(site: SimulatedSite, key: str) -> Reservation:

@@ -1,6 +1,5 @@
 """What a site's words and its silence come to; `test_dispatcher` does the same over real gRPC."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ from broker.executor.base import SiteUnavailable
 from broker.executor.site_monitor import Patience, SiteMonitor
 from broker.scheduler.events import Event, SiteDown, SiteLost
 from grms.daemon.clock import ScaledClock
-from tests.waiting import until
+from tests.waiting import meanwhile, until
 
 
 def monitor(site: Any, events: list[Event], patience: Patience) -> SiteMonitor:
@@ -87,9 +86,7 @@ async def test_a_conversation_that_has_ended_is_closed_and_begun_again(kind: typ
 
     Stream.closed = 0
     following = monitor(Site(), [], Patience(0.2)).follow()
-    task = asyncio.create_task(following, name="monitor")
-    await until(lambda: len(begun) > 2)
-    ended = range(len(begun) - 1, len(begun) + 1)
-    assert Stream.closed in (ended if kind is Stream else (0,))
-    task.cancel()
-    await asyncio.wait([task])
+    async with meanwhile(following):
+        await until(lambda: len(begun) > 2)
+        ended = range(len(begun) - 1, len(begun) + 1)
+        assert Stream.closed in (ended if kind is Stream else (0,))

@@ -67,8 +67,11 @@ def test_files_are_read(tmp_path: Path) -> None:
         ("1 3\n0 3 1 2", "line 2: 4 numbers; machine and time of 3 operations are 6"),
         ("1 2\n0 3 2 2", "line 2: machine '2'; it must be from 0 to 1"),
         ("1 2\n0 3 -1 2", "line 2: machine '-1'; it must be from 0 to 1"),
-        ("1 2\n0 3 1 -1", "line 2: time '-1'; it must be a number of at least 0"),
-        ("1 2\n0 3 1 nan", "line 2: time 'nan'; it must be a number of at least 0"),
+        ("1 2\n0 3 1 -1", "line 2: time '-1'; it must be a number from 0 to 1e+10"),
+        (f"{'9' * 5000} 1\nx", "no job shop: no line says how many jobs and machines"),
+        (f"1 1\n{'9' * 5000} 1", "line 2: machine '9999"),
+        ("1 1\n0 99999999999", "line 2: time '99999999999'; it must be a number from 0"),
+        ("1 2\n0 3 1 nan", "line 2: time 'nan'; it must be a number from 0 to 1e+10"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(text: str, said: str) -> None:

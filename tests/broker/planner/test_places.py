@@ -5,19 +5,12 @@ from hypothesis import strategies as st
 
 from broker.model.instances import paper_problem
 from broker.model.limits import Limits, with_limits
-from broker.model.plan import Plan
 from broker.planner._builder import Workspace
-from broker.planner.compilation import Compilation, compile_problem
+from broker.planner.compilation import compile_problem
+from tests.broker.planner.test_builder import built
 from tests.broker.random_problems import HOUR
 from tests.examples import FEW, THOROUGH
 from tests.oracles.plan_builder import plain_build
-
-
-def built(compilation: Compilation, workspace: Workspace, genes: list[int], strategy: int) -> Plan:
-    """Returns the plan that a workspace builds."""
-    workspace.build(np.array(genes, np.int32), strategy)
-    count = len(compilation.tasks)
-    return compilation.plan(workspace.columns["choice"][:count], workspace.columns["start"][:count])
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from grms.daemon import loop
 from grms.daemon.clock import ScaledClock
 from grms.daemon.loop import EngineFailedError, NotWrittenError
 from tests.broker.scheduler.test_state import chain
-from tests.waiting import until
+from tests.waiting import meanwhile, until
 
 
 class Kept:
@@ -63,12 +63,8 @@ async def running(
         engine = Engine(
             state, disk.append, effects, ScaledClock(1.0, 0.0), log=log, checked=checked
         )
-        task = asyncio.create_task(engine.run(), name="engine")
-        try:
+        async with meanwhile(engine.run()) as task:
             yield engine, disk, effects, task
-        finally:
-            task.cancel()
-            await asyncio.wait([task])
 
 
 def register(engine: Engine) -> Register:

@@ -1,6 +1,5 @@
 """Planning in a thread."""
 
-import asyncio
 import math
 from dataclasses import replace
 from typing import Any
@@ -17,7 +16,7 @@ from broker.scheduler.commands import StartPlanning
 from broker.scheduler.events import Event, PlanFailed, PlanFound
 from broker.scheduler.planning_input import PlanningInput
 from tests.broker.scheduler.test_state import chain
-from tests.waiting import run, until
+from tests.waiting import meanwhile, run, until
 
 RESOURCES = (Resource("alpha"), Resource("beta", performance=2.0))
 BY_EVALUATIONS = PlanningSettings(seconds=math.inf, evaluations=500, workers=1)
@@ -85,36 +84,32 @@ async def test_a_search_can_be_stopped_and_tells_its_progress(islands: int) -> N
     settings = PlanningSettings(seconds=50, workers=islands, islands=islands)
     log = structlog.get_logger()
     replanner = Replanner(settings, events.append, log, seen.append)
-    task = asyncio.create_task(replanner.run(), name="planning")
-    replanner.start(StartPlanning(1, planning_input(10, 20, 30), "the cycle"))
-    await until(lambda: bool(seen))
-    replanner.stop(1)
-    await until(lambda: bool(events))
-    found = events[0]
-    assert isinstance(found, PlanFound)
-    assert len(found.plan) == 6
-    assert (seen[0].number, seen[0].islands) == (1, islands)
-    # A search is ended with the daemon, too.
-    replanner.start(StartPlanning(2, planning_input(10, 20, 30), "the cycle"))
-    await until(lambda: seen[-1].number == 2)
-    task.cancel()
-    await asyncio.wait([task])
+    async with meanwhile(replanner.run()):
+        replanner.start(StartPlanning(1, planning_input(10, 20, 30), "the cycle"))
+        await until(lambda: bool(seen))
+        replanner.stop(1)
+        await until(lambda: bool(events))
+        found = events[0]
+        assert isinstance(found, PlanFound)
+        assert len(found.plan) == 6
+        assert (seen[0].number, seen[0].islands) == (1, islands)
+        # A search is ended with the daemon, too.
+        replanner.start(StartPlanning(2, planning_input(10, 20, 30), "the cycle"))
+        await until(lambda: seen[-1].number == 2)
 
 
 async def test_a_search_that_fails_is_told_and_the_next_one_is_done() -> None:
     """The broker goes on with the plan that it has."""
     events: list[Event] = []
     replanner = Replanner(BY_EVALUATIONS, events.append, structlog.get_logger())
-    task = asyncio.create_task(replanner.run(), name="planning")
-    broken = PlanningInput(math.nan, (chain("x", 1),), RESOURCES)
-    replanner.start(StartPlanning(1, broken, "the cycle"))
-    replanner.start(StartPlanning(2, planning_input(10), "the cycle"))
-    await until(lambda: len(events) == 2)
-    assert isinstance(events[0], PlanFailed)
-    assert "now is nan" in events[0].reason
-    assert isinstance(events[1], PlanFound)
-    task.cancel()
-    await asyncio.wait([task])
+    async with meanwhile(replanner.run()):
+        broken = PlanningInput(math.nan, (chain("x", 1),), RESOURCES)
+        replanner.start(StartPlanning(1, broken, "the cycle"))
+        replanner.start(StartPlanning(2, planning_input(10), "the cycle"))
+        await until(lambda: len(events) == 2)
+        assert isinstance(events[0], PlanFailed)
+        assert "now is nan" in events[0].reason
+        assert isinstance(events[1], PlanFound)
 
 
 class HandClock:
@@ -147,12 +142,10 @@ def budgets(
     async def scene() -> None:
         events: list[Event] = []
         replanner = Replanner(settings, events.append, structlog.get_logger(), clock=clock)
-        task = asyncio.create_task(replanner.run(), name="planning")
-        for number in range(1, len(late) + 1):
-            replanner.start(StartPlanning(number, planning_input(10), "the cycle"))
-            await until(lambda n=number: len(events) == n)  # type: ignore[misc]  # bound now
-        task.cancel()
-        await asyncio.wait([task])
+        async with meanwhile(replanner.run()):
+            for number in range(1, len(late) + 1):
+                replanner.start(StartPlanning(number, planning_input(10), "the cycle"))
+                await until(lambda n=number: len(events) == n)  # type: ignore[misc]  # bound now
 
     run(scene)
     return given

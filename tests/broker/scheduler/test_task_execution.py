@@ -606,6 +606,18 @@ def test_what_a_site_calls_a_run_is_known_after_a_restart() -> None:
     assert [each.booking.job for each in launches] == ["north-7"]
 
 
+def test_what_runs_no_program_is_a_job_of_its_site_too() -> None:
+    """As where a recording is submitted and ordinary jobs keep its time: the job is known after a restart."""
+    scene = running(SETTINGS)
+    scene.at(22, HandedOver(0, "e-1", "north-7"))
+    assert scene.task().run is None
+    transaction = Transaction(scene.memory, 23)
+    execution = TaskExecution(scene.memory, SETTINGS, scene.cycle, "e")
+    execution.take_up(Restarted(0), transaction)
+    launches = [each for each in transaction.commands() if isinstance(each, Launch)]
+    assert [each.booking.job for each in launches] == ["north-7"]
+
+
 def test_a_program_that_fails_after_its_workflow_has_failed() -> None:
     """Says so, too: it was run."""
     other = Program("c", SCRIPT).limited(10.0)

@@ -20,7 +20,7 @@ from grms.site.model.lifecycle import JobState as State
 from grms.site.rpc import job_service
 from grms.site.rpc import watchers as watchers_module
 from tests.grms.site.daemons import document, running, two_sites
-from tests.waiting import until
+from tests.waiting import meanwhile, until
 
 
 def wanted(**more: Any) -> dict[str, Any]:
@@ -212,14 +212,12 @@ async def test_a_stream_outlives_the_daemon(tmp_path: Path) -> None:
             async for told in site.changes():
                 ended.extend(job.job_id for job in told.jobs if job.has_ended)
 
-        following = asyncio.create_task(follow(), name="follow")
-        async with running(configuration, tmp_path):
-            await site.submit_many([wanted(), wanted(run_time_s=1.0)])
-            await until(lambda: "home-1" in ended)
-        async with running(configuration, tmp_path):
-            await until(lambda: sorted(ended) == ["home-1", "home-2"])
-        following.cancel()
-        await asyncio.wait([following])
+        async with meanwhile(follow()):
+            async with running(configuration, tmp_path):
+                await site.submit_many([wanted(), wanted(run_time_s=1.0)])
+                await until(lambda: "home-1" in ended)
+            async with running(configuration, tmp_path):
+                await until(lambda: sorted(ended) == ["home-1", "home-2"])
 
 
 def test_who_does_not_read_is_told_to_come_again() -> None:
@@ -251,12 +249,10 @@ async def test_a_stream_that_is_not_read_ends(
             async for told in site.changes():
                 ended.update(job.job_id for job in told.jobs if job.has_ended)
 
-        following = asyncio.create_task(follow(), name="follow")
-        await until(lambda: daemon.daemon is not None)
-        await site.submit_many([wanted() for _ in range(9)])
-        await until(lambda: len(ended) == 9)
-        following.cancel()
-        await asyncio.wait([following])
+        async with meanwhile(follow()):
+            await until(lambda: daemon.daemon is not None)
+            await site.submit_many([wanted() for _ in range(9)])
+            await until(lambda: len(ended) == 9)
 
 
 async def test_any_number_of_waits_is_one_call(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from grms.daemon import loop as loops
 from grms.daemon.journal import JournalError, JournalFullError
 from grms.daemon.loop import EngineFailedError, Loop, NotWrittenError, timed
-from tests.waiting import run, until
+from tests.waiting import meanwhile, run, until
 
 
 @dataclass(frozen=True)
@@ -158,26 +158,24 @@ async def test_events_gather_while_a_group_is_written() -> None:
     """What comes while the disk is busy becomes one group, and nothing of it is known before."""
     site = Site(in_thread=True)
     site.disk.gate.clear()
-    task = asyncio.create_task(site.run(), name="journal")
-    site.tell(Happened(0))
-    await until(lambda: site._writing)
-    asked = asyncio.ensure_future(site.ask(Happened(1), lambda _: len(site.disk.written)))
-    looked = asyncio.ensure_future(site.look(lambda state: state.noted))
-    await asyncio.sleep(0)
-    site.tell(*map(Happened, range(2, 100)))
-    assert site.seen == [0]
-    assert site.done == []
-    assert not asked.done()
-    assert not looked.done()
-    site.disk.gate.set()
-    assert await asked == await looked == 100
-    await site.settled()
-    assert site.disk.groups == [1, 99]
-    assert (site.groups, site.records) == (2, 100)
-    assert site.done == list(range(100))
-    assert await site.look(lambda state: state.noted) == 100
-    task.cancel()
-    await asyncio.wait([task])
+    async with meanwhile(site.run()):
+        site.tell(Happened(0))
+        await until(lambda: site._writing)
+        asked = asyncio.ensure_future(site.ask(Happened(1), lambda _: len(site.disk.written)))
+        looked = asyncio.ensure_future(site.look(lambda state: state.noted))
+        await asyncio.sleep(0)
+        site.tell(*map(Happened, range(2, 100)))
+        assert site.seen == [0]
+        assert site.done == []
+        assert not asked.done()
+        assert not looked.done()
+        site.disk.gate.set()
+        assert await asked == await looked == 100
+        await site.settled()
+        assert site.disk.groups == [1, 99]
+        assert (site.groups, site.records) == (2, 100)
+        assert site.done == list(range(100))
+        assert await site.look(lambda state: state.noted) == 100
     site.close()
 
 
@@ -186,13 +184,11 @@ async def test_a_group_is_no_longer_than_others_can_wait(monkeypatch: pytest.Mon
     monkeypatch.setattr(loops, "BATCH_MAX", 10)
     for in_thread in (False, True):
         site = Site(in_thread=in_thread)
-        task = asyncio.create_task(site.run(), name="journal")
-        site.tell(*map(Happened, range(25)))
-        await site.settled()
-        assert site.disk.groups == [10, 10, 5]
-        assert site.done == list(range(25))
-        task.cancel()
-        await asyncio.wait([task])
+        async with meanwhile(site.run()):
+            site.tell(*map(Happened, range(25)))
+            await site.settled()
+            assert site.disk.groups == [10, 10, 5]
+            assert site.done == list(range(25))
 
 
 @pytest.mark.parametrize("in_thread", [False, True])
@@ -203,24 +199,22 @@ async def test_a_full_disk_holds_everything_back(
     monkeypatch.setattr(loops, "RETRY_S", 0.01)
     site = Site(in_thread=in_thread)
     site.disk.problem = JournalFullError("the disk is full")
-    task = asyncio.create_task(site.run(), name="journal")
-    for number in range(3):
+    async with meanwhile(site.run()):
+        for number in range(3):
+            with pytest.raises(NotWrittenError, match="the disk is full"):
+                await site.ask(Happened(number), lambda _: None)
+        assert site.problem == "the disk is full"
         with pytest.raises(NotWrittenError, match="the disk is full"):
-            await site.ask(Happened(number), lambda _: None)
-    assert site.problem == "the disk is full"
-    with pytest.raises(NotWrittenError, match="the disk is full"):
-        await site.look(lambda state: state.noted)
-    assert not await site.durable()
-    assert not site.done
-    assert not site.disk.written
-    site.disk.problem = None
-    await site.settled()
-    assert site.problem == ""
-    assert site.done == [0, 1, 2]
-    assert site.disk.written == [0, 1, 2]
-    assert await site.durable()
-    task.cancel()
-    await asyncio.wait([task])
+            await site.look(lambda state: state.noted)
+        assert not await site.durable()
+        assert not site.done
+        assert not site.disk.written
+        site.disk.problem = None
+        await site.settled()
+        assert site.problem == ""
+        assert site.done == [0, 1, 2]
+        assert site.disk.written == [0, 1, 2]
+        assert await site.durable()
     site.close()
 
 
@@ -229,15 +223,13 @@ async def test_who_looks_is_told_of_a_disk_that_fills_up_meanwhile() -> None:
     site = Site(in_thread=True)
     site.disk.gate.clear()
     site.disk.problem = JournalFullError("the disk is full")
-    task = asyncio.create_task(site.run(), name="journal")
-    site.tell(Happened(0))
-    looked = asyncio.ensure_future(site.look(lambda state: state.noted))
-    await until(lambda: site._writing)
-    site.disk.gate.set()
-    with pytest.raises(NotWrittenError):
-        await looked
-    task.cancel()
-    await asyncio.wait([task])
+    async with meanwhile(site.run()):
+        site.tell(Happened(0))
+        looked = asyncio.ensure_future(site.look(lambda state: state.noted))
+        await until(lambda: site._writing)
+        site.disk.gate.set()
+        with pytest.raises(NotWrittenError):
+            await looked
 
 
 async def test_a_broken_disk_is_not_survived() -> None:
@@ -268,17 +260,13 @@ async def test_any_error_of_the_writer_ends_it(in_thread: bool) -> None:
         raise ZeroDivisionError
 
     site._write = broken
-    writer = asyncio.create_task(site.run())
-    try:
+    async with meanwhile(site.run()):
         with contextlib.suppress(EngineFailedError):
             site.tell(Happened(1))
         await asyncio.wait_for(site.failed.wait(), 300)
         assert isinstance(site.failure, ZeroDivisionError)
         with pytest.raises(EngineFailedError):
             await site.look(lambda state: state.noted)
-    finally:
-        writer.cancel()
-        await asyncio.wait([writer])
 
 
 async def test_a_disk_that_fails_while_the_daemon_ends_is_not_written_to_again() -> None:
@@ -314,15 +302,13 @@ async def test_an_error_of_the_state_is_not_survived() -> None:
 async def test_an_error_of_who_reads_is_theirs() -> None:
     """The loop goes on."""
     site = Site(in_thread=True)
-    task = asyncio.create_task(site.run(), name="journal")
-    with pytest.raises(ZeroDivisionError):
-        await site.ask(Happened(0), lambda _: 1 // 0)
-    site.tell(Happened(1))
-    with pytest.raises(KeyError):
-        await site.look(lambda _: {"a": 1}["nothing"])
-    assert await site.ask(Happened(2), lambda reply: reply.cause) == 2
-    task.cancel()
-    await asyncio.wait([task])
+    async with meanwhile(site.run()):
+        with pytest.raises(ZeroDivisionError):
+            await site.ask(Happened(0), lambda _: 1 // 0)
+        site.tell(Happened(1))
+        with pytest.raises(KeyError):
+            await site.look(lambda _: {"a": 1}["nothing"])
+        assert await site.ask(Happened(2), lambda reply: reply.cause) == 2
 
 
 async def test_a_group_that_was_begun_is_written_once() -> None:

@@ -1,12 +1,12 @@
 """Imports of a daemon leave out what it does not use, and Python as it was."""
 
 import gc
-import subprocess
 import sys
 
 import pytest
 
 from grms.daemon.quick_imports import quick_imports
+from tests.programs import run_program
 
 PROGRAM = """
 import gc, sys
@@ -26,9 +26,7 @@ except ZeroDivisionError:
 
 def test_rich_is_imported_only_by_who_wants_it() -> None:
     """Structlog goes without it, and writes a traceback all the same."""
-    done = subprocess.run(  # noqa: S603  # ours
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False
-    )
+    done = run_program([sys.executable, "-c", PROGRAM])
     assert done.returncode == 0, done.stderr
     assert "ZeroDivisionError: division by zero" in done.stdout
 

@@ -6,17 +6,7 @@ from hypothesis import strategies as st
 
 from grms.daemon import pacing
 from grms.daemon.pacing import BURST_S, Rate, Seldom
-
-
-class Clock:
-    """Time that stands still until it is set."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        """Returns the time, seconds."""
-        return self.now
+from tests.grms.hand_clock import Clock
 
 
 @given(

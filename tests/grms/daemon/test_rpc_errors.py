@@ -10,6 +10,7 @@ from grpc import aio
 from structlog.testing import capture_logs
 
 from grms.daemon.rpc.requests import TEXT, Unexpected, carried, refuse
+from tests.grms.daemon.reached import reached
 
 
 @pytest.mark.parametrize("letter", ["a", "ß", " ", "💥"])
@@ -23,15 +24,12 @@ async def test_a_reason_of_any_length_arrives(letter: str) -> None:
     server = aio.server()
     methods: dict[str, Any] = {"Get": grpc.unary_unary_rpc_method_handler(refusing)}
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("t.T", methods),))
-    port = server.add_insecure_port("127.0.0.1:0")
-    await server.start()
-    async with aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+    async with reached(server) as channel:
         call: Any = channel.unary_unary("/t.T/Get")
         with pytest.raises(aio.AioRpcError) as error:
             await call(b"")
         assert error.value.code() is grpc.StatusCode.NOT_FOUND
         assert (error.value.details() or "").startswith(f"no {letter}")
-    await server.stop(None)
     assert carried("short") == "short"
 
 
@@ -53,9 +51,7 @@ async def test_an_unexpected_error_is_internal_and_logged() -> None:
         "Stream": grpc.unary_stream_rpc_method_handler(stream),
     }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("t.T", methods),))
-    port = server.add_insecure_port("127.0.0.1:0")
-    await server.start()
-    async with aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+    async with reached(server) as channel:
         for request, code in (
             (b"x", grpc.StatusCode.INTERNAL),
             (b"refuse", grpc.StatusCode.NOT_FOUND),
@@ -78,7 +74,6 @@ async def test_an_unexpected_error_is_internal_and_logged() -> None:
         with pytest.raises(aio.AioRpcError) as error:
             await nowhere(b"")
         assert error.value.code() is grpc.StatusCode.UNIMPLEMENTED
-    await server.stop(None)
 
 
 @pytest.mark.parametrize("parts", [1, 2])
@@ -92,17 +87,14 @@ async def test_a_caller_that_is_gone_is_no_error(parts: int) -> None:
     server = aio.server(interceptors=[Unexpected(structlog.get_logger())])
     methods: dict[str, Any] = {"Writes": grpc.unary_unary_rpc_method_handler(writes)}
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("t.T", methods),))
-    port = server.add_insecure_port("127.0.0.1:0")
-    await server.start()
     with capture_logs() as logs:
-        async with aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        async with reached(server) as channel:
             call: Any = channel.unary_unary("/t.T/Writes")
             with pytest.raises(aio.AioRpcError) as error:
                 await call(b"x")
             assert error.value.code() is grpc.StatusCode.INTERNAL
     told = {1: ("info", "caller_gone"), 2: ("error", "unexpected_error")}
     assert [(entry["log_level"], entry["event"]) for entry in logs] == [told[parts]]
-    await server.stop(None)
 
 
 async def test_an_error_that_comes_again_and_again_does_not_fill_the_log() -> None:
@@ -126,10 +118,8 @@ async def test_an_error_that_comes_again_and_again_does_not_fill_the_log() -> No
         "Yields": grpc.unary_stream_rpc_method_handler(yields),
     }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("t.T", methods),))
-    port = server.add_insecure_port("127.0.0.1:0")
-    await server.start()
     with capture_logs() as logs:
-        async with aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        async with reached(server) as channel:
             for name in methods:
                 for _ in range(50):
                     call: Any = channel.unary_stream(f"/t.T/{name}")
@@ -140,7 +130,6 @@ async def test_an_error_that_comes_again_and_again_does_not_fill_the_log() -> No
     told = [entry["method"] for entry in logs]
     assert set(told) == {f"/t.T/{name}" for name in methods}
     assert len(told) < 10
-    await server.stop(None)
 
 
 @pytest.mark.parametrize("streams", [False, True])
@@ -179,13 +168,10 @@ async def test_bytes_that_are_no_message_are_the_callers_fault_in_every_kind_of_
     server = aio.server(interceptors=[unexpected])
     methods = {"Go": kinds[streams, answers](inner, Duration.FromString)}
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("t.T", methods),))
-    port = server.add_insecure_port("127.0.0.1:0")
-    await server.start()
-    async with aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+    async with reached(server) as channel:
         make: Any = channel.stream_stream if streams else channel.unary_stream
         with pytest.raises(aio.AioRpcError) as error:
             _ = [part async for part in make("/t.T/Go")(iter([good, bad]) if streams else bad)]
         assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert len(garbled) == 1
     assert read == ([Duration(seconds=1)] if streams else [])
-    await server.stop(None)

@@ -3,7 +3,6 @@
 import os
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from grms.daemon.socket_folder import LOCK, SocketFolder, is_held, remove, remove_left_behind
+from tests.programs import run_program
 
 
 @pytest.fixture(autouse=True)
@@ -73,9 +73,7 @@ else:
 
 def hold(word: str) -> tuple[Path, int]:
     """Runs a process that makes a folder and does not remove it; returns that and its child."""
-    done = subprocess.run(  # noqa: S603  # our own command
-        [sys.executable, "-c", HOLDER, word], capture_output=True, text=True, check=False
-    )
+    done = run_program([sys.executable, "-c", HOLDER, word])
     path, child = done.stdout.split()
     return Path(path), int(child)
 

@@ -3,7 +3,6 @@
 import fnmatch
 import itertools
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 from grms.daemon import job_files as module
 from grms.daemon.job_files import FILES_MAX, check_wanted, find_words, matching, word_of
+from tests.programs import run_program
 
 FILES = [
     *("a.csv", "b.txt", ".hidden", "out/a.csv", "out/b.h5", "out/.tmp/c.csv", "out/deep/er/d.csv"),
@@ -67,9 +67,7 @@ def test_a_pattern_stands_for_files(tmp_path: Path, pattern: str) -> None:
 def test_a_shell_finds_the_same(tmp_path: Path, pattern: str) -> None:
     """With `find`, which finds more only where something stands behind `**`; the site's own names are left to others."""
     words = f"find {find_words(pattern)} 2>/dev/null"
-    told = subprocess.run(  # noqa: S603  # our own
-        ["/bin/sh", "-c", words], cwd=filled(tmp_path), capture_output=True, check=False, text=True
-    )
+    told = run_program(["/bin/sh", "-c", words], cwd=filled(tmp_path))
     found = {line.removeprefix("./") for line in told.stdout.splitlines()} - {"stdout", "launch"}
     if pattern == "out/**/er/*":
         assert found >= set(CASES[pattern])

@@ -12,6 +12,7 @@ from grms.policy.location import FixedOrder
 from grms.policy.transfer import AcceptWhenFit, Constrained
 from lrms_sim.scheduling.disciplines import Conservative
 from lrms_sim.workload.jobs import JobTable
+from tests.grms.federation.test_fair_exchange import table
 from tests.kernel_sites import kernel_site
 from tests.oracles.federation import PlainSite, replay_plainly
 from tests.random_workloads import constrained_sites
@@ -67,17 +68,6 @@ def test_a_word_says_itself() -> None:
 
 
 # Schedules made by hand: `a` asks, `b` is the Byzantine partner; four processors each, FCFS.
-
-
-def table(*rows: tuple[float, int, float, float]) -> JobTable:
-    """Returns jobs of (submit time, processors, request, run time)."""
-    columns = list(zip(*rows, strict=True)) or [(), (), (), ()]
-    return JobTable.from_columns(
-        submit_time=columns[0],
-        processors=columns[1],
-        requested_time=columns[2],
-        run_time=columns[3],
-    )
 
 
 def run(

@@ -19,24 +19,12 @@ from lrms_sim.electricity.synthetic import PRICE
 from lrms_sim.scheduling.disciplines import Easy
 from lrms_sim.workload.jobs import JobTable
 from lrms_sim.workload.lublin import generate
+from tests.lrms_sim.electricity.test_deferral import jobs as table
 
 HOUR = 3600.0
 CHEAPER = CheaperPartners()
 AWF = AcceptWhenFit()
 NAMES = ("a", "b", "c")
-
-
-def table(*rows: tuple[float, int, float]) -> JobTable:
-    """Returns jobs of (hour of submission, processors, hours)."""
-    submit, width, length = zip(*rows, strict=True)
-    return JobTable.from_frame(
-        {
-            "submit_time": HOUR * np.array(submit),
-            "processors": np.array(width),
-            "run_time": HOUR * np.array(length),
-            "requested_time": HOUR * np.array(length),
-        }
-    )
 
 
 def sites(

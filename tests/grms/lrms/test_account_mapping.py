@@ -1,13 +1,11 @@
 """Jobs as other accounts: which may be used, what they can do in a job's folder, and that they reach no further."""
 
-import asyncio
 import os
 import pwd
 import stat
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,7 +30,8 @@ from grms.lrms.slurm.slurm_adapter import ADAPTER, SlurmTable
 from grms.util.outcomes import Outcome
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.clusters.slurm import SlurmCluster, need_slurm
-from tests.waiting import TIME_OUT_S, until
+from tests.clusters.up import up
+from tests.grms.lrms.told import Told, followed
 
 OWN = pwd.getpwuid(os.getuid()).pw_name
 SCRIPT = "#!/bin/sh\nid -un\nmkdir d; echo made >d/file\n"
@@ -175,7 +174,7 @@ def test_links_lead_the_daemon_nowhere(tmp_path: Path, monkeypatch: pytest.Monke
     ]
 
 
-class Cluster:
+class Cluster(Told):
     """A cluster whose programs run as another account through `sudo`."""
 
     def __init__(self, folder: Path, cluster: FakeSlurm | SlurmCluster, account: str) -> None:
@@ -204,16 +203,6 @@ class Cluster:
         self.lrms = lrms
         return lrms
 
-    async def told(self, key: str, kind: type[LrmsEvent]) -> LrmsEvent:
-        """Returns an event about a job."""
-
-        def found() -> list[LrmsEvent]:
-            events = [event for event in self.events if isinstance(event, kind)]
-            return [event for event in events if getattr(event, "key", "") == key]
-
-        await until(lambda: bool(found()))
-        return found()[0]
-
 
 @pytest.fixture
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
@@ -224,19 +213,6 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     cluster.make_sudo()
     yield Cluster(tmp_path, cluster, "ann")
     cluster.down()
-
-
-@asynccontextmanager
-async def followed(lrms: BatchLrms) -> AsyncIterator[None]:
-    """Follows a batch system within the context."""
-    await lrms.open()
-    follows = asyncio.create_task(lrms.run())
-    try:
-        async with asyncio.timeout(TIME_OUT_S):
-            yield
-    finally:
-        follows.cancel()
-        await asyncio.wait([follows])
 
 
 def job(key: str, script: str, account: str = "") -> LrmsJob:
@@ -308,8 +284,7 @@ async def test_jobs_of_a_real_one() -> None:
         sudo.write_text(f'#!/bin/sh\nshift 4\nexec setpriv {words} env HOME=/ "$@"\n')
         for path in (sudo, folder):
             path.chmod(0o755)
-        try:
-            cluster.up()
+        with up(cluster):
             cluster.open_to_all()
             world = Cluster(folder, cluster, "nobody")
             await run_both(world, HOSTILE)
@@ -327,5 +302,3 @@ async def test_jobs_of_a_real_one() -> None:
             ):
                 assert text in refused, refused
             assert (place / "d/file").stat().st_uid == pwd.getpwnam("nobody").pw_uid
-        finally:
-            cluster.down()

@@ -16,6 +16,7 @@ from grms.lrms.slurm.slurm import Slurm, SlurmSettings
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.clusters.gridengine import GridEngineCluster, need_gridengine
 from tests.clusters.slurm import SlurmCluster, need_slurm
+from tests.clusters.up import up
 from tests.grms.lrms.conformance import play
 from tests.grms.lrms.worlds import World
 
@@ -187,22 +188,16 @@ def gridengine(folder: Path) -> Iterator[World]:
     """Has a real Grid Engine, where there is one."""
     need_gridengine()
     cluster = GridEngineCluster(folder)
-    try:
-        cluster.up()
+    with up(cluster):
         yield GridEngineWorld(cluster)
-    finally:
-        cluster.down()
 
 
 @contextmanager
 def fake(folder: Path) -> Iterator[World]:
     """Has a fake for as long as it is used."""
     cluster = FakeSlurm(folder, nodes=3, cpus=16)
-    cluster.up()
-    try:
+    with up(cluster):
         yield SlurmWorld(cluster, cluster.programs)
-    finally:
-        cluster.down()
 
 
 @contextmanager
@@ -210,11 +205,8 @@ def slurm(folder: Path) -> Iterator[World]:
     """Has a real Slurm, where there is one."""
     need_slurm()
     cluster = SlurmCluster(folder, nodes=3, cpus=16)
-    try:
-        cluster.up()
+    with up(cluster):
         yield SlurmWorld(cluster, None)
-    finally:
-        cluster.down()
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from grms.lrms.exit_status import (
     true_end,
 )
 from grms.util.outcomes import Outcome
+from tests.programs import run_program
 from tests.waiting import TIME_OUT_S
 
 LAUNCHER = "LAUNCHER=$(cut -d' ' -f4 /proc/$PPID/stat)"
@@ -37,15 +38,12 @@ def launched(folder: Path, shell: str, script: str, launch: str = LAUNCH) -> tup
     for name, text in (("launch", launch), ("program", f"#!/bin/sh\n{script}\n")):
         (folder / name).write_text(text)
         (folder / name).chmod(0o700)
-    done = subprocess.run(  # noqa: S603  # a script of the test's
+    done = run_program(
         [shell, str(folder / "launch")],
         cwd=folder,
         stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
         start_new_session=True,
         timeout=TIME_OUT_S,
-        check=False,
     )
     return done.returncode, done.stdout, done.stderr
 
@@ -314,6 +312,16 @@ def test_what_no_node_has_launched_has_not_failed_itself() -> None:
         assert true_end(end, None, 60.0, begun=begun) == end
     said = replace(end, reason="NonZeroExitCode")
     assert true_end(said, None, 60.0, begun=False) == said
+
+
+def test_a_job_whose_output_cannot_be_opened_has_failed() -> None:
+    """As Slurm says: its user has named a folder that is not there, and would find no better node."""
+    end = LrmsEnd(Outcome.FAILED, 50.0, 1.0, None, 53, reason=NOT_LAUNCHED)
+    told = true_end(end, None, 60.0, begun=False)
+    assert (told.outcome, told.exit_code, told.signal) == (Outcome.FAILED, None, 53)
+    assert "its node could not open the files for its output" in told.reason
+    for begun in (True, None):
+        assert true_end(end, None, 60.0, begun=begun) == end
 
 
 @pytest.mark.parametrize("script", [None, ScriptEnd(0, 2.0), ScriptEnd(3, 2.0)])

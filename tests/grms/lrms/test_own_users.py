@@ -15,7 +15,6 @@ from grms.daemon.clock import WallClock
 from grms.lrms.account_mapping import account_number, is_alone, lend
 from grms.lrms.adapter import LrmsSite
 from grms.lrms.base import (
-    Ended,
     LrmsEvent,
     LrmsJob,
     LrmsPhase,
@@ -33,7 +32,8 @@ from grms.lrms.slurm.slurm_adapter import ADAPTER, SlurmTable
 from grms.util.outcomes import Outcome
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.clusters.slurm import SlurmCluster, need_slurm
-from tests.grms.lrms.test_account_mapping import followed
+from tests.clusters.up import up
+from tests.grms.lrms.told import Told, followed
 from tests.waiting import until
 
 OWN = pwd.getpwuid(os.getuid()).pw_name
@@ -73,7 +73,7 @@ true
 """
 
 
-class World:
+class World(Told):
     """A site whose users are several, above a cluster."""
 
     def __init__(self, folder: Path, cluster: FakeSlurm | SlurmCluster, own_jobs: str) -> None:
@@ -96,22 +96,6 @@ class World:
         assert isinstance(lrms, BatchLrms)
         lrms.listen(self.events.extend)
         self.lrms = lrms
-
-    async def told(self, key: str, kind: type[LrmsEvent]) -> LrmsEvent:
-        """Returns an event about a job."""
-
-        def found() -> list[LrmsEvent]:
-            events = [event for event in self.events if isinstance(event, kind)]
-            return [event for event in events if getattr(event, "key", "") == key]
-
-        await until(lambda: bool(found()))
-        return found()[0]
-
-    async def ended(self, key: str) -> Ended:
-        """Returns the end of a job."""
-        event = await self.told(key, Ended)
-        assert isinstance(event, Ended)
-        return event
 
 
 @pytest.fixture
@@ -455,8 +439,7 @@ async def test_no_user_reaches_anothers_job(own_jobs: str) -> None:
         (folder / "home").mkdir(mode=0o700)
         if own_jobs == "as-user":
             os.chown(folder / "home", pwd.getpwnam(USER).pw_uid, -1)
-        try:
-            cluster.up()
+        with up(cluster):
             cluster.open_to_all()
             sudo, conf = folder / "bin/sudo", cluster.environment["SLURM_CONF"]
             sudo.write_text(SUDO.format(log=folder / "sudo.log", conf=conf))
@@ -465,8 +448,6 @@ async def test_no_user_reaches_anothers_job(own_jobs: str) -> None:
             world = World(folder, cluster, own_jobs)
             async with followed(world.lrms):
                 await attack(world, folder, other, conf)
-        finally:
-            cluster.down()
 
 
 async def attack(world: World, folder: Path, other: str, conf: str) -> None:

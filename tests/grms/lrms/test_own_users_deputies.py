@@ -27,7 +27,7 @@ from grms.lrms.base import (
     Started,
     UserAwayError,
 )
-from grms.lrms.batch.deputies import Deputies, Deputy, DeputyOrder, NotRun
+from grms.lrms.batch.deputies import Deputies, DeputyOrder, NotRun
 from grms.lrms.batch.subprocesses import Answer, Programs
 from grms.site.gateway.user_listener import User, UserSocket
 from grms.site.rpc.deputy_service import DeputyService
@@ -35,7 +35,7 @@ from grms.util.outcomes import Outcome
 from grms.v1 import deputy_pb2_grpc
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.clusters.slurm import SlurmCluster, need_slurm
-from tests.grms.lrms.test_account_mapping import followed
+from tests.grms.lrms.batch.test_deputies import taken
 from tests.grms.lrms.test_own_users import (
     ATTACK,
     OWN,
@@ -46,6 +46,7 @@ from tests.grms.lrms.test_own_users import (
     job,
     second_user,
 )
+from tests.grms.lrms.told import followed
 from tests.waiting import until
 
 UID = pwd.getpwnam(USER).pw_uid
@@ -104,13 +105,6 @@ async def deputised(world: World, cluster: FakeSlurm, user: str = USER) -> Async
         task.cancel()
         await asyncio.wait([task])
         place.leave(deputy)
-
-
-async def taken(deputy: Deputy) -> DeputyOrder:
-    """Returns the next order."""
-    async for order in deputy.orders():
-        return order
-    raise AssertionError("it was sent away")
 
 
 async def test_a_job_waits_for_its_users_deputy(tmp_path: Path, fake: FakeSlurm) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from grms.lrms.checks import FindingLevel
 from grms.lrms.privileges import check_sudo, gains_rights, in_the_way, listener, no_new_privileges
+from tests.programs import run_program
 
 DENIED = ("setpriv", "--no-new-privs")
 LISTENS = """
@@ -24,9 +25,7 @@ def test_the_flag_is_seen() -> None:
     """Of a process that has it; this one has not, and of one that is gone nothing is known."""
     code = "from grms.lrms.privileges import no_new_privileges; print(no_new_privileges())"
     for before, said in (((), "False"), (DENIED, "True")):
-        done = subprocess.run(  # noqa: S603  # this very interpreter
-            [*before, sys.executable, "-c", code], capture_output=True, text=True, check=True
-        )
+        done = run_program([*before, sys.executable, "-c", code], check=True)
         assert done.stdout.strip() == said
     assert not no_new_privileges(2**22)
 

@@ -1,14 +1,11 @@
 """A batch system with the hands of its people, and a site above it, for the scenes of `conformance`."""
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from grms.lrms.base import (
-    Ended,
-    LoadSeen,
     LrmsEvent,
     LrmsJob,
     LrmsPhase,
@@ -20,6 +17,7 @@ from grms.lrms.batch.adapter import BatchLrms
 from grms.lrms.batch.launcher import Spool
 from grms.lrms.batch.system import BatchSystem
 from grms.lrms.slurm.slurm import Slurm
+from tests.grms.lrms.told import Told
 
 DEADLINE_S = 300.0
 NAME = "2nd job: größe|'$x'\n"
@@ -127,7 +125,7 @@ class Deaf:
 
 
 @dataclass
-class Site:
+class Site(Told):
     """An adapter, and what it has told.
 
     Attributes:
@@ -179,35 +177,9 @@ class Site:
         key = f"{self.name}/1/{number}"
         return LrmsJob(key, processors, seconds, program=program or Program(text), name=NAME)
 
-    def of(self, key: str) -> list[LrmsEvent]:
-        """Returns what was told of a job."""
-        return [event for event in self.events if getattr(event, "key", None) == key]
-
     def kinds(self, key: str) -> list[str]:
         """Returns the same in words, but for what a poll may see between a job's start and end, or may not."""
         return [type(event).__name__ for event in self.of(key) if not isinstance(event, Paused)]
-
-    async def told(self, key: str, kind: type[LrmsEvent], times: int = 1) -> LrmsEvent:
-        """Returns the event of a kind about a job when it has been told so often."""
-        await self.until(lambda: sum(isinstance(each, kind) for each in self.of(key)) >= times)
-        return [event for event in self.of(key) if isinstance(event, kind)][times - 1]
-
-    async def ended(self, key: str) -> Ended:
-        """Returns the end of a job."""
-        event = await self.told(key, Ended)
-        assert isinstance(event, Ended)
-        return event
-
-    async def until(self, condition: Callable[[], bool]) -> None:
-        """Returns when a condition holds."""
-        async with asyncio.timeout(DEADLINE_S):
-            while not condition():  # noqa: ASYNC110  # events of several kinds
-                await asyncio.sleep(0.02)
-
-    async def looks(self, count: int) -> None:
-        """Returns after so many further looks."""
-        seen = sum(isinstance(event, LoadSeen) for event in self.events) + count
-        await self.until(lambda: sum(isinstance(each, LoadSeen) for each in self.events) >= seen)
 
     async def phase(self, key: str, phase: LrmsPhase) -> None:
         """Returns when a job is in a phase."""
@@ -224,11 +196,6 @@ class Site:
         rows = [row for row in table.rows if self.system.decode(row.name) == key]
         assert len(rows) == 1, rows
         return rows[0].number
-
-    def runs(self, key: str) -> int:
-        """Returns how often a job's script was begun."""
-        path = self.spool / key.replace("/", "+") / "runs"
-        return len(path.read_text().splitlines()) if path.exists() else 0
 
     def go(self, key: str) -> None:
         """Lets a job end that was made with `WAITS`."""

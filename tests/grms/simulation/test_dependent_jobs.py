@@ -7,18 +7,9 @@ import pytest
 
 from grms.simulation.fault_run import run_trial
 from grms.site.model import held_jobs
-from grms.site.model.compaction import compacted
 from grms.site.model.held_jobs import HeldJobBook, JobArray
-from grms.site.model.settings import SiteSettings
-from grms.site.scheduler.state import SiteState
 from tests.examples import runs
-
-
-def compacting(settings: SiteSettings, records: Any = ()) -> SiteState:
-    """Makes a state of a journal that is compacted before it is read."""
-    records = list(records)
-    short = compacted(settings, lambda: records)
-    return SiteState(settings, records if short is None else short)
+from tests.grms.site.model.test_compaction import compacting
 
 
 @pytest.mark.parametrize("chunk", range(runs(1, 20)))

@@ -13,6 +13,7 @@ from grms.daemon.ports import free_port
 from grms.site.model.lifecycle import JobState
 from grms.v1 import job_pb2, operator_pb2
 from tests.clusters.fake_slurm import FakeSlurm
+from tests.clusters.up import up
 from tests.grms.site.daemons import Running, document, running
 from tests.grms.site.runtime.test_full_disk import fill, mounted
 from tests.grms.site.test_real_batch import table
@@ -47,8 +48,7 @@ async def test_a_full_spool_ends_no_job_and_no_daemon(tmp_path: Path) -> None:
     small.mkdir()
     with mounted(small):
         cluster = FakeSlurm(tmp_path / "cluster", nodes=1, cpus=4)
-        cluster.up()
-        try:
+        with up(cluster):
             written = document(tmp_path, "north", 4, lrms=table(cluster, small / "jobs"))
             async with running(written, tmp_path) as site:
                 await until(lambda: site.core.driver.load() is not None)
@@ -71,8 +71,6 @@ async def test_a_full_spool_ends_no_job_and_no_daemon(tmp_path: Path) -> None:
                 async with Client(tmp_path / "north.sock", timeout_s=TIME_OUT_S) as user:
                     said = [some async for some in user.fetch(first, "stdout")]
                 assert said == [b"said\n"]
-        finally:
-            cluster.down()
 
 
 async def test_a_partners_job_goes_home_and_runs_there(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from lrms_sim.util.files import to_toml
 from tests.clusters.slurm import PATH, SlurmCluster, need_slurm, wait_for
 from tests.forks import Nursery, forked
 from tests.grms.site.daemons import document
+from tests.programs import run_program
 
 pytestmark = pytest.mark.services
 
@@ -144,14 +145,8 @@ def handed_in(case: Case, folder: Path, environment: dict[str, str]) -> tuple[in
     lines = "".join(f"#SBATCH {line}\n" for line in case.lines)
     (folder / "job.sh").write_text(f"#!/bin/bash\n{lines}{case.body}")
     last = WHAT if options[-1:] == ["--wrap"] else "job.sh"
-    done = subprocess.run(  # noqa: S603  # the command of the test
-        [*GRMS, "submit", *options, last],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=TIMEOUT_S,
+    done = run_program(
+        [*GRMS, "submit", *options, last], cwd=folder, env=environment, timeout=TIMEOUT_S
     )
     return done.returncode, done.stdout.strip(), done.stderr
 

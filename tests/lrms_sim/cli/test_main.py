@@ -26,6 +26,7 @@ from lrms_sim.workload.jobs import JOBS_MAX, Shift
 from lrms_sim.workload.preparation import PreparationOptions
 from lrms_sim.workload.schedule import MachineInfo, Schedule
 from lrms_sim.workload.swf import read_swf
+from tests.programs import run_program
 from tests.schemas import printed
 
 # Two processors. Job 2 waits for job 1; job 4 ran longer than requested; job 5 never ran.
@@ -63,11 +64,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 def process(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
     """Runs the command as a process of its own."""
     code = "from lrms_sim.command import main; main()"
-    return subprocess.run(  # noqa: S603  # our own interpreter
+    return run_program(
         [sys.executable, "-c", code, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
         cwd=folder,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )

@@ -1,5 +1,8 @@
 """How a command ends, whatever becomes of it."""
 
+import io
+import sys
+
 import click
 import pytest
 
@@ -53,6 +56,23 @@ def test_ends(
     """Each has its status, and what a user can put right is told without a traceback."""
     assert ended(error) == status
     assert capsys.readouterr().err == said
+
+
+def test_a_locale_of_few_letters_has_marks_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a workflow's name is no Latin-1."""
+
+    @click.group()
+    def group() -> None:
+        """Say it."""
+
+    @group.command()
+    def say() -> None:
+        click.echo("Ü☃")
+
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, "latin-1", write_through=True))
+    assert run_group(group, "program", ["say"], no_memory="") == 0
+    assert written.getvalue() == b"\xdc?\n"
 
 
 def test_a_command_gives_its_own_status() -> None:

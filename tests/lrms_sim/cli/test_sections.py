@@ -1,6 +1,5 @@
 """Commands in sections, and commands of two words."""
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from click.testing import CliRunner
 from broker.cli.main import cli as gorba
 from grms.cli.main import cli as grms
 from lrms_sim.cli.running import SectionedGroup
+from tests.programs import run_program
 
 
 def every_command(group: click.Group, *names: str) -> list[tuple[str, ...]]:
@@ -91,7 +91,7 @@ def test_the_order_of_commands_is_not_that_of_their_loading() -> None:
             f"from grms.cli.main import cli; cli.get_command(None, {first!r}); print(*cli.commands)"
         )
         command = [sys.executable, "-c", code]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603  # this program
+        done = run_program(command, check=True)
         orders.append(done.stdout.split())
     assert orders[0] == orders[1] == sorted(orders[0])
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lrms_sim.analysis.occupancy import machine_consumption, span_of
+from lrms_sim.analysis.electricity import machine_consumption, span_of
 from lrms_sim.electricity.power import Power, Supply, consumption
 from lrms_sim.electricity.series import Series
 from lrms_sim.machine.machine import simulate

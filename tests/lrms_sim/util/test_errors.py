@@ -1,7 +1,8 @@
 """What is shown to a user as a message has one base, which imports nothing."""
 
-import subprocess
 import sys
+
+from tests.programs import run_program
 
 PROGRAM = """
 import sys
@@ -15,7 +16,5 @@ assert not more, sorted(more)
 
 def test_the_base_imports_nothing() -> None:
     """So every module can have it, and no command is slower for it."""
-    done = subprocess.run(  # noqa: S603  # ours
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False
-    )
+    done = run_program([sys.executable, "-c", PROGRAM])
     assert done.returncode == 0, done.stderr

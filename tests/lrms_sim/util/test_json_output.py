@@ -45,6 +45,18 @@ def test_values_are_printed_as_the_model_has_them() -> None:
     assert model_of("test-words") is NamedWord
 
 
+def test_in_a_locale_of_few_letters_they_are_escapes() -> None:
+    """JSON is in UTF-8 wherever it is read; in ASCII it is that, too. What is in ASCII is turned into UTF-8 by click."""
+    word = Word("Ü☃", "\U0001f600")
+    done = CliRunner(charset="latin-1").invoke(shows(word), ["--json"])
+    assert done.exception is None
+    assert done.output == '{"name": "\\u00dc\\u2603", "description": "\\ud83d\\ude00"}\n' * 2
+    for charset in ("utf-8", "ascii"):
+        done = CliRunner(charset=charset).invoke(shows(word), ["--json"])
+        assert done.exception is None
+        assert done.stdout_bytes.decode() == '{"name": "Ü☃", "description": "\U0001f600"}\n' * 2
+
+
 @pytest.mark.parametrize("bad", [{"name": "a"}, Word("a", math.nan), Word("a", 3)])
 def test_what_the_schema_does_not_know_is_not_printed(bad: object) -> None:
     """A program would not know what to do with it."""

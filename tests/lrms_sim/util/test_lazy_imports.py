@@ -1,8 +1,9 @@
 """Modules that are loaded when something of them is used."""
 
-import subprocess
 import sys
 from pathlib import Path
+
+from tests.programs import run_program
 
 PROGRAM = """
 import sys
@@ -49,7 +50,7 @@ def test_a_module_is_loaded_when_something_of_it_is_used(tmp_path: Path) -> None
     (tmp_path / "broken.py").write_text("raise ValueError('broken')\nNAME = 1\n")
     (tmp_path / "open.py").write_text("def __getattr__(name):\n    return f'any {name}'\n")
     words = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{PROGRAM}"]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)  # noqa: S603  # this very interpreter
+    done = run_program(words, check=True)
     assert done.stdout.splitlines() == [
         "imported False package.late",
         "package/late is loaded",

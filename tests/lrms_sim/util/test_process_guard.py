@@ -11,6 +11,7 @@ import pytest
 from benchmarks.interrupts import COMMANDS, Try, attempt
 from lrms_sim.util import process_guard
 from tests.examples import THOROUGH
+from tests.programs import run_program
 
 COMMAND = "from scenarios.command import main; main()"
 ROOT = Path(__file__).resolve().parents[3]
@@ -253,9 +254,7 @@ def run_command(arguments):
 
 scenarios.cli.main.run_command = run_command
 """
-    done = subprocess.run(  # noqa: S603  # this very interpreter
-        [sys.executable, "-c", program + COMMAND], capture_output=True, text=True, check=True
-    )
+    done = run_program([sys.executable, "-c", program + COMMAND], check=True)
     assert done.stdout == "works True True 0\nTrue\n"
 
 
@@ -306,7 +305,7 @@ def test_the_way_to_the_guard_is_short(command: str) -> None:
         f"import {command}.command; print(*sorted(set(sys.modules) - before))"
     )
     run = [sys.executable, "-I", "-S", "-c", program]
-    done = subprocess.run(run, check=True, capture_output=True, text=True)  # noqa: S603  # ours
+    done = run_program(run, check=True)
     found = done.stdout.split()
     rest = [name for name in found if name.split(".")[0] not in {command, "lrms_sim"}]
     assert rest in ([], ["__future__"])
@@ -352,14 +351,11 @@ def test_a_process_without_standard_output_writes_into_nothing_else(
 ) -> None:
     """What is closed at the start is /dev/null, for the processes it starts too; no file gets its number."""
     script = f'exec "$0" -c "$1" {closed}'
-    done = subprocess.run(  # noqa: S603  # this very interpreter
+    done = run_program(
         ["/bin/sh", "-c", script, sys.executable, CLOSED + COMMAND],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         cwd=tmp_path,
         stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "seen").read_text() == "True True"

@@ -1,11 +1,11 @@
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 import lrms_sim
 from lrms_sim.util.provenance import source_commit
+from tests.programs import run_program
 
 
 def test_the_commit_is_that_of_the_source(tmp_path: Path) -> None:
@@ -17,9 +17,7 @@ def test_the_commit_is_that_of_the_source(tmp_path: Path) -> None:
     identity = ("-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "commit.gpgsign=false")
 
     def run(*arguments: str) -> str:
-        done = subprocess.run(  # noqa: S603  # git itself
-            [git, *identity, *arguments], cwd=tmp_path, check=True, capture_output=True, text=True
-        )
+        done = run_program([git, *identity, *arguments], cwd=tmp_path, check=True)
         return done.stdout.strip()
 
     run("init", "--quiet")

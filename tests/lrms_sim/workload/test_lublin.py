@@ -249,6 +249,8 @@ def test_any_machine_gets_jobs_that_fit(processors: int, seed: int, count: int) 
         ({}, "one of jobs and duration"),
         ({"jobs": 1, "duration": 1.0}, "one of jobs and duration"),
         ({"duration": -1.0}, "duration is -1.0; it must be finite and more than 0"),
+        ({"duration": 1e300}, "more than 2147483646 jobs; shorten its duration"),
+        ({"duration": 1e300, "load": 0.5}, "more than 2147483646 jobs; shorten its duration"),
         ({"duration": math.inf}, "duration is inf"),
         ({"jobs": 1, "load": 0.0}, "load is 0.0; it must be finite and more than 0"),
         ({"jobs": 1, "load": math.nan}, "load is nan"),

@@ -32,6 +32,7 @@ from scenarios.spec.files import parse_spec
 from scenarios.spec.spec import ScenarioSpec
 from scenarios.util.errors import LiveError
 from tests.grms.site.daemons import running
+from tests.scenarios.live.test_live import Gone
 from tests.waiting import run, until
 
 pytestmark = pytest.mark.usefixtures("forks")
@@ -178,30 +179,26 @@ async def inside(spec: ScenarioSpec, folder: Path) -> AsyncIterator[list[SitePro
         yield [Here(name, folder, folder) for name in documents]
 
 
-def test_rounds_through_daemons_equal_those_in_one_process(tmp_path: Path) -> None:
+async def test_rounds_through_daemons_equal_those_in_one_process(tmp_path: Path) -> None:
     """Waiting jobs leave their queues for partners, at the same moments and in the same order."""
     spec, sites = rounds(tmp_path, 60)
     expected = replay(sites)
     once = replay([replace(site, reoffer=None) for site in sites])
     assert (expected.executed_on != once.executed_on).sum() > 10
-
-    async def scene() -> None:
-        async with inside(spec, tmp_path) as processes:
-            coordinator = Coordinator(
-                processes,
-                [site.jobs for site in sites],
-                [MachineInfo(site.name, site.processors) for site in sites],
-                replay_id="rounds-1",
-                periods=[period_of(site.reoffer) for site in sites],
-            )
-            done = await coordinator.conduct()
-        assert first_difference(done.schedule, expected) == ""
-        names = [site.name for site in sites]
-        places = [names.index(place) for session in coordinator.places for place in session]
-        order = np.argsort(expected.submitted_to, kind="stable")
-        assert places == expected.executed_on[order].tolist()
-
-    run(scene)
+    async with inside(spec, tmp_path) as processes:
+        coordinator = Coordinator(
+            processes,
+            [site.jobs for site in sites],
+            [MachineInfo(site.name, site.processors) for site in sites],
+            replay_id="rounds-1",
+            periods=[period_of(site.reoffer) for site in sites],
+        )
+        done = await coordinator.conduct()
+    assert first_difference(done.schedule, expected) == ""
+    names = [site.name for site in sites]
+    places = [names.index(place) for session in coordinator.places for place in session]
+    order = np.argsort(expected.submitted_to, kind="stable")
+    assert places == expected.executed_on[order].tolist()
 
 
 class Killing(Coordinator):
@@ -242,35 +239,24 @@ def is_within_a_round(process: SiteProcess) -> bool:
 
 
 @pytest.mark.timeout(180)  # it takes four seconds, and waits for the disk
-def test_daemons_killed_within_rounds_end_as_if_nobody_had_been(tmp_path: Path) -> None:
+async def test_daemons_killed_within_rounds_end_as_if_nobody_had_been(tmp_path: Path) -> None:
     """The round goes on where it was: every job runs where and when it would have run."""
     spec, sites = rounds(tmp_path, 20, "ac")
     expected = replay(sites)
     once = replay([replace(site, reoffer=None) for site in sites])
     assert (expected.executed_on != once.executed_on).any()
-
-    async def scene() -> None:
-        async with daemons(spec, LiveSettings(tmp_path, tmp_path)) as processes:
-            coordinator = Killing(
-                processes,
-                [site.jobs for site in sites],
-                [MachineInfo(site.name, site.processors) for site in sites],
-                replay_id="rounds-2",
-                may_restart=True,
-                periods=[period_of(site.reoffer) for site in sites],
-            )
-            done = await coordinator.conduct()
-        assert coordinator.kills == Killing.most
-        assert first_difference(done.schedule, expected) == ""
-
-    run(scene)
-
-
-class Gone(SiteProcess):
-    """A daemon that has ended."""
-
-    async def ended(self) -> None:
-        """Returns at once."""
+    async with daemons(spec, LiveSettings(tmp_path, tmp_path)) as processes:
+        coordinator = Killing(
+            processes,
+            [site.jobs for site in sites],
+            [MachineInfo(site.name, site.processors) for site in sites],
+            replay_id="rounds-2",
+            may_restart=True,
+            periods=[period_of(site.reoffer) for site in sites],
+        )
+        done = await coordinator.conduct()
+    assert coordinator.kills == Killing.most
+    assert first_difference(done.schedule, expected) == ""
 
 
 async def test_a_replay_does_not_wait_for_who_waits_for_the_dead(

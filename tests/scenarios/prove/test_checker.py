@@ -2,7 +2,6 @@
 
 import ast
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 from scenarios.prove import checker
 from scenarios.prove.checker import BAD, KINDS, HistoryError, Verdict, judge, main, read
 from tests.examples import FEW
+from tests.programs import run_program
 
 Events = list[dict[str, Any]]
 WORD = "grms-1.1"
@@ -201,12 +201,7 @@ def test_it_needs_nothing_but_python(tmp_path: Path) -> None:
     assert modules <= sys.stdlib_module_names
     history = tmp_path / "history.jsonl"
     history.write_text("\n".join(json.dumps(event) for event in more("started")(good())))
-    done = subprocess.run(  # noqa: S603  # the checker
-        [sys.executable, "-I", "-S", str(source), str(history)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_program([sys.executable, "-I", "-S", str(source), str(history)])
     assert done.returncode == 1
     assert "grms: 1 job ran 2 times: 1 twice, 0 lost, 0 pending, 0 false" in done.stdout
     assert "grms-1.1 started 2 times" in done.stdout

@@ -11,6 +11,7 @@ import pytest
 from scenarios.prove.proof import _to_its_end
 from scenarios.prove.simulated_slurm import FakeSlurm
 from scenarios.prove.slurm_cluster import wait_for
+from tests.clusters.up import up
 from tests.scenarios.prove.processes import named_in_commands
 
 
@@ -37,8 +38,7 @@ def test_a_program_that_is_ended_while_it_asks_is_no_error(
 ) -> None:
     """Nothing is printed of it, and others are answered."""
     cluster = FakeSlurm(tmp_path / "cluster")
-    cluster.up()
-    try:
+    with up(cluster):
         (port,) = set(
             re.findall(r"127\.0\.0\.1\D+(\d+)", Path(cluster.programs, "squeue").read_text())
         )
@@ -47,8 +47,6 @@ def test_a_program_that_is_ended_while_it_asks_is_no_error(
             asking.shutdown(socket.SHUT_WR)
             assert asking.recv(1) == b""
         assert cluster.ask("squeue", "-h", "-o", "%i") == ""
-    finally:
-        cluster.down()
     assert capfd.readouterr() == ("", "")
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from scenarios.prove.slurm_cluster import SlurmCluster, wait_for
 from tests.clusters.slurm import need_slurm
+from tests.clusters.up import up
+from tests.programs import run_program
 
 
 def states(cluster: SlurmCluster) -> dict[str, str]:
@@ -27,7 +29,7 @@ def submitted(
         f"--job-name={name}",
         "--wrap=true",
     ]
-    return subprocess.run(words, env=environment, capture_output=True, text=True, check=False)  # noqa: S603  # a program of the cluster
+    return run_program(words, env=environment)
 
 
 @pytest.mark.services
@@ -35,8 +37,7 @@ def test_a_controller_that_hangs_and_one_that_loses_its_state(tmp_path: Path) ->
     """What a user gave up is taken all the same; what was submitted after the last save is forgotten; drained nodes are resumed."""
     need_slurm()
     cluster = SlurmCluster(tmp_path, name="lab", silence_s=40)
-    cluster.up()
-    try:
+    with up(cluster):
         impatient = cluster.impatient(1)
         cluster.hang_controller()
         given_up = submitted("given-up", impatient)
@@ -59,6 +60,4 @@ def test_a_controller_that_hangs_and_one_that_loses_its_state(tmp_path: Path) ->
         wait_for("drain" not in cluster.ask("sinfo", "-h", "-N", "-o", "%T") for _ in iter(int, 1))
         cluster.ask("scancel", "--name=given-up")
         wait_for(cluster.is_idle() for _ in iter(int, 1))
-    finally:
-        cluster.down()
     assert cluster.processes == {}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from lrms_sim.analysis.occupancy import machine_consumption, span_of
+from lrms_sim.analysis.electricity import machine_consumption, span_of
 from lrms_sim.electricity.power import Power, Supply
 from lrms_sim.electricity.series import Series
 from scenarios.report.html import render_html

@@ -10,6 +10,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from grms.daemon.rpc import health
 from grms.daemon.rpc.health import HealthService, Serving
+from tests.grms.daemon.reached import reached
 from tests.waiting import until
 
 STATUS = health_pb2.HealthCheckResponse
@@ -31,9 +32,7 @@ async def test_who_watches_hears_every_change_and_the_end(monkeypatch: pytest.Mo
     serving = Serving(["a"])
     server = aio.server()
     health_pb2_grpc.add_HealthServicer_to_server(HealthService(serving), server)
-    port = server.add_insecure_port("127.0.0.1:0")
-    await server.start()
-    async with aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+    async with reached(server) as channel:
         stub: Any = health_pb2_grpc.HealthStub(channel)
         heard: dict[str, list[int]] = {"first": [], "second": [], "other": []}
         names = {"first": "a", "second": "a", "other": "b"}
@@ -55,7 +54,6 @@ async def test_who_watches_hears_every_change_and_the_end(monkeypatch: pytest.Mo
         assert heard["second"][-1] == STATUS.NOT_SERVING
         assert heard["other"] == [STATUS.SERVICE_UNKNOWN]
         assert heard["first"] == [STATUS.NOT_SERVING]
-    await server.stop(None)
 
 
 async def test_one_caller_does_not_keep_others_from_watching(
@@ -71,9 +69,7 @@ async def test_one_caller_does_not_keep_others_from_watching(
     service = HealthService(serving, who=who)
     server = aio.server()
     health_pb2_grpc.add_HealthServicer_to_server(service, server)
-    port = server.add_insecure_port("127.0.0.1:0")
-    await server.start()
-    async with aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+    async with reached(server) as channel:
         stub: Any = health_pb2_grpc.HealthStub(channel)
 
         def watch(name: str) -> Any:
@@ -95,4 +91,3 @@ async def test_one_caller_does_not_keep_others_from_watching(
             call.cancel()
         await until(lambda: not serving.watchers)
         assert not service._watchers
-    await server.stop(None)

@@ -13,22 +13,12 @@ from grms.daemon.web.access import (
     PageSessions,
     write_token,
 )
-
-
-class Clock:
-    """A clock that a test moves."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        """Tells the time."""
-        return self.now
+from tests.grms.hand_clock import Clock
 
 
 def test_a_link_begins_one_session() -> None:
     """Whoever has seen it in a list of processes, or in a browser's history, comes too late."""
-    sessions = PageSessions(Clock())
+    sessions = PageSessions(Clock(100.0))
     link = sessions.link()
     session = sessions.begin(link)
     assert session is not None
@@ -42,7 +32,7 @@ def test_a_link_begins_one_session() -> None:
 
 def test_links_and_sessions_have_an_end() -> None:
     """A minute, and twelve hours."""
-    clock = Clock()
+    clock = Clock(100.0)
     sessions = PageSessions(clock)
     good, late = sessions.link(), sessions.link()
     clock.now += LINK_S
@@ -69,7 +59,7 @@ def test_another_process_knows_nothing_of_them() -> None:
 
 def test_so_many_are_remembered_and_no_more() -> None:
     """The oldest go."""
-    sessions = PageSessions(Clock())
+    sessions = PageSessions(Clock(100.0))
     first, *others = [sessions.link() for _ in range(LINKS_MAX + 1)]
     assert sessions.begin(first) is None
     begun = [sessions.begin(link) for link in others]

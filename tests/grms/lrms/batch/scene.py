@@ -10,7 +10,6 @@ from typing import Any, Generic, TypeVar
 from grms.lrms.base import (
     Appeared,
     Ended,
-    LoadSeen,
     Lost,
     LrmsEnd,
     LrmsEvent,
@@ -25,12 +24,14 @@ from grms.lrms.slurm.slurm_adapter import SlurmTable
 from grms.util.outcomes import Outcome
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.clusters.slurm import SlurmCluster
+from tests.clusters.up import up
+from tests.grms.lrms.told import Told, followed
 from tests.waiting import TIME_OUT_S, until
 
 Cluster = TypeVar("Cluster", FakeSlurm, SlurmCluster)
 
 
-class Scene(Generic[Cluster]):
+class Scene(Told, Generic[Cluster]):
     """An adapter that follows a Slurm of a test's own.
 
     Attributes:
@@ -85,26 +86,24 @@ class Scene(Generic[Cluster]):
         self.events += events
 
     @asynccontextmanager
-    async def up(self) -> AsyncIterator[None]:
-        """Follows as long as it is in use; everything has a time limit."""
-        self.cluster.up()
-        try:
-            async with asyncio.timeout(TIME_OUT_S), self.life():
+    async def started(self) -> AsyncIterator[None]:
+        """Has the Slurm meanwhile, which nobody follows yet; everything has a time limit."""
+        with up(self.cluster):
+            async with asyncio.timeout(TIME_OUT_S):
                 yield
-        finally:
-            self.cluster.down()
+
+    @asynccontextmanager
+    async def up(self) -> AsyncIterator[None]:
+        """Follows as long as it is in use."""
+        async with self.started(), self.life():
+            yield
 
     @asynccontextmanager
     async def life(self) -> AsyncIterator[None]:
         """Has an adapter of a life of its own."""
         self.lrms = self._made()
-        await self.lrms.open()
-        follows = asyncio.create_task(self.lrms.run())
-        try:
+        async with followed(self.lrms):
             yield
-        finally:
-            follows.cancel()
-            await asyncio.wait([follows])
 
     async def submitted(self, number: int, *, held: bool = False) -> str:
         """Submits a job that ends when it is let, and returns its key."""
@@ -122,16 +121,6 @@ class Scene(Generic[Cluster]):
     def has(self, key: str, *kinds: type[LrmsEvent]) -> bool:
         """Returns whether such an event was told of a job."""
         return any(isinstance(event, kinds) and event.key == key for event in self.events)  # type: ignore[union-attr]  # of a job
-
-    def runs(self, key: str) -> int:
-        """Returns how often a job's script was begun."""
-        path = self.lrms.folders.place(key) / "runs"
-        return len(path.read_text().splitlines()) if path.exists() else 0
-
-    async def looks(self, count: int) -> None:
-        """Returns after so many further looks."""
-        seen = sum(isinstance(event, LoadSeen) for event in self.events) + count
-        await until(lambda: sum(isinstance(each, LoadSeen) for each in self.events) >= seen)
 
     async def ends(self, key: str) -> LrmsEnd:
         """Lets a job end, and returns how."""

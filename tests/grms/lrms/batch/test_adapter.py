@@ -38,7 +38,7 @@ from tests.clusters.fake_slurm import FakeSlurm
 from tests.clusters.gridengine import GridEngineCluster, need_gridengine
 from tests.grms.lrms.batch.forgetful import END, HELD, KEY, Forgetful
 from tests.grms.lrms.batch.scene import Scene, undisturbed
-from tests.waiting import TIME_OUT_S, until
+from tests.waiting import TIME_OUT_S, meanwhile, until
 
 
 class TooLate(Forgetful):
@@ -276,21 +276,19 @@ async def test_an_end_that_the_controller_has_forgotten_is_told(tmp_path: Path) 
     lrms.listen(events.extend)
     try:
         await lrms.open()
-        follows = asyncio.create_task(lrms.run())
-        async with asyncio.timeout(TIME_OUT_S):
-            cluster.machine.forgotten.add("1")
-            script = "#!/bin/sh\nexit 3\n"
-            await lrms.submit(LrmsJob(KEY, 1, 600.0, program=Program(script)))
-            await until(lambda: lrms.folders.evidence(KEY).script is not None)
-            assert not any(isinstance(event, Ended) for event in events)
-            cluster.ask("scontrol", "update", "JobId=1", "EndTime=now")
-            await until(lambda: any(isinstance(event, Ended) for event in events))
-        (event,) = [event for event in events if isinstance(event, Ended)]
-        assert (event.end.outcome, event.end.exit_code) == (Outcome.FAILED, 3)
-        assert lrms.anomalies.end_forgotten == 1
-        assert "TIMEOUT" in cluster.ask("scontrol", "show", "job", "1")
-        follows.cancel()
-        await asyncio.wait([follows])
+        async with meanwhile(lrms.run()):
+            async with asyncio.timeout(TIME_OUT_S):
+                cluster.machine.forgotten.add("1")
+                script = "#!/bin/sh\nexit 3\n"
+                await lrms.submit(LrmsJob(KEY, 1, 600.0, program=Program(script)))
+                await until(lambda: lrms.folders.evidence(KEY).script is not None)
+                assert not any(isinstance(event, Ended) for event in events)
+                cluster.ask("scontrol", "update", "JobId=1", "EndTime=now")
+                await until(lambda: any(isinstance(event, Ended) for event in events))
+            (event,) = [event for event in events if isinstance(event, Ended)]
+            assert (event.end.outcome, event.end.exit_code) == (Outcome.FAILED, 3)
+            assert lrms.anomalies.end_forgotten == 1
+            assert "TIMEOUT" in cluster.ask("scontrol", "show", "job", "1")
     finally:
         cluster.down()
 
@@ -418,22 +416,22 @@ async def test_a_queue_that_is_shut_takes_no_partners_job(tmp_path: Path) -> Non
     try:
         await lrms.open()
         await lrms.submit(job, held=True)
-        follows = asyncio.create_task(lrms.run())
-        cluster.ask("qmod", "-d", "main")
-        await lrms.release(KEY)
-        await until(lambda: Hindered(KEY, "main is disabled or suspended") in events)
-        with pytest.raises(LrmsRefusedError, match="main is disabled") as caught:
-            await lrms.submit(replace(job, key="A/1/2"))
-        assert caught.value.passing
-        cluster.ask("qconf", "-mattr", "queue", "h_rt", "0:5:0", "main")
-        cluster.ask("qmod", "-e", "main")
-        await until(
-            lambda: any("5 min" in event.reason for event in events if isinstance(event, Hindered))
-        )
-        with pytest.raises(LrmsRefusedError, match="the longest job in main may run 5 min"):
-            await lrms.submit(replace(job, key="A/1/3"))
-        follows.cancel()
-        await asyncio.wait([follows])
+        async with meanwhile(lrms.run()):
+            cluster.ask("qmod", "-d", "main")
+            await lrms.release(KEY)
+            await until(lambda: Hindered(KEY, "main is disabled or suspended") in events)
+            with pytest.raises(LrmsRefusedError, match="main is disabled") as caught:
+                await lrms.submit(replace(job, key="A/1/2"))
+            assert caught.value.passing
+            cluster.ask("qconf", "-mattr", "queue", "h_rt", "0:5:0", "main")
+            cluster.ask("qmod", "-e", "main")
+            await until(
+                lambda: any(
+                    "5 min" in event.reason for event in events if isinstance(event, Hindered)
+                )
+            )
+            with pytest.raises(LrmsRefusedError, match="the longest job in main may run 5 min"):
+                await lrms.submit(replace(job, key="A/1/3"))
     finally:
         cluster.down()
 
@@ -496,27 +494,23 @@ async def test_what_a_table_does_not_show_goes_on(tmp_path: Path, way: str) -> N
 async def test_a_restart_under_an_empty_table_ends_nothing(tmp_path: Path) -> None:
     """What was released is followed until its rows are back; nothing is submitted or cancelled."""
     scene = scene_at(tmp_path)
-    scene.cluster.up()
-    try:
-        async with asyncio.timeout(TIME_OUT_S):
-            async with scene.life():
-                key = await scene.running(1)
-            scene.cluster.machine.shows = 0
-            scene.events.clear()
-            async with scene.life():
-                for _ in range(2):
-                    record = await scene.lrms.look_up(key)
-                    assert record is not None
-                    assert (record.phase, record.end) == (LrmsPhase.UNKNOWN, None)
-                await scene.submitted(1)
-                assert scene.has(key, Unseen)
-                await scene.looks(5)
-                scene.cluster.machine.shows = None
-                await until(lambda: scene.has(key, SeenAgain))
-                await undisturbed(scene, [key])
-                assert scene.states() == ["CD"]
-    finally:
-        scene.cluster.down()
+    async with scene.started():
+        async with scene.life():
+            key = await scene.running(1)
+        scene.cluster.machine.shows = 0
+        scene.events.clear()
+        async with scene.life():
+            for _ in range(2):
+                record = await scene.lrms.look_up(key)
+                assert record is not None
+                assert (record.phase, record.end) == (LrmsPhase.UNKNOWN, None)
+            await scene.submitted(1)
+            assert scene.has(key, Unseen)
+            await scene.looks(5)
+            scene.cluster.machine.shows = None
+            await until(lambda: scene.has(key, SeenAgain))
+            await undisturbed(scene, [key])
+            assert scene.states() == ["CD"]
 
 
 async def test_one_that_no_table_shows_can_be_cancelled(tmp_path: Path) -> None:
@@ -577,22 +571,18 @@ async def test_a_submission_without_an_answer_is_made_in_the_end(
 async def test_a_submission_that_was_cut_off_is_made_after_a_restart(tmp_path: Path) -> None:
     """Of the adapter too; nothing was kept of it but that it was to be."""
     scene = scene_at(tmp_path)
-    scene.cluster.up()
-    try:
-        async with asyncio.timeout(TIME_OUT_S):
-            async with scene.life():
-                await scene.looks(1)
-                scene.cluster.machine.away = True
-                with pytest.raises(LrmsUnavailableError):
-                    await scene.submitted(1)
-            scene.cluster.start_controller()
-            async with scene.life():
-                assert await scene.lrms.look_up("A/1/1") is None
-                key = await scene.submitted(1)
-                await undisturbed(scene, [key])
-                assert scene.states() == ["CD"]
-    finally:
-        scene.cluster.down()
+    async with scene.started():
+        async with scene.life():
+            await scene.looks(1)
+            scene.cluster.machine.away = True
+            with pytest.raises(LrmsUnavailableError):
+                await scene.submitted(1)
+        scene.cluster.start_controller()
+        async with scene.life():
+            assert await scene.lrms.look_up("A/1/1") is None
+            key = await scene.submitted(1)
+            await undisturbed(scene, [key])
+            assert scene.states() == ["CD"]
 
 
 async def test_a_job_that_is_moved_to_another_partition_is_followed(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from grms.lrms.batch.deputies import (
     boot_time,
 )
 from grms.lrms.batch.subprocesses import Answer, Programs
+from tests.grms.hand_clock import Clock
 from tests.waiting import until
 
 NUMBERS: Mapping[str, int] = {"ann": 1001, "bob": 1002}
@@ -34,16 +35,6 @@ def number_of(account: str) -> int:
     if account not in NUMBERS:
         raise LrmsRefusedError(f"{account} is a stranger")
     return NUMBERS[account]
-
-
-class Clock:
-    """Shows what it is set to."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        """Returns that, seconds."""
-        return self.now
 
 
 def new(timeout_s: float = 600.0) -> tuple[Deputies, Clock]:

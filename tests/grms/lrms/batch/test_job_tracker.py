@@ -139,12 +139,18 @@ class Looks:
         self.tracker.released(KEY, self.now)
 
 
-def running(**more: Any) -> Looks:
-    """Returns looks at a job that runs, a guest unless `site` is its home."""
+def released(**more: Any) -> Looks:
+    """Returns looks at a job that was submitted, seen as held, and released."""
     looks = Looks(**more)
     looks.submit()
     looks.look(row(HELD), after=SETTLE_S)
     looks.release()
+    return looks
+
+
+def running(**more: Any) -> Looks:
+    """Returns looks at a job that runs, a guest unless `site` is its home."""
+    looks = released(**more)
     looks.look(row(WAITING))
     looks.look(row(RUNNING))
     return looks
@@ -217,10 +223,7 @@ def test_a_pause_is_told_when_it_begins_and_ends() -> None:
 
 def test_of_a_short_job_the_start_is_told_too() -> None:
     """It was over at the first look after its release."""
-    looks = Looks()
-    looks.submit()
-    looks.look(row(HELD), after=SETTLE_S)
-    looks.release()
+    looks = released()
     assert looks.look(row(ENDED)) == [Started(KEY, 40.0), Ended(KEY, COMPLETED)]
 
 
@@ -281,10 +284,7 @@ def test_one_that_never_started_has_no_start() -> None:
 @pytest.mark.parametrize("noted", [False, True])
 def test_a_guest_that_was_ended_in_its_first_second_is_not_done(*, noted: bool) -> None:
     """Nor is one whose script ends well on SIGTERM: as the batch system counts, it looks as if it had never started."""
-    looks = Looks(fences=True)
-    looks.submit()
-    looks.look(row(HELD), after=SETTLE_S)
-    looks.release()
+    looks = released(fences=True)
     looks.look(row(RUNNING))
     job = looks.tracker.job(KEY)
     assert job is not None
@@ -382,10 +382,7 @@ def test_what_is_gone_after_its_release_is_not_repeated() -> None:
 
 def test_records_say_how_what_is_gone_has_ended() -> None:
     """With its start, where that was not seen."""
-    looks = Looks()
-    looks.submit()
-    looks.look(row(HELD), after=SETTLE_S)
-    looks.release()
+    looks = released()
     looks.ending = Ending(45.0, COMPLETED)
     events = [event for _ in range(MISSING_LOOKS) for event in looks.look()]
     assert events == [Started(KEY, 45.0), Ended(KEY, COMPLETED)]
@@ -443,10 +440,7 @@ def test_a_copy_of_one_that_has_run_is_cancelled() -> None:
 
 def test_a_release_that_was_undone_is_asked_about() -> None:
     """It may be somebody else's hold; then it stays until that is gone."""
-    looks = Looks()
-    looks.submit()
-    looks.look(row(HELD), after=SETTLE_S)
-    looks.release()
+    looks = released()
     looks.look(row(WAITING))
     looks.look(row(HELD))
     assert looks.orders == [(Act.ASK, "7")]
@@ -554,10 +548,7 @@ def test_a_guest_that_was_ended_by_the_same_controller_was_preempted() -> None:
 
 def test_a_copy_of_a_guest_that_runs_is_cancelled_and_the_guest_is_not() -> None:
     """The controller has forgotten its start: what it cancels before its start is not the run on the node."""
-    looks = Looks(fences=True)
-    looks.submit()
-    looks.look(row(HELD), after=SETTLE_S)
-    looks.release()
+    looks = released(fences=True)
     looks.begun, looks.begun_at = True, 41.0
     end = LrmsEnd(Outcome.CANCELLED, 50.0, 0.0)
     ended = row(ENDED, start_time=None, end=end)
@@ -805,10 +796,7 @@ def fenced(looks: Looks) -> list[LrmsEvent]:
 
 def test_a_second_run_that_was_turned_away_is_no_end() -> None:
     """How the first one ends counts, once that is said."""
-    looks = Looks(fences=True)
-    looks.submit()
-    looks.look(row(HELD), after=SETTLE_S)
-    looks.release()
+    looks = released(fences=True)
     looks.look(row(RUNNING))
     looks.begun = True
     looks.look(row(RUNNING, start_time=79.0))
@@ -824,10 +812,7 @@ def test_a_second_run_that_was_turned_away_is_no_end() -> None:
 @pytest.mark.parametrize("exact", [True, False])
 def test_a_failed_start_after_the_run_is_no_end(exact: bool) -> None:
     """The controller has forgotten the run and tried again: the folder is asked, also where the table is exact."""
-    looks = Looks(fences=True)
-    looks.submit()
-    looks.look(row(HELD), after=SETTLE_S)
-    looks.release()
+    looks = released(fences=True)
     looks.look(row(RUNNING))
     looks.begun, looks.begun_at, looks.script = True, 41.0, ScriptEnd(0, 2.0)
     failed = LrmsEnd(Outcome.FAILED, 80.0, 0.0, 1)
@@ -845,10 +830,7 @@ def test_a_failed_start_after_the_run_is_no_end(exact: bool) -> None:
 @pytest.mark.parametrize("run_time", [0.0, 1.0])
 def test_a_second_run_is_no_end_where_no_record_has_its_code(run_time: float) -> None:
     """The controller has just forgotten that run as well: its table has said that the job failed, and no more."""
-    looks = Looks(fences=True)
-    looks.submit()
-    looks.look(row(HELD), after=SETTLE_S)
-    looks.release()
+    looks = released(fences=True)
     looks.look(row(RUNNING))
     looks.begun, looks.begun_at, looks.script = True, 41.0, ScriptEnd(0, 2.0)
     failed = LrmsEnd(Outcome.FAILED, 80.0, run_time)
@@ -990,10 +972,7 @@ def test_whatever_is_seen_the_story_makes_sense(
 
 def test_what_a_job_waits_for_is_told_when_two_looks_have_shown_it() -> None:
     """And that it does not any more at once; after its start nothing of it."""
-    looks = Looks()
-    looks.submit()
-    looks.look(row(HELD), after=SETTLE_S)
-    looks.release()
+    looks = released()
     down, inactive = (row(WAITING, hindered=f"main is {word}") for word in ("down", "inactive"))
     looks.look(row(WAITING))
     assert [looks.look(down) for _ in range(3)] == [[], [Hindered(KEY, "main is down")], []]

@@ -39,9 +39,10 @@ from lrms_sim.scheduling.disciplines import Fcfs
 from tests.clusters.accounting import AccountingCluster, need_accounting, own_user
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.clusters.slurm import SlurmCluster, need_slurm
+from tests.clusters.up import up
 from tests.examples import THOROUGH
 from tests.grms.lrms.batch.scene import Scene
-from tests.waiting import TIME_OUT_S, until
+from tests.waiting import TIME_OUT_S, meanwhile, until
 
 WAITS = "#!/bin/sh\necho ran >>runs\nwhile ! test -e go; do sleep 0.05; done\n"
 QUICK = '#!/bin/sh\necho ran >>runs\necho "$1" >>../../order\n'
@@ -99,35 +100,31 @@ async def aside(scene: Scene[Any], one: LrmsJob) -> None:
 async def test_who_comes_back_stands_where_it_stood(tmp_path: Path) -> None:
     """A job that was given away on its arrival, and one that had waited here; also after a restart of the site."""
     scene = scene_of(tmp_path)
-    scene.cluster.up()
-    try:
-        async with asyncio.timeout(TIME_OUT_S):
-            async with scene.life():
-                first = job(1, WAITS)
-                await scene.lrms.submit(first)
-                await until(lambda: scene.has(first.key, Started))
-                await aside(scene, job(2))
-                await waiting(scene, 3)
-                assert await scene.lrms.leave("S/1/3")
-                (end,) = [each.end for each in scene.events if isinstance(each, Ended)]
-                assert (end.outcome, end.run_time) == (Outcome.CANCELLED, 0.0)
-                assert await scene.lrms.look_up("S/1/2") is None
-                last = await waiting(scene, 4)
-                assert len(markers(scene)) == 2
-            async with scene.life():
-                known = (await scene.lrms.snapshot()).jobs
-                assert {known[key].phase for key in ("S/1/2", "S/1/3")} == {LrmsPhase.HELD}
-                await scene.lrms.submit(job(3, times=2))
-                for _ in range(2):
-                    await scene.lrms.submit(job(2))
-                back = ["S/1/2", "S/1/3/2"]
-                await until(lambda: all(scene.has(key, Accepted) for key in back))
-                await let_all_run(scene, first.key, [*back, last])
-            order = (tmp_path / "order").read_text().split()
-            assert order == [*back, last]
-            assert {key: scene.runs(key) for key in order} == dict.fromkeys(order, 1)
-    finally:
-        scene.cluster.down()
+    async with scene.started():
+        async with scene.life():
+            first = job(1, WAITS)
+            await scene.lrms.submit(first)
+            await until(lambda: scene.has(first.key, Started))
+            await aside(scene, job(2))
+            await waiting(scene, 3)
+            assert await scene.lrms.leave("S/1/3")
+            (end,) = [each.end for each in scene.events if isinstance(each, Ended)]
+            assert (end.outcome, end.run_time) == (Outcome.CANCELLED, 0.0)
+            assert await scene.lrms.look_up("S/1/2") is None
+            last = await waiting(scene, 4)
+            assert len(markers(scene)) == 2
+        async with scene.life():
+            known = (await scene.lrms.snapshot()).jobs
+            assert {known[key].phase for key in ("S/1/2", "S/1/3")} == {LrmsPhase.HELD}
+            await scene.lrms.submit(job(3, times=2))
+            for _ in range(2):
+                await scene.lrms.submit(job(2))
+            back = ["S/1/2", "S/1/3/2"]
+            await until(lambda: all(scene.has(key, Accepted) for key in back))
+            await let_all_run(scene, first.key, [*back, last])
+        order = (tmp_path / "order").read_text().split()
+        assert order == [*back, last]
+        assert {key: scene.runs(key) for key in order} == dict.fromkeys(order, 1)
 
 
 MULTIFACTOR = """
@@ -195,6 +192,29 @@ async def test_a_start_that_a_crash_has_undone_is_done_again(tmp_path: Path, *, 
         await until(lambda: is_back(scene, 2))
         await let_all_run(scene, first.key, ["S/1/2", last])
         assert (tmp_path / "order").read_text().split() == ["S/1/2", last]
+
+
+async def test_a_job_whose_return_a_crash_has_undone_stays_where_it_is_to_leave(
+    tmp_path: Path,
+) -> None:
+    """Its marker is the job itself, and is not given up, until a poll does again what was undone."""
+    scene = scene_of(tmp_path)
+    scene.cluster.up()
+    try:
+        async with asyncio.timeout(TIME_OUT_S):
+            async with scene.life():
+                await with_first(scene)
+                await aside(scene, job(2))
+                places: Any = scene.lrms._places
+                place = await places.of("S/1/2")
+                async with places.lock:  # no poll comes before
+                    await places.note("S/1/2", replace(place, back="S/1/2"))
+                    assert not await places.end("S/1/2", only_away=True)
+                assert not await scene.lrms.leave("S/1/2")
+                await until(lambda: _phase(scene, "S/1/2") == "PD")
+                assert not markers(scene)
+    finally:
+        scene.cluster.down()
 
 
 async def test_a_leaving_that_a_crash_has_undone_is_done_again(tmp_path: Path) -> None:
@@ -267,10 +287,8 @@ async def test_a_place_is_given_up(tmp_path: Path) -> None:
         note.write_text("{")
         async with asyncio.timeout(TIME_OUT_S):
             scene.lrms = scene._made()  # beside the other, which knows no better
-            follows = asyncio.create_task(scene.lrms.run())
-            await until(lambda: [row[0] for row in markers(scene)].count("CA") == 2)
-            follows.cancel()
-            await asyncio.wait([follows])
+            async with meanwhile(scene.lrms.run()):
+                await until(lambda: [row[0] for row in markers(scene)].count("CA") == 2)
 
 
 async def test_a_place_is_told_where_the_queue_still_shows_the_job_that_has_left(
@@ -316,8 +334,7 @@ async def test_a_coming_back_that_was_cut_off_goes_on(
     """The daemon dies as Slurm gives the marker its name; or Slurm does it, and says no, as for a closed partition."""
     scene = scene_of(tmp_path)
     back = job(2, times=2 if left else 1)
-    scene.cluster.up()
-    try:
+    with up(scene.cluster):
         async with asyncio.timeout(TIME_OUT_S):
             async with scene.life():
                 first = await with_first(scene)
@@ -344,8 +361,6 @@ async def test_a_coming_back_that_was_cut_off_goes_on(
                 await let_all_run(scene, first.key, [back.key, last])
         assert (tmp_path / "order").read_text().split() == [back.key, last]
         assert scene.runs(back.key) == 1
-    finally:
-        scene.cluster.down()
 
 
 async def test_a_start_that_is_refused_is_asked_for_again(tmp_path: Path) -> None:
@@ -372,22 +387,17 @@ async def test_a_start_that_is_refused_is_asked_for_again(tmp_path: Path) -> Non
 async def test_what_is_cut_off_as_it_comes_back_can_be_cancelled(tmp_path: Path) -> None:
     """It does not start all the same."""
     scene = scene_of(tmp_path)
-    scene.cluster.up()
-    try:
-        async with asyncio.timeout(TIME_OUT_S):
-            async with scene.life():
-                await with_first(scene)
-                await aside(scene, job(2))
-                places = scene.lrms._places
-                assert places is not None
-                place = await places.of("S/1/2")
-                assert place is not None
-                await places.note("S/1/2", replace(place, back="S/1/2"))
-                await scene.lrms.cancel("S/1/2")
-                assert [row[0] for row in markers(scene)] == ["CA"]
-                assert not scene.lrms.folders.places()
-    finally:
-        scene.cluster.down()
+    async with scene.up():
+        await with_first(scene)
+        await aside(scene, job(2))
+        places = scene.lrms._places
+        assert places is not None
+        place = await places.of("S/1/2")
+        assert place is not None
+        await places.note("S/1/2", replace(place, back="S/1/2"))
+        await scene.lrms.cancel("S/1/2")
+        assert [row[0] for row in markers(scene)] == ["CA"]
+        assert not scene.lrms.folders.places()
 
 
 async def test_a_job_that_starts_as_it_leaves_keeps_its_name(tmp_path: Path) -> None:
@@ -456,8 +466,7 @@ async def test_a_job_that_starts_where_its_leaving_was_cut_off_begins(
 ) -> None:
     """It was not set aside, and nobody asks again, or not soon: its launcher waits no longer than that is unknown."""
     scene = scene_of(tmp_path)
-    scene.cluster.up()
-    try:
+    with up(scene.cluster):
         async with asyncio.timeout(TIME_OUT_S):
             async with scene.life():
                 first = await with_first(scene)
@@ -486,8 +495,6 @@ async def test_a_job_that_starts_where_its_leaving_was_cut_off_begins(
                     await until(lambda: scene.runs(key) == 1)
                     await until(lambda: not scene.lrms.folders.places())
         assert scene.runs(key) == 1
-    finally:
-        scene.cluster.down()
 
 
 async def test_a_job_that_has_begun_before_it_leaves_waits_for_no_moment(tmp_path: Path) -> None:
@@ -564,24 +571,20 @@ async def test_one_user_s_process_keeps_no_other_place(tmp_path: Path) -> None:
 async def test_places_that_are_kept_no_more_are_given_up(tmp_path: Path) -> None:
     """With `keep_places = false` what was kept before is shown, so that the site has it ended."""
     scene = scene_of(tmp_path)
-    scene.cluster.up()
-    try:
-        async with asyncio.timeout(TIME_OUT_S):
-            async with scene.life():
-                await with_first(scene)
-                await aside(scene, job(2))
-                assert await scene.lrms.leave(await waiting(scene, 3))
-            scene.settings["keep_places"] = False
-            async with scene.life():
-                await scene.lrms.keep_place(job(4))
-                assert len(markers(scene)) == 2
-                assert queue_place_of(scene.lrms) is QueuePlace.BEHIND
-                assert {"S/1/2", "S/1/3"} < set((await scene.lrms.snapshot()).jobs)
-                for key in ("S/1/2", "S/1/3"):
-                    assert not await scene.lrms.cancel(key, only_waiting=True)
-                assert [row[0] for row in markers(scene)] == ["CA", "CA"]
-    finally:
-        scene.cluster.down()
+    async with scene.started():
+        async with scene.life():
+            await with_first(scene)
+            await aside(scene, job(2))
+            assert await scene.lrms.leave(await waiting(scene, 3))
+        scene.settings["keep_places"] = False
+        async with scene.life():
+            await scene.lrms.keep_place(job(4))
+            assert len(markers(scene)) == 2
+            assert queue_place_of(scene.lrms) is QueuePlace.BEHIND
+            assert {"S/1/2", "S/1/3"} < set((await scene.lrms.snapshot()).jobs)
+            for key in ("S/1/2", "S/1/3"):
+                assert not await scene.lrms.cancel(key, only_waiting=True)
+            assert [row[0] for row in markers(scene)] == ["CA", "CA"]
 
 
 def limited(kind: type[Any], folder: Path) -> Any:

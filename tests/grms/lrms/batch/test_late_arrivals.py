@@ -22,6 +22,7 @@ from grms.lrms.base import (
     LrmsEvent,
     LrmsJob,
     LrmsPhase,
+    LrmsRecord,
     LrmsRefusedError,
     LrmsUnavailableError,
     Program,
@@ -39,6 +40,7 @@ from grms.lrms.partitions import NO_PARTITIONS, Partition, Partitions
 from grms.util.outcomes import Outcome
 from lrms_sim.workload.requests import Request
 from tests.grms.lrms.batch.forgetful import END, HELD, KEY, Forgetful
+from tests.waiting import meanwhile
 
 OWN = LrmsJob(KEY, 2, 60.0, program=Program("#!/bin/sh\n"))
 PARTNERS = replace(OWN, partner="south")
@@ -116,6 +118,19 @@ class Scene:
             seen = await self.lrms._poller.new()
             await self.lrms._orders.carry_out(seen.orders)
 
+    async def submitted(self) -> None:
+        """Submits a job, of which the batch system says nothing, and looks twice."""
+        self.system.answer = None
+        await self.lrms.open()
+        await self.lrms.submit(OWN)
+        await self.looks(2)
+
+    async def known(self) -> LrmsRecord:
+        """Returns what is known of the job."""
+        record = await self.lrms.look_up(KEY)
+        assert record is not None
+        return record
+
     def told(self, *kinds: type[LrmsEvent]) -> list[LrmsEvent]:
         """Returns the events of some kinds."""
         return [event for event in self.events if isinstance(event, kinds)]
@@ -167,18 +182,13 @@ async def test_a_copy_that_a_new_process_sees_first_is_not_the_job(
 ) -> None:
     """An earlier one has released the job, which a table does not show; the copy's submission has come late."""
     scene = Scene(tmp_path)
-    scene.system.answer = None
-    await scene.lrms.open()
-    await scene.lrms.submit(OWN)
-    await scene.looks(2)
+    await scene.submitted()
     assert scene.system.told == ["submit", "release"]
     scene.new_life()
     end = LrmsEnd(Outcome.CANCELLED, 60.0, 0.0) if phase is LrmsPhase.ENDED else None
     copy = replace(HELD, number="8", phase=phase, end=end)
     scene.system.rows, scene.system.known = (copy,), True
-    record = await scene.lrms.look_up(KEY)
-    assert record is not None
-    assert record.phase is LrmsPhase.UNKNOWN
+    assert (await scene.known()).phase is LrmsPhase.UNKNOWN
     await scene.looks(3)
     assert scene.system.told == ["submit", "release"]
     runs = replace(HELD, phase=LrmsPhase.RUNNING, start_time=70.0)
@@ -228,9 +238,7 @@ async def test_what_has_come_while_it_was_submitted_again_is_not_refused(
         monkeypatch.setattr(scene.lrms, "_prepared", prepared)
     await scene.lrms.submit(job)
     assert attempts == (when == "asked")
-    record = await scene.lrms.look_up(KEY)
-    assert record is not None
-    assert record.phase is LrmsPhase.WAITING
+    assert (await scene.known()).phase is LrmsPhase.WAITING
     await scene.looks()
     assert scene.system.told == ["release"]
     assert [type(event) for event in scene.events] == [Accepted]
@@ -256,9 +264,7 @@ async def test_what_is_refused_keeps_its_folder_only_if_an_earlier_attempt_may_c
     scene.system.rows = (HELD,)
     await scene.looks(3)
     assert scene.system.told == [], "it is held until the site has asked for it"
-    record = await scene.lrms.look_up(KEY)
-    assert record is not None
-    assert record.phase is LrmsPhase.HELD
+    assert (await scene.known()).phase is LrmsPhase.HELD
     await scene.looks(2)
     assert scene.system.told == ["release"]
 
@@ -343,9 +349,7 @@ async def test_a_job_without_a_number_ends_some_time(tmp_path: Path, ends: bool)
     await scene.lrms.open()
     scene.spool.prepare(KEY, OWN.program or Program(""), run=True, limit_s=60.0)
     (tmp_path / "A+1+1" / "begun").write_text("0 90\n")
-    record = await scene.lrms.look_up(KEY)
-    assert record is not None
-    assert record.phase is LrmsPhase.UNKNOWN
+    assert (await scene.known()).phase is LrmsPhase.UNKNOWN
     if ends:
         assert await scene.lrms.cancel(KEY)
     await scene.looks(80, each_s=30.0)
@@ -386,10 +390,8 @@ async def test_no_end_is_lost_with_whoever_has_looked(tmp_path: Path) -> None:
         return await ending(question)
 
     scene.system.ending = slow  # type: ignore[method-assign]  # of a test
-    call = asyncio.create_task(scene.lrms.look_up("A/1/9"))
-    await reached.wait()
-    call.cancel()
-    await asyncio.wait([call])
+    async with meanwhile(scene.lrms.look_up("A/1/9")):
+        await reached.wait()
     await scene.looks(2)
     assert [event.key for event in scene.events if isinstance(event, Ended)] == ["A/1/1", "A/1/2"]
 
@@ -600,10 +602,7 @@ async def test_what_was_cancelled_as_it_waited_again_has_ended_before(
 ) -> None:
     """Its run was forgotten: the table says all that it knows, and the job's folder more. Also after a restart."""
     scene = Scene(tmp_path, repeats=repeats, site="A")
-    scene.system.answer = None
-    await scene.lrms.open()
-    await scene.lrms.submit(OWN)
-    await scene.looks(2)
+    await scene.submitted()
     if said:
         (tmp_path / "A+1+1" / "begun").write_text(said)
     scene.system.rows = (replace(HELD, phase=LrmsPhase.ENDED, start_time=60.0, end=CANCELLED),)
@@ -612,12 +611,9 @@ async def test_what_was_cancelled_as_it_waited_again_has_ended_before(
     assert isinstance(event, Ended)
     expected = Outcome.CANCELLED if repeats else outcome
     assert event.end.outcome is expected
-    record = await scene.lrms.look_up(KEY)
-    assert record is not None
-    assert record.end == event.end
+    assert (await scene.known()).end == event.end
     scene.new_life()
-    record = await scene.lrms.look_up(KEY)
-    assert record is not None
+    record = await scene.known()
     assert record.end is not None
     assert record.end.outcome is expected
     assert scene.system.questions == [], "the table has said all that there is to be asked for"
@@ -631,10 +627,7 @@ async def test_what_is_cancelled_as_it_waits_again_is_told_as_started(
 ) -> None:
     """Between two polls, or while no daemon lived: the end alone would say that it has never run."""
     scene = Scene(tmp_path, repeats=repeats, site="A")
-    scene.system.answer = None
-    await scene.lrms.open()
-    await scene.lrms.submit(OWN)
-    await scene.looks(2)
+    await scene.submitted()
     if said:
         (tmp_path / "A+1+1" / "begun").write_text(said)
     if said and seen:
@@ -647,8 +640,7 @@ async def test_what_is_cancelled_as_it_waits_again_is_told_as_started(
     told = [type(event) for event in scene.told(Requeued, Ended)]
     assert told == [Requeued, Ended] if said else [Ended]
     scene.new_life()
-    record = await scene.lrms.look_up(KEY)
-    assert record is not None
+    record = await scene.known()
     assert record.end is not None
     assert (record.end.outcome, record.restarted) == (Outcome.CANCELLED, bool(said))
 
@@ -668,10 +660,7 @@ async def test_what_has_completed_and_is_forgotten_is_not_cancelled(
 ) -> None:
     """Its user has cancelled it since, or its home; a second copy of it, which comes late, has never begun."""
     scene = Scene(tmp_path, site=site)
-    scene.system.answer = None
-    await scene.lrms.open()
-    await scene.lrms.submit(OWN)
-    await scene.looks(2)
+    await scene.submitted()
     (tmp_path / "A+1+1" / "begun").write_text(said)
     scene.system.rows, scene.system.known = (replace(HELD, number="8"),) * copy, False
 
@@ -685,8 +674,7 @@ async def test_what_has_completed_and_is_forgotten_is_not_cancelled(
     assert isinstance(event, Ended)
     assert event.end.outcome is outcome
     scene.new_life()
-    record = await scene.lrms.look_up(KEY)
-    assert record is not None
+    record = await scene.known()
     assert record.end is not None
     assert (record.end.outcome is Outcome.COMPLETED) == (outcome is Outcome.COMPLETED)
 
@@ -768,9 +756,7 @@ async def test_what_an_earlier_process_has_submitted_is_released_when_the_site_a
     await scene.looks(5, each_s=HOUR_S)
     assert scene.system.told == ["submit"]
     if asks == "look-up":
-        record = await scene.lrms.look_up(KEY)
-        assert record is not None
-        assert record.phase is LrmsPhase.HELD
+        assert (await scene.known()).phase is LrmsPhase.HELD
     else:
         await scene.lrms.submit(OWN)
     await scene.looks(2)
@@ -852,9 +838,7 @@ async def test_a_copy_that_is_found_after_the_job_was_lost_runs(tmp_path: Path, 
     await scene.looks(3, each_s=HOUR_S)
     assert scene.system.told == ["submit"], "it may be elsewhere by now"
     if asked == "looked up":
-        record = await scene.lrms.look_up(KEY)
-        assert record is not None
-        assert record.phase is LrmsPhase.HELD
+        assert (await scene.known()).phase is LrmsPhase.HELD
     else:
         await scene.lrms.submit(OWN)
     await scene.looks(2)

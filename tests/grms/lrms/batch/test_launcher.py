@@ -44,6 +44,7 @@ from grms.lrms.job_notes import Marks
 from grms.lrms.slurm.slurm import Slurm, SlurmSettings
 from grms.site.model.jobs import lrms_key, next_lrms_key
 from grms.util.outcomes import Outcome
+from tests.programs import run_program
 
 SCRIPT = '#!/bin/sh\nprintf "%s\\0" "$@"\nprintf "%s" "$VALUE"\n'
 TEXT = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=20)
@@ -66,9 +67,7 @@ def test_a_job_may_find_the_number_that_its_user_knows(variables: dict[str, str]
 
     def said(environment: dict[str, str]) -> str:
         words = ["/bin/sh", "-c", f"{text}{shows}", "sh", "/folder"]
-        return subprocess.run(  # noqa: S603  # the lines themselves
-            words, env=environment, capture_output=True, text=True, check=True
-        ).stdout.rstrip("\n")
+        return run_program(words, env=environment, check=True).stdout.rstrip("\n")
 
     assert said({"SLURM_JOB_ID": "77", "SLURM_JOBID": "77"}) == own
     assert said({"JOB_ID": "77"}).strip() == ""  # of another batch system
@@ -158,13 +157,10 @@ def test_modules_are_loaded_before_the_script_begins(
     )
     program = Program('#!/bin/sh\nprintf "%s%s" "$1" "$LOADED"\n', ("a",))
     folder = Spool(tmp_path / "jobs").prepare("A/1/1", program, run=True, modules=modules)
-    done = subprocess.run(  # noqa: S603  # the folder's own launcher
+    done = run_program(
         ["/bin/sh", str(folder / "launch")],
         cwd=folder,
         env={"PATH": "/usr/bin:/bin", "MODULESHOME": str(tmp_path)},
-        capture_output=True,
-        check=False,
-        text=True,
         timeout=300,
     )
     assert (done.returncode, done.stdout) == (code, printed)

@@ -24,7 +24,7 @@ from grms.lrms.batch.queue_snapshot import Ending, Question, QueueSnapshot
 from grms.lrms.batch.tracked_job import Want
 from grms.util.outcomes import Outcome
 from tests.grms.lrms.batch.forgetful import HELD, KEY, Forgetful
-from tests.waiting import TIME_OUT_S, until
+from tests.waiting import TIME_OUT_S, meanwhile, until
 
 
 class Slow(Forgetful):
@@ -126,11 +126,9 @@ async def test_each_look_hands_on_what_is_to_be_repeated(
         scene.looks.want()
         raise LrmsUnavailableError("out of order")
 
-    follows = asyncio.create_task(scene.looks.follow(carry_out))
-    async with asyncio.timeout(TIME_OUT_S):
-        await twice.wait()
-    follows.cancel()
-    await asyncio.wait([follows])
+    async with meanwhile(scene.looks.follow(carry_out)):
+        async with asyncio.timeout(TIME_OUT_S):
+            await twice.wait()
     assert [[order.row for order in orders] for orders in carried] == [[HELD], [HELD]]
 
 

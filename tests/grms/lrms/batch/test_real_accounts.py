@@ -16,6 +16,7 @@ from grms.lrms.slurm.slurm import Slurm, SlurmSettings
 from grms.lrms.slurm.slurm_machine import hindrance
 from lrms_sim.workload.requests import Request
 from tests.clusters.accounting import AccountingCluster, need_accounting, own_user
+from tests.clusters.up import up
 from tests.examples import THOROUGH
 from tests.grms.lrms.batch.test_real_nodes import clear, starts, state, submitted
 
@@ -51,12 +52,9 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[AccountingCluster]:
             more=f"EnforcePartLimits={request.param}\n",
             known=KNOWN,
         )
-        try:
-            cluster.up()
+        with up(cluster):
             (cluster.folder / "job.sh").write_text("#!/bin/sh\nexec sleep 600\n")
             yield cluster
-        finally:
-            cluster.down()
 
 
 @pytest.mark.parametrize(("account", "qos"), CHARGED)

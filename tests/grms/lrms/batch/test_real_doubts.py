@@ -28,11 +28,12 @@ from grms.lrms.gridengine.gridengine import GridEngine, GridEngineSettings
 from grms.util.outcomes import Outcome
 from tests.clusters.gridengine import GridEngineCluster, need_gridengine
 from tests.clusters.slurm import SlurmCluster, need_slurm
+from tests.clusters.up import up
 from tests.grms.lrms.batch.scene import Scene, undisturbed
 from tests.grms.lrms.conformance import WAITS
 from tests.grms.lrms.test_conformance import ACCOUNT, GridEngineWorld
 from tests.grms.lrms.worlds import Site
-from tests.waiting import until
+from tests.waiting import meanwhile, until
 
 pytestmark = pytest.mark.services
 
@@ -205,32 +206,27 @@ async def test_grid_engines_jobs_go_on_under_an_empty_table(tmp_path: Path) -> N
     """One that runs and one that is held; and without an accounting file the job's folder says how it ended."""
     need_gridengine()
     cluster = GridEngineCluster(tmp_path / "cluster")
-    try:
-        cluster.up()
+    with up(cluster):
         world = BlindGridEngine(cluster, tmp_path)
         site = Site(world, "G", tmp_path / "jobs")
         await site.lrms.open()
-        follows = asyncio.create_task(site.lrms.run())
-        runs, held = site.job(1, f"{WAITS}\nexit 3"), site.job(2, "true")
-        await site.lrms.submit(runs)
-        await site.lrms.submit(held, held=True)
-        await site.told(runs.key, Started)
-        await site.told(held.key, Accepted)
-        world.blind.touch()
-        for key in (runs.key, held.key):
-            await site.told(key, Unseen)
-        await site.looks(5)
-        assert not any(isinstance(event, Ended | Lost | Vanished) for event in site.events)
-        world.blind.unlink()
-        for key in (runs.key, held.key):
-            await site.told(key, SeenAgain)
-        assert site.lrms.anomalies == Anomalies()
-        # What ends is in no file that this host can read.
-        site.go(runs.key)
-        end = (await site.ended(runs.key)).end
-        assert (end.outcome, end.exit_code) == (Outcome.FAILED, 3)
-        assert site.runs(runs.key) == 1
-        follows.cancel()
-        await asyncio.wait([follows])
-    finally:
-        cluster.down()
+        async with meanwhile(site.lrms.run()):
+            runs, held = site.job(1, f"{WAITS}\nexit 3"), site.job(2, "true")
+            await site.lrms.submit(runs)
+            await site.lrms.submit(held, held=True)
+            await site.told(runs.key, Started)
+            await site.told(held.key, Accepted)
+            world.blind.touch()
+            for key in (runs.key, held.key):
+                await site.told(key, Unseen)
+            await site.looks(5)
+            assert not any(isinstance(event, Ended | Lost | Vanished) for event in site.events)
+            world.blind.unlink()
+            for key in (runs.key, held.key):
+                await site.told(key, SeenAgain)
+            assert site.lrms.anomalies == Anomalies()
+            # What ends is in no file that this host can read.
+            site.go(runs.key)
+            end = (await site.ended(runs.key)).end
+            assert (end.outcome, end.exit_code) == (Outcome.FAILED, 3)
+            assert site.runs(runs.key) == 1

@@ -22,6 +22,7 @@ from grms.lrms.slurm.slurm import Slurm, SlurmSettings
 from grms.lrms.slurm.slurm_machine import hindrance
 from lrms_sim.workload.requests import Gpus, Memory, Request, RequestError
 from tests.clusters.slurm import SlurmCluster, need_slurm, wait_for
+from tests.clusters.up import up
 
 pytestmark = pytest.mark.services
 
@@ -56,12 +57,9 @@ def cluster() -> Iterator[SlurmCluster]:
             parameters="CR_Core_Memory",
             partitions=PARTITIONS,
         )
-        try:
-            cluster.up()
+        with up(cluster):
             (cluster.folder / "job.sh").write_text("#!/bin/sh\nexec sleep 600\n")
             yield cluster
-        finally:
-            cluster.down()
 
 
 def system(cluster: SlurmCluster) -> Slurm:

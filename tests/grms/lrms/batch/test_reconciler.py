@@ -30,7 +30,7 @@ from grms.lrms.batch.reconciler import TOGETHER
 from grms.lrms.job_notes import JobNotes, Marks
 from grms.util.outcomes import Outcome
 from tests.grms.lrms.batch.forgetful import END, HELD, KEY, Forgetful
-from tests.waiting import TIME_OUT_S
+from tests.waiting import TIME_OUT_S, meanwhile
 
 
 class Scene:
@@ -62,17 +62,15 @@ class Scene:
 
     async def told(self, word: str, times: int = 1) -> None:
         """Follows until the batch system has been told something so often, and some looks longer."""
-        follows = asyncio.create_task(self.lrms.run())
-        async with asyncio.timeout(TIME_OUT_S):
-            while self.system.told.count(word) < times:
-                self._changed.clear()
-                await self._changed.wait()
-            last = self.system.now
-            while self.system.now < last + 3.0:
-                self._changed.clear()
-                await self._changed.wait()
-        follows.cancel()
-        await asyncio.wait([follows])
+        async with meanwhile(self.lrms.run()):
+            async with asyncio.timeout(TIME_OUT_S):
+                while self.system.told.count(word) < times:
+                    self._changed.clear()
+                    await self._changed.wait()
+                last = self.system.now
+                while self.system.now < last + 3.0:
+                    self._changed.clear()
+                    await self._changed.wait()
 
     async def released(self) -> None:
         """Submits the job, and follows it until it was released."""
@@ -361,12 +359,10 @@ async def test_looks_go_on_while_very_many_jobs_are_released(
     lrms = many(system, tmp_path)
     await asyncio.gather(*(lrms.look_up(f"A/1/{number}") for number in range(1, 61)))
     lrms.listen(hear)
-    follows = asyncio.create_task(lrms.run())
-    async with asyncio.timeout(TIME_OUT_S):
-        while len(told) < 60:  # noqa: ASYNC110  # what is told has no event
-            await asyncio.sleep(0.01)
-    follows.cancel()
-    await asyncio.wait([follows])
+    async with meanwhile(lrms.run()):
+        async with asyncio.timeout(TIME_OUT_S):
+            while len(told) < 60:  # noqa: ASYNC110  # what is told has no event
+                await asyncio.sleep(0.01)
     assert sorted(map(int, told)) == list(range(1, 61))
     assert most < 30
 
@@ -415,12 +411,10 @@ async def released_together(
     await lrms.snapshot()
     for number in range(1, jobs + 1):
         await lrms.submit(LrmsJob(f"A/1/{number}", 2, 60.0, program=Program("#!/bin/sh\n")))
-    follows = asyncio.create_task(lrms.run())
-    async with asyncio.timeout(TIME_OUT_S):
-        while not done():  # noqa: ASYNC110  # what is told has no event
-            await asyncio.sleep(0.01)
-    follows.cancel()
-    await asyncio.wait([follows])
+    async with meanwhile(lrms.run()):
+        async with asyncio.timeout(TIME_OUT_S):
+            while not done():  # noqa: ASYNC110  # what is told has no event
+                await asyncio.sleep(0.01)
     return lrms, spool
 
 
@@ -578,14 +572,12 @@ async def test_one_that_is_let_go_meanwhile_is_not_released_with_the_others(
     await lrms.snapshot()
     for number in range(1, 6):
         await lrms.submit(LrmsJob(f"A/1/{number}", 2, 60.0, program=Program("#!/bin/sh\n")))
-    follows = asyncio.create_task(lrms.run())
-    async with asyncio.timeout(TIME_OUT_S):
-        while not leaving or len(system.held()) > 1:  # noqa: ASYNC110  # what is told has no event
-            await asyncio.sleep(0.01)
-        [(left, task)] = leaving
-        assert await task
-    follows.cancel()
-    await asyncio.wait([follows])
+    async with meanwhile(lrms.run()):
+        async with asyncio.timeout(TIME_OUT_S):
+            while not leaving or len(system.held()) > 1:  # noqa: ASYNC110  # what is told has no event
+                await asyncio.sleep(0.01)
+            [(left, task)] = leaving
+            assert await task
     assert left not in itertools.chain(*system.calls)
     assert set(system.named) == {left}
     marks = spool.marks(f"A/1/{left}")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from grms.lrms.batch.subprocesses import Answer, Programs
-from grms.lrms.checks import Finding, FindingLevel
+from grms.lrms.checks import FindingLevel
 from grms.lrms.gridengine.gridengine import GridEngineSettings
 from grms.lrms.gridengine.gridengine_check import (
     PROGRAMS,
@@ -18,6 +18,7 @@ from grms.lrms.gridengine.gridengine_check import (
     submit_host,
     version,
 )
+from tests.grms.lrms.findings import told
 
 GOOD, DOUBT, MISSING = FindingLevel.GOOD, FindingLevel.DOUBT, FindingLevel.MISSING
 
@@ -30,14 +31,6 @@ h_rt                  INFINITY
 """
 ENVIRONMENT = "pe_name            smp\nslots              999\nallocation_rule    $pe_slots\n"
 CELL = "#global:\nmailer  /usr/bin/mail\nreporting_params  accounting=true reporting=false \\\n  flush_time=00:00:20\n"
-
-
-def told(finding: Finding, level: FindingLevel, *words: str) -> None:
-    """Holds a finding to a level; who is told that something is not well is told a cure."""
-    assert finding.level is level, finding
-    assert bool(finding.cure) == (level is not GOOD)
-    for word in words:
-        assert word in f"{finding.text} {finding.cure}"
 
 
 def test_versions() -> None:

@@ -23,6 +23,7 @@ from grms.lrms.nodes import NodeTable
 from lrms_sim.workload.requests import Gpus, Memory, Request, RequestError
 from tests.clusters.gridengine import GridEngineCluster, need_gridengine
 from tests.clusters.slurm import wait_for
+from tests.clusters.up import up
 
 RESOURCES = """\
 #name               shortcut   type      relop requestable consumable default  urgency
@@ -191,8 +192,7 @@ async def test_a_real_cell_gives_a_job_what_it_asks_for(tmp_path: Path) -> None:
     need_gridengine()
     with tempfile.TemporaryDirectory(prefix="hanse-", dir="/tmp") as name:  # its paths are short
         cluster = GridEngineCluster(Path(name))
-        try:
-            cluster.up()
+        with up(cluster):
             shared_out(cluster)
             table = GridEngineTable.model_validate(
                 {
@@ -226,8 +226,6 @@ async def test_a_real_cell_gives_a_job_what_it_asks_for(tmp_path: Path) -> None:
                 assert await started(cluster, system, tmp_path, each, ends=True) is expected
             with pytest.raises(LrmsRefusedError, match="no container image"):
                 await started(cluster, system, tmp_path, replace(request, image="i"))
-        finally:
-            cluster.down()
 
 
 def waiting(cluster: GridEngineCluster) -> dict[str, str]:

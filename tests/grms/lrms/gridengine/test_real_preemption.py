@@ -2,8 +2,6 @@
 
 import asyncio
 import subprocess
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +16,8 @@ from grms.lrms.gridengine.gridengine_adapter import ADAPTER, GridEngineTable
 from grms.lrms.preemption import EndedBy, Preemption, preemption_of
 from grms.util.outcomes import Outcome
 from tests.clusters.gridengine import GridEngineCluster, need_gridengine
+from tests.clusters.up import up
+from tests.grms.lrms.told import Told, followed
 
 pytestmark = pytest.mark.services
 
@@ -26,7 +26,7 @@ LASTS = "#!/bin/sh\ntrap 'exit 0' TERM\necho ran >>runs\nsleep 300 & wait\n"
 
 
 @dataclass
-class Guests:
+class Guests(Told):
     """A site with guests, above a cell.
 
     Attributes:
@@ -55,16 +55,6 @@ class Guests:
         self.lrms = lrms
         lrms.listen(self.events.extend)
 
-    @asynccontextmanager
-    async def followed(self) -> AsyncIterator[None]:
-        """Follows the cell meanwhile."""
-        await self.lrms.open()
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(self.lrms.run())
-            yield
-            task.cancel()
-        await self.lrms.close()
-
     async def running(self, *jobs: LrmsJob) -> None:
         """Submits jobs, and returns when all run."""
         for job in jobs:
@@ -72,30 +62,14 @@ class Guests:
         await self.until(lambda: all(self.runs(job.key) == 1 for job in jobs))
         await self.until(lambda: all(self.of(job.key, Started) for job in jobs))
 
-    def of(self, key: str, kind: type[LrmsEvent]) -> list[LrmsEvent]:
-        """Returns what was told of a job."""
-        mine = [event for event in self.events if getattr(event, "key", None) == key]
-        return [event for event in mine if isinstance(event, kind)]
-
-    def ended(self) -> dict[str, Outcome]:
+    def outcomes(self) -> dict[str, Outcome]:
         """Returns how jobs have ended."""
         return {event.key: event.end.outcome for event in self.events if isinstance(event, Ended)}
-
-    async def until(self, condition: Callable[[], bool]) -> None:
-        """Returns when a condition holds."""
-        async with asyncio.timeout(DEADLINE_S):
-            while not condition():  # noqa: ASYNC110  # events of several kinds
-                await asyncio.sleep(0.02)
 
     def load(self) -> tuple[int, int | None]:
         """Returns the processors that own jobs, and guests, would have at the last look."""
         seen = [event for event in self.events if isinstance(event, LoadSeen)][-1]
         return seen.load.free, seen.load.idle
-
-    def runs(self, key: str) -> int:
-        """Returns how often a job's script was begun."""
-        path = self.folder / "jobs" / key.replace("/", "+") / "runs"
-        return len(path.read_text().splitlines()) if path.exists() else 0
 
     def own(self, slots: int) -> str:
         """Submits a job of the cell's own users, and returns its number."""
@@ -147,8 +121,7 @@ async def test_the_printed_commands_do_it(tmp_path: Path) -> None:
     """
     need_gridengine()
     cell = GridEngineCluster(tmp_path / "cell", slots=4)
-    try:
-        cell.up()
+    with up(cell):
         await by_the_site(Guests(cell, tmp_path / "bare", table(cell, preemption={})))
         set_up = table(cell, preemption={"queue": "guest", "wait_s": 1.0})
         site = Guests(cell, tmp_path / "A", set_up)
@@ -172,8 +145,6 @@ async def test_the_printed_commands_do_it(tmp_path: Path) -> None:
         await by_grid_engine(site)
         forgetful = set_up.model_copy(update={"records_s": 0.0})
         await without_records(Guests(cell, tmp_path / "B", forgetful))
-    finally:
-        cell.down()
 
 
 async def by_the_site(site: Guests) -> None:
@@ -182,43 +153,43 @@ async def by_the_site(site: Guests) -> None:
     found = (await site.findings())["preemption"]
     assert found.level is FindingLevel.DOUBT
     assert "the daemon deletes some when an own job waits for slots" in found.text
-    async with site.followed():
+    async with followed(site.lrms):
         staying = guest(1, preemptible=False)
         await site.running(staying, guest(2), guest(3, 2))
         assert preemption_of(site.lrms).ended_by is EndedBy.DAEMON
         assert site.load() == (0, None)
         number = site.own(1)
         await site.until(lambda: site.states()[number] == "r")
-        await site.until(lambda: bool(site.ended()))
-        assert len(site.ended()) == 1
-        assert set(site.ended().values()) == {Outcome.PREEMPTED}
+        await site.until(lambda: bool(site.outcomes()))
+        assert len(site.outcomes()) == 1
+        assert set(site.outcomes().values()) == {Outcome.PREEMPTED}
         await site.lrms.cancel(staying.key)
-        await site.until(lambda: len(site.ended()) == 2)
-        assert site.ended()[staying.key] is Outcome.CANCELLED
+        await site.until(lambda: len(site.outcomes()) == 2)
+        assert site.outcomes()[staying.key] is Outcome.CANCELLED
         site.cell.ask("qdel", "-u", "*")
-        await site.until(lambda: len(site.ended()) == 3 and not site.states())
+        await site.until(lambda: len(site.outcomes()) == 3 and not site.states())
 
 
 async def by_grid_engine(site: Guests) -> None:
     """All guests of the host, once an own job has begun there."""
-    async with site.followed():
+    async with followed(site.lrms):
         deleted, others = guest(1), [guest(2), guest(3, 2)]
         await site.running(deleted, *others)
         assert preemption_of(site.lrms) == Preemption(EndedBy.BATCH_SYSTEM)
         assert site.load() == (4, 0)  # own jobs would have all of it
         (row,) = [number for number in site.states() if number_of(site, deleted) == number]
         site.cell.ask("qdel", row)
-        await site.until(lambda: bool(site.ended()))
-        assert site.ended() == {deleted.key: Outcome.FAILED}
+        await site.until(lambda: bool(site.outcomes()))
+        assert site.outcomes() == {deleted.key: Outcome.FAILED}
         number = site.own(1)
 
         def has_begun() -> bool:
-            assert len(site.ended()) == 1  # it waits for none of them
+            assert len(site.outcomes()) == 1  # it waits for none of them
             return site.states()[number] in {"t", "r"}
 
         await site.until(has_begun)
-        await site.until(lambda: len(site.ended()) == 3)
-        assert all(site.ended()[each.key] is Outcome.PREEMPTED for each in others)
+        await site.until(lambda: len(site.outcomes()) == 3)
+        assert all(site.outcomes()[each.key] is Outcome.PREEMPTED for each in others)
         await site.until(lambda: site.states() == {number: "r"})
         assert all(
             (site.runs(each.key), len(site.of(each.key, Ended))) == (1, 1) for each in others
@@ -248,12 +219,12 @@ async def without_records(site: Guests) -> None:
     site.folder.mkdir()
     Path(site.table.accounting).unlink()
     Path(site.table.accounting).mkdir()  # nothing is ever written there
-    async with site.followed():
+    async with followed(site.lrms):
         gone = guest(6)
         await site.running(gone)
         site.own(1)
-        await site.until(lambda: bool(site.ended()))
-        assert site.ended() == {gone.key: Outcome.PREEMPTED}
+        await site.until(lambda: bool(site.outcomes()))
+        assert site.outcomes() == {gone.key: Outcome.PREEMPTED}
         await site.until(lambda: len(site.states()) == 1)
 
 

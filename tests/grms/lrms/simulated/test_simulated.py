@@ -21,7 +21,7 @@ from grms.lrms.simulated.machine import SteppedMachine
 from grms.lrms.simulated.simulated import SimulatedLrms
 from grms.util.outcomes import Outcome
 from lrms_sim.scheduling.disciplines import Fcfs
-from tests.waiting import run, until
+from tests.waiting import until
 
 
 def simulated(processors: int = 4) -> tuple[SimulatedLrms, VirtualClock, list[LrmsEvent]]:
@@ -60,59 +60,51 @@ def test_it_answers_at_once_and_knows_its_future() -> None:
     assert told[2:] == [Ended("a", LrmsEnd(Outcome.COMPLETED, 10.0, 10.0))]
 
 
-def test_it_tells_what_happens_when_it_happens() -> None:
+async def test_it_tells_what_happens_when_it_happens() -> None:
     """While it runs, and without being asked."""
-
-    async def scene() -> None:
-        lrms, clock, told = simulated()
-        await lrms.open()
-        following = asyncio.create_task(lrms.run())
-        try:
-            await lrms.submit(job("a"))
-            await lrms.submit(job("b"))
-            await until(lambda: len(told) == 3)
-            assert told == [Accepted("a"), Accepted("b"), Started("a", 0.0)]
-            clock.advance(10.0)
-            await until(lambda: len(told) == 5)
-            assert told[4] == Started("b", 10.0)
-            clock.advance(12.0)
-            assert await lrms.cancel("b")
-            assert told[5:] == [cancelled("b", 12.0, 2.0)]
-            assert not await lrms.cancel("b")
-            assert not await lrms.cancel("nobody's")
-        finally:
-            following.cancel()
-            await lrms.close()
-
-    run(scene)
+    lrms, clock, told = simulated()
+    await lrms.open()
+    following = asyncio.create_task(lrms.run())
+    try:
+        await lrms.submit(job("a"))
+        await lrms.submit(job("b"))
+        await until(lambda: len(told) == 3)
+        assert told == [Accepted("a"), Accepted("b"), Started("a", 0.0)]
+        clock.advance(10.0)
+        await until(lambda: len(told) == 5)
+        assert told[4] == Started("b", 10.0)
+        clock.advance(12.0)
+        assert await lrms.cancel("b")
+        assert told[5:] == [cancelled("b", 12.0, 2.0)]
+        assert not await lrms.cancel("b")
+        assert not await lrms.cancel("nobody's")
+    finally:
+        following.cancel()
+        await lrms.close()
 
 
-def test_a_held_job_waits_for_its_release() -> None:
+async def test_a_held_job_waits_for_its_release() -> None:
     """It is no load, can be seen and ended, and is released once."""
-
-    async def scene() -> None:
-        lrms, clock, told = simulated()
-        for key in "ab":
-            await lrms.submit(job(key), held=True)
-            await lrms.submit(job(key))
-        snapshot = await lrms.snapshot()
-        assert snapshot.jobs == dict.fromkeys("ab", LrmsRecord(LrmsPhase.HELD))
-        assert (snapshot.free, snapshot.waiting) == (4, 0)
-        assert await lrms.look_up("a") == LrmsRecord(LrmsPhase.HELD)
-        assert await lrms.cancel("b", only_waiting=True)
-        clock.advance(3.0)
-        await lrms.release("a")
-        await lrms.release("a")
-        lrms.tell_now()
-        assert told == [Accepted("a"), Accepted("b"), cancelled("b", 0.0, 0.0), Started("a", 3.0)]
-        with pytest.raises(LrmsRefusedError, match="there is no job c"):
-            await lrms.release("c")
-        with pytest.raises(LrmsRefusedError, match="job w: processors is 5; this machine has 4"):
-            await lrms.submit(job("w", 5), held=True)
-        with pytest.raises(LrmsRefusedError, match="job w: processors is 5; this machine has 4"):
-            await lrms.submit(job("w", 5))
-
-    run(scene)
+    lrms, clock, told = simulated()
+    for key in "ab":
+        await lrms.submit(job(key), held=True)
+        await lrms.submit(job(key))
+    snapshot = await lrms.snapshot()
+    assert snapshot.jobs == dict.fromkeys("ab", LrmsRecord(LrmsPhase.HELD))
+    assert (snapshot.free, snapshot.waiting) == (4, 0)
+    assert await lrms.look_up("a") == LrmsRecord(LrmsPhase.HELD)
+    assert await lrms.cancel("b", only_waiting=True)
+    clock.advance(3.0)
+    await lrms.release("a")
+    await lrms.release("a")
+    lrms.tell_now()
+    assert told == [Accepted("a"), Accepted("b"), cancelled("b", 0.0, 0.0), Started("a", 3.0)]
+    with pytest.raises(LrmsRefusedError, match="there is no job c"):
+        await lrms.release("c")
+    with pytest.raises(LrmsRefusedError, match="job w: processors is 5; this machine has 4"):
+        await lrms.submit(job("w", 5), held=True)
+    with pytest.raises(LrmsRefusedError, match="job w: processors is 5; this machine has 4"):
+        await lrms.submit(job("w", 5))
 
 
 def test_it_says_at_once_who_waits() -> None:
@@ -134,19 +126,15 @@ def test_it_says_at_once_who_waits() -> None:
     assert not lrms.waits_now("too")
 
 
-def test_a_job_that_has_started_is_not_waiting() -> None:
+async def test_a_job_that_has_started_is_not_waiting() -> None:
     """A cancel of waiting jobs leaves it alone."""
-
-    async def scene() -> None:
-        lrms, _, told = simulated()
-        await lrms.submit(job("a"))
-        await lrms.submit(job("b"))
-        assert not await lrms.cancel("a", only_waiting=True)
-        assert await lrms.cancel("b", only_waiting=True)
-        assert told[-1] == cancelled("b", 0.0, 0.0)
-        record = await lrms.look_up("a")
-        assert record == LrmsRecord(LrmsPhase.RUNNING, 0.0)
-        assert await lrms.look_up("nobody's") is None
-        assert lrms.encode("a") == "a"
-
-    run(scene)
+    lrms, _, told = simulated()
+    await lrms.submit(job("a"))
+    await lrms.submit(job("b"))
+    assert not await lrms.cancel("a", only_waiting=True)
+    assert await lrms.cancel("b", only_waiting=True)
+    assert told[-1] == cancelled("b", 0.0, 0.0)
+    record = await lrms.look_up("a")
+    assert record == LrmsRecord(LrmsPhase.RUNNING, 0.0)
+    assert await lrms.look_up("nobody's") is None
+    assert lrms.encode("a") == "a"

@@ -5,15 +5,14 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 from grms.lrms.account_mapping import own_name
-from grms.lrms.base import Ended, Hindered, LoadSeen, LrmsEvent, LrmsJob, Program, Started
+from grms.lrms.base import Ended, Hindered, LrmsEvent, LrmsJob, Program, Started
 from grms.lrms.batch.adapter import BatchLrms
 from grms.lrms.batch.guests_without_room import NO_ROOM
 from grms.lrms.batch.launcher import Spool
@@ -28,6 +27,8 @@ from grms.lrms.slurm.slurm_preemption_lines import preemption_lines
 from grms.util.outcomes import Outcome
 from lrms_sim.workload.requests import Request
 from tests.clusters.slurm import PATH, SlurmCluster, need_slurm
+from tests.clusters.up import up
+from tests.grms.lrms.told import Told, followed
 
 pytestmark = pytest.mark.services
 
@@ -53,7 +54,7 @@ BOTH = GuestPartitions("guest", "guestp")
 
 
 @dataclass
-class Guests:
+class Guests(Told):
     """A site with guests, above a cluster.
 
     Attributes:
@@ -87,16 +88,6 @@ class Guests:
         self.lrms = BatchLrms(slurm, Spool(self.spool), poll_s=0.5, settle_s=0.0, preempting=slurm)
         self.lrms.listen(self.events.extend)
 
-    @asynccontextmanager
-    async def followed(self) -> AsyncIterator[None]:
-        """Follows the cluster meanwhile."""
-        await self.lrms.open()
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(self.lrms.run())
-            yield
-            task.cancel()
-        await self.lrms.close()
-
     def guest(self, number: int, processors: int = 1, **more: object) -> LrmsJob:
         """Returns a guest that may be ended."""
         job = LrmsJob(
@@ -117,39 +108,13 @@ class Guests:
             await self.told(job.key, Started)
         await self.until(lambda: all(self.runs(job.key) == 1 for job in jobs))
 
-    async def told(self, key: str, kind: type[LrmsEvent]) -> LrmsEvent:
-        """Returns the first event of a kind about a job."""
-        await self.until(lambda: bool(self.of(key, kind)))
-        return self.of(key, kind)[0]
-
-    def of(self, key: str, kind: type[LrmsEvent]) -> list[LrmsEvent]:
-        """Returns what was told of a job."""
-        mine = [event for event in self.events if getattr(event, "key", None) == key]
-        return [event for event in mine if isinstance(event, kind)]
-
-    def ended(self) -> dict[str, Outcome]:
+    def outcomes(self) -> dict[str, Outcome]:
         """Returns how jobs have ended."""
         return {event.key: event.end.outcome for event in self.events if isinstance(event, Ended)}
-
-    async def until(self, condition: Callable[[], bool]) -> None:
-        """Returns when a condition holds."""
-        async with asyncio.timeout(DEADLINE_S):
-            while not condition():  # noqa: ASYNC110  # events of several kinds
-                await asyncio.sleep(0.02)
-
-    async def looks(self, count: int) -> None:
-        """Returns after so many further looks."""
-        seen = sum(isinstance(event, LoadSeen) for event in self.events) + count
-        await self.until(lambda: sum(isinstance(each, LoadSeen) for each in self.events) >= seen)
 
     def folder(self, key: str) -> Path:
         """Returns the folder of a job."""
         return self.spool / key.replace("/", "+")
-
-    def runs(self, key: str) -> int:
-        """Returns how often a job's script was begun."""
-        path = self.folder(key) / "runs"
-        return len(path.read_text().splitlines()) if path.exists() else 0
 
     def own(self, *options: str) -> str:
         """Submits a job of the cluster's own users, and returns its number."""
@@ -173,11 +138,8 @@ async def above(
     cluster = SlurmCluster(
         folder / "slurm", nodes=2, cpus=4, partitions=PARTITIONS, preemption=preemption
     )
-    try:
-        cluster.up()
+    with up(cluster):
         await scene(Guests(cluster, folder / "spool", **more))  # type: ignore[arg-type]  # of guests
-    finally:
-        cluster.down()
 
 
 async def test_slurm_ends_guests(tmp_path: Path) -> None:
@@ -187,7 +149,7 @@ async def test_slurm_ends_guests(tmp_path: Path) -> None:
     """
 
     async def scene(site: Guests) -> None:
-        async with site.followed():
+        async with followed(site.lrms):
             safe = [site.guest(number, protected=True) for number in (1, 2)]
             others = [site.guest(number) for number in range(3, 9)]
             await site.looks(1)
@@ -199,8 +161,8 @@ async def test_slurm_ends_guests(tmp_path: Path) -> None:
             await site.running(*safe, *others)
             await site.until(lambda: site.mode() == "OFF")
             number = site.own("--ntasks=6")
-            await site.until(lambda: len(site.ended()) == 6)
-            assert site.ended() == {job.key: Outcome.PREEMPTED for job in others}
+            await site.until(lambda: len(site.outcomes()) == 6)
+            assert site.outcomes() == {job.key: Outcome.PREEMPTED for job in others}
             await site.until(lambda: site.state(number) == "R")
             # Slurm forgets it now, and is told again.
             site.cluster.ask("scontrol", "reconfigure")
@@ -208,11 +170,11 @@ async def test_slurm_ends_guests(tmp_path: Path) -> None:
             await site.until(lambda: site.mode() == "OFF")
             waits = site.own("--ntasks=2")
             await site.looks(4)
-            assert (site.state(waits), len(site.ended())) == ("PD", 6)
+            assert (site.state(waits), len(site.outcomes())) == ("PD", 6)
             site.lrms.protect(on=False)
-            await site.until(lambda: len(site.ended()) == 8)
+            await site.until(lambda: len(site.outcomes()) == 8)
             await site.until(lambda: site.state(waits) == "R")
-            assert set(site.ended().values()) == {Outcome.PREEMPTED}
+            assert set(site.outcomes().values()) == {Outcome.PREEMPTED}
             assert all(site.runs(job.key) == 1 for job in (*safe, *others))
             late = site.guest(9)
             own = LrmsJob("A/1/1", 1, 600.0, program=Program(LASTS))
@@ -233,7 +195,7 @@ async def test_a_controller_dies_while_it_ends_a_guest(tmp_path: Path) -> None:
 
     async def scene(site: Guests) -> None:
         guest = site.guest(1, 8, program=Program(LINGERS))
-        async with site.followed():
+        async with followed(site.lrms):
             await site.running(guest)
             (number,) = site.cluster.ask("squeue", "-h", "-a", "-o", "%i").split()
             saved, started = site.cluster.folder / "state/job_state", time.time()
@@ -250,7 +212,7 @@ async def test_a_controller_dies_while_it_ends_a_guest(tmp_path: Path) -> None:
         await site.until(lambda: (site.folder(guest.key) / "begun.died").stat().st_size > 0)
         site.cluster.start_controller()
         site.again()
-        async with site.followed(), asyncio.timeout(DEADLINE_S):
+        async with followed(site.lrms), asyncio.timeout(DEADLINE_S):
             record = await site.lrms.look_up(guest.key)
             while record is None or record.end is None:
                 record = await site.lrms.look_up(guest.key)
@@ -266,7 +228,7 @@ async def test_the_site_ends_guests(tmp_path: Path, guests: GuestPartitions) -> 
     """Where Slurm ends none: so many as a waiting job needs, and none that must run once."""
 
     async def scene(site: Guests) -> None:
-        async with site.followed():
+        async with followed(site.lrms):
             once = site.guest(1, request=Request.of_processors(1, 600.0))
             assert once.request is not None
             once = replace(once, request=replace(once.request, requeue=False))
@@ -277,16 +239,16 @@ async def test_the_site_ends_guests(tmp_path: Path, guests: GuestPartitions) -> 
             assert found.ended_by is EndedBy.DAEMON
             assert ("preempt/none" in found.why) == bool(guests.partition)
             await site.looks(3)
-            assert site.ended() == {}
+            assert site.outcomes() == {}
             number = site.own("--ntasks=2")
             await site.until(lambda: site.state(number) == "R")
-            await site.until(lambda: len(site.ended()) == 2)
-            assert set(site.ended().values()) == {Outcome.PREEMPTED}
+            await site.until(lambda: len(site.outcomes()) == 2)
+            assert set(site.outcomes().values()) == {Outcome.PREEMPTED}
             wide = site.own("--ntasks=8")  # it never fits while the other one runs
             last = site.own("--ntasks=4", "--time=1")
             await site.until(lambda: site.state(last) == "R")
-            await site.until(lambda: len(site.ended()) == 6)
-            assert set(site.ended()) == {job.key for job in others}
+            await site.until(lambda: len(site.outcomes()) == 6)
+            assert set(site.outcomes()) == {job.key for job in others}
             assert site.state(wide) == "PD"
 
     await above(tmp_path, OFF, scene, guests=guests)
@@ -300,8 +262,7 @@ async def test_the_printed_lines_do_it(tmp_path: Path) -> None:
     spool = tmp_path / "jobs"
     spool.mkdir()
     bare = GuestPartitions()
-    try:
-        cluster.up()
+    with up(cluster):
         programs = Programs(cluster.environment, timeout_s=20.0)
 
         async def found(guests: GuestPartitions) -> dict[str, Finding]:
@@ -331,15 +292,13 @@ async def test_the_printed_lines_do_it(tmp_path: Path) -> None:
         names = ("preemption", "guests in guest", "guests in guestp", "protection")
         assert [after[name].level for name in names] == [FindingLevel.GOOD] * 4
         site = Guests(cluster, tmp_path / "spool")
-        async with site.followed():
+        async with followed(site.lrms):
             guest = site.guest(1, 4)
             await site.running(guest)
             number = site.own("--ntasks=4")
             await site.told(guest.key, Ended)
-            assert site.ended() == {guest.key: Outcome.PREEMPTED}
+            assert site.outcomes() == {guest.key: Outcome.PREEMPTED}
             await site.until(lambda: site.state(number) == "R")
-    finally:
-        cluster.down()
 
 
 def applied(conf: str, lines: Sequence[str]) -> str:
@@ -363,7 +322,7 @@ async def test_the_daemon_dies_before_it_has_ended_a_guest(
 
     async def scene(site: Guests) -> None:
         guest = site.guest(1, 8)
-        async with site.followed():
+        async with followed(site.lrms):
             await site.running(guest)
             noted = Spool(site.spool)
 
@@ -375,9 +334,9 @@ async def test_the_daemon_dies_before_it_has_ended_a_guest(
             await site.until(lambda: noted.evidence(guest.key).evicted)
         monkeypatch.undo()
         site.again()
-        async with site.followed():
+        async with followed(site.lrms):
             await site.told(guest.key, Ended)
-            assert site.ended() == {guest.key: Outcome.PREEMPTED}
+            assert site.outcomes() == {guest.key: Outcome.PREEMPTED}
         site.again()
         record = await site.lrms.look_up(guest.key)
         assert record is not None

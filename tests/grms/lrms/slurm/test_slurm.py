@@ -1,7 +1,7 @@
 """Where Slurm's adapter has the end of a job from: the completion log, the controller, accounting, in this order."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -56,22 +56,10 @@ class Says(Programs):
     accounting: Answer = NOTHING
     asked: list[str] = field(default_factory=list)
 
-    async def run(
-        self,
-        program: str,
-        *arguments: str,
-        also: Mapping[str, str] | None = None,
-        dies_with_us: bool = False,
-        account: str = "",
-        folder: str = "/",
-        umask: int = -1,
-        typed: bytes = b"",
-    ) -> Answer:
+    async def run(self, program: str, *arguments: str, **how: Any) -> Answer:
         """Answers."""
-        del typed
-        assert (folder, umask) == ("/", -1)
         assert NUMBER in arguments
-        assert (also, dies_with_us, account) == ({"SLURM_TIME_FORMAT": "%s"}, False, "")
+        assert how == {"also": {"SLURM_TIME_FORMAT": "%s"}, "account": ""}
         self.asked.append(program)
         return {"scontrol": self.shown, "sacct": self.accounting}[program]
 
@@ -249,20 +237,9 @@ class Records(Programs):
         self.machine = Machine(Path("none"), {"n1": 4})
         self.words: list[tuple[str, ...]] = []
 
-    async def run(
-        self,
-        program: str,
-        *arguments: str,
-        also: Mapping[str, str] | None = None,
-        dies_with_us: bool = False,
-        account: str = "",
-        folder: str = "/",
-        umask: int = -1,
-        typed: bytes = b"",
-    ) -> Answer:
+    async def run(self, program: str, *arguments: str, **how: Any) -> Answer:
         """Notes."""
-        del typed, also, dies_with_us, folder, umask
-        self.words.append((account, program, *arguments))
+        self.words.append((how.get("account", ""), program, *arguments))
         return self.answer(program, arguments)
 
     def answer(self, program: str, arguments: Sequence[str]) -> Answer:
@@ -384,20 +361,11 @@ class Ends(Says):
         self.answer = answer
         self.words: list[tuple[str, ...]] = []
 
-    async def run(
-        self,
-        program: str,
-        *arguments: str,
-        also: Mapping[str, str] | None = None,
-        dies_with_us: bool = False,
-        account: str = "",
-        folder: str = "/",  # noqa: ARG002  # as there
-        umask: int = -1,  # noqa: ARG002  # as there
-        typed: bytes = b"",  # noqa: ARG002  # as there
-    ) -> Answer:
+    async def run(self, program: str, *arguments: str, **how: Any) -> Answer:
         """Answers."""
         assert program == "scancel"
-        assert (also, dies_with_us) == ({"SLURM_TIME_FORMAT": "%s"}, False)
+        account = how.pop("account", "")
+        assert how == {"also": {"SLURM_TIME_FORMAT": "%s"}}
         self.words.append((account, *arguments))
         return self.answer
 
@@ -480,21 +448,11 @@ class Takes(Programs):
 
     taken: list[tuple[list[str], str, int]] = field(default_factory=list)
 
-    async def run(
-        self,
-        program: str,
-        *arguments: str,
-        also: Mapping[str, str] | None = None,
-        dies_with_us: bool = False,
-        account: str = "",
-        folder: str = "/",
-        umask: int = -1,
-        typed: bytes = b"",
-    ) -> Answer:
+    async def run(self, program: str, *arguments: str, **how: Any) -> Answer:
         """Answers."""
-        del typed
-        assert (program, also, dies_with_us, account) == ("sbatch", None, True, "")
-        self.taken.append((list(arguments), folder, umask))
+        assert (program, how["dies_with_us"], how["account"]) == ("sbatch", True, "")
+        assert "also" not in how
+        self.taken.append((list(arguments), how["folder"], how["umask"]))
         return said("7\n")
 
 

@@ -1,7 +1,6 @@
 """Jobs that are submitted together, as an array of Slurm, of which each is a job like any other."""
 
 import asyncio
-import subprocess
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from grms.lrms.account_mapping import own_name
 from grms.lrms.base import (
@@ -25,6 +25,7 @@ from grms.lrms.base import (
 from grms.lrms.batch.launcher import Spool
 from grms.lrms.batch.subprocesses import Programs, SilentError
 from grms.lrms.exit_status import LAUNCH
+from grms.lrms.slurm import slurm
 from grms.lrms.slurm.slurm import Slurm, SlurmSettings
 from grms.lrms.slurm.slurm_arrays import (
     SIZE,
@@ -37,7 +38,9 @@ from grms.lrms.slurm.slurm_arrays import (
 from grms.lrms.slurm.slurm_text import read_log
 from grms.util.outcomes import Outcome
 from tests.clusters.fake_slurm import FakeSlurm
+from tests.clusters.up import up
 from tests.grms.lrms.batch.scene import Scene, undisturbed
+from tests.programs import run_program
 from tests.waiting import until
 
 JOBS = range(997, 1003)
@@ -88,11 +91,9 @@ def test_the_launcher_finds_the_folder_of_its_job(tmp_path: Path, number: int) -
     assert found is not None
     name, index = found
     assert begin + (str(index).zfill(3) if pad == "%3a" else str(index)) == str(place)
-    done = subprocess.run(  # noqa: S603  # the launcher
+    done = run_program(
         ["/bin/sh", place / "launch", begin, word],
         cwd="/",
-        capture_output=True,
-        text=True,
         check=True,
         env={
             "SLURM_ARRAY_TASK_ID": str(index),
@@ -284,8 +285,7 @@ async def test_an_operator_requeues_one_of_many(tmp_path: Path) -> None:
 async def test_an_array_whose_answer_is_lost_is_found(tmp_path: Path, life: str) -> None:
     """By this process and by the next one: each job is looked up, and runs once."""
     scene = scene_at(tmp_path)
-    scene.cluster.up()
-    try:
+    with up(scene.cluster):
         async with scene.life():
             await scene.lrms.snapshot()
             scene.cluster.machine.loses = 2
@@ -304,8 +304,6 @@ async def test_an_array_whose_answer_is_lost_is_found(tmp_path: Path, life: str)
                 assert await together(scene) == keys
                 await run_once(scene, keys)
         assert len(names(scene)) == len(JOBS)
-    finally:
-        scene.cluster.down()
 
 
 async def test_an_array_that_comes_late_is_of_copies(tmp_path: Path) -> None:
@@ -343,6 +341,24 @@ async def test_where_there_are_no_arrays_each_job_is_submitted_alone(
         keys += await together(scene, range(1, 3))
         assert machine.arrays == []
         await run_once(scene, keys)
+
+
+async def test_arrays_are_tried_again_after_pauses_that_grow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One refusal, as at a limit of submitted jobs, has not all jobs of the next minutes go alone."""
+    monkeypatch.setattr(slurm, "NO_ARRAYS_FIRST_S", 1e-6)
+    monkeypatch.setattr(slurm, "NO_ARRAYS_S", 4e-6)
+    scene = scene_at(tmp_path)
+    async with scene.up():
+        machine, pauses = scene.cluster.machine, list[float]()
+        for at, refused in enumerate((True, True, True, True, False, True)):
+            machine.refuses_arrays = "Job violates accounting/QOS policy" if refused else ""
+            with capture_logs() as logs:
+                await together(scene, range(10 * at + 1, 10 * at + 3), held=True)
+            pauses += [each["for_s"] for each in logs if each["event"] == "lrms.no_arrays"]
+            assert len(machine.arrays) == (at > 3)
+        assert pauses == [1e-6, 2e-6, 4e-6, 4e-6, 1e-6]
 
 
 async def test_an_array_that_a_crash_has_undone_is_lost_as_its_jobs_are(tmp_path: Path) -> None:
@@ -416,8 +432,7 @@ async def test_where_there_is_room_for_some_these_get_in(tmp_path: Path) -> None
 async def test_an_element_of_another_array_of_that_number_is_not_ended(tmp_path: Path) -> None:
     """A crash has given the number to another array, and what was to be ended is only known by what was seen before."""
     cluster = FakeSlurm(tmp_path / "cluster", nodes=1, cpus=4)
-    cluster.up()
-    try:
+    with up(cluster):
         system = Slurm(Programs({}, folder=str(cluster.programs)), SlurmSettings("S", own_name()))
         words = ("--hold", "--array=1-2", "--ntasks=1", "--time=1", "/bin/true")
         cluster.ask("sbatch", "--parsable", "--job-name=hanse:S:A/1/1*", *words)
@@ -431,5 +446,3 @@ async def test_an_element_of_another_array_of_that_number_is_not_ended(tmp_path:
             ("hanse:S:A/1/2001", True),
             ("hanse:S:A/1/2002", True),
         ]
-    finally:
-        cluster.down()

@@ -22,6 +22,7 @@ from grms.lrms.slurm.slurm_check import (
     records,
     version,
 )
+from tests.grms.lrms.findings import told
 
 CONFIGURATION = """Configuration data as of 1795356570
 AccountingStorageType   = accounting_storage/none
@@ -34,14 +35,6 @@ PARTITION = (
 )
 
 GOOD, DOUBT, MISSING = FindingLevel.GOOD, FindingLevel.DOUBT, FindingLevel.MISSING
-
-
-def told(finding: Finding, level: FindingLevel, *words: str) -> None:
-    """Holds a finding to a level; who is told that something is not well is told a cure."""
-    assert finding.level is level, finding
-    assert bool(finding.cure) == (level is not GOOD)
-    for word in words:
-        assert word in f"{finding.text} {finding.cure}"
 
 
 def test_versions() -> None:
@@ -89,6 +82,8 @@ def test_options() -> None:
     told(options_taken("own jobs", ["--ntasks=1"], Answer(0, b"", "Job 1 to start")), GOOD)
     refused = Answer(1, b"", "sbatch: error: x\nallocation failure: Invalid partition name\n")
     told(options_taken("own jobs", ["-p"], refused), MISSING, "Invalid partition name; with -p")
+    drained = Answer(1, b"", "allocation failure: Requested node configuration is not available\n")
+    told(options_taken("own jobs", ["-p"], drained), MISSING, "is not available", "sinfo -R")
 
 
 def test_jobs_that_are_hidden() -> None:

@@ -22,6 +22,7 @@ from grms.simulation.exhaustive.queue_bounds import SMALL_QUEUES
 from grms.simulation.exhaustive.queue_model import QueueBound, QueueModel, queue_bound
 from grms.simulation.exhaustive.queue_steps import Parts
 from grms.site.runtime.executor_queue import Call, LrmsQueue
+from tests.examples import THOROUGH
 
 BY_NAME = {one.name: one for one in SMALL_QUEUES}
 
@@ -237,9 +238,9 @@ class StartsFirst(KeptPlaces):
 class GivesNoneUp(KeptPlaces):
     """Leaves the marker of a job that has ended elsewhere."""
 
-    async def end(self, key: str) -> bool:
+    async def end(self, key: str, *, only_away: bool = False) -> bool:
         """See `KeptPlaces.end`."""
-        del key
+        del key, only_away
         return False
 
 
@@ -256,6 +257,11 @@ class TellsNoPlace(BatchLrms):
 def leaving(**faults: Any) -> QueueBound:
     """Returns a bound in which a job stays at home at first, and leaves the queue in a round."""
     return queue_bound("leaves", places=True, decline=1, round=1, **faults)
+
+
+def away(**faults: Any) -> QueueBound:
+    """Returns a bound in which a partner takes a job at once."""
+    return queue_bound("away", places=True, **faults)
 
 
 def sent_home(**faults: Any) -> QueueBound:
@@ -289,20 +295,24 @@ CARELESS = [
         12,
     ),
     ("RepeatsNothing", Parts(queue=RepeatsNothing), LATE, "lead to no end", 4),
-    ("no look", Parts(looks=False), sent_home(start_by_hand=1), "and the partner has it", 8),
-    ("no look, forgotten", Parts(looks=False), leaving(undo=1), "and the partner has it", 12),
+    ("no look", Parts(looks=False), away(start_by_hand=1), "and the partner has it", 8),
     ("no wait", Parts(waits=False), leaving(race=1), "ended as failed", 9),
     ("SeesNoMarker", Parts(lrms=with_(SeesNoMarker)), leaving(partial=1), "ended as unknown", 10),
-    ("NotesLast", Parts(lrms=with_(NotesLast)), leaving(crash=1), "lead to no end", 9),
-    ("RenamesFirst", Parts(lrms=with_(RenamesFirst)), sent_home(crash=1), "lead to no end", 7),
-    ("NeverCompares", Parts(lrms=with_(NeverCompares)), sent_home(undo=1), "lead to no end", 9),
-    ("BelievesAnswers", Parts(lrms=with_(BelievesAnswers)), sent_home(undo=1), "to no end", 10),
-    ("LeavesUnnoted", Parts(lrms=with_(LeavesUnnoted)), sent_home(late=1), "lead to no end", 7),
+    ("NeverCompares", Parts(lrms=with_(NeverCompares)), away(undo=1), "lead to no end", 9),
+    ("LeavesUnnoted", Parts(lrms=with_(LeavesUnnoted)), away(late=1), "lead to no end", 7),
     ("StartsFirst", Parts(lrms=with_(StartsFirst)), sent_home(crash=1), "ended as failed", 13),
-    ("GivesNoneUp", Parts(lrms=with_(GivesNoneUp)), sent_home(), "lead to no end", 0),
-    ("TellsNoPlace", Parts(lrms=TellsNoPlace), leaving(crash=1), "lead to no end", 12),
+    ("GivesNoneUp", Parts(lrms=with_(GivesNoneUp)), away(), "lead to no end", 0),
 ]
 """What drives the batch system, within which bound it is found, as what, after how many steps."""
+
+if THOROUGH:  # some seconds each
+    CARELESS += [
+        ("BelievesAnswers", Parts(lrms=with_(BelievesAnswers)), sent_home(undo=1), "to no end", 10),
+        ("RenamesFirst", Parts(lrms=with_(RenamesFirst)), sent_home(crash=1), "lead to no end", 7),
+        ("no look, forgotten", Parts(looks=False), leaving(undo=1), "and the partner has it", 12),
+        ("NotesLast", Parts(lrms=with_(NotesLast)), leaving(crash=1), "lead to no end", 9),
+        ("TellsNoPlace", Parts(lrms=TellsNoPlace), leaving(crash=1), "lead to no end", 12),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,12 @@ from structlog.testing import capture_logs
 
 from grms.daemon.ports import free_port
 from grms.daemon.web import pages
-from grms.security.tls import TlsFiles
 from grms.site.config.load import ConfigError
 from grms.site.config.schema import DASHBOARD_FILE_END
 from grms.site.monitoring import dashboard as service
 from grms.site.monitoring.dashboard_state import DashboardState
 from grms.v1 import operator_pb2
-from tests.grms.keys import new_federation
+from tests.grms.keys import new_federation, tls_table
 from tests.grms.site.daemons import Running, document, running, two_sites
 from tests.visits import Visit
 from tests.waiting import until
@@ -79,15 +78,6 @@ async def until_told(site: Running, path: str, condition: Callable[[Any], bool])
     while not condition(found := await ask(site, path)):  # noqa: ASYNC110  # a page has no event
         await asyncio.sleep(0.01)
     return found
-
-
-def tls(files: TlsFiles) -> dict[str, str]:
-    """Returns the part of a configuration that names keys."""
-    return {
-        "authority": str(files.authority),
-        "certificate": str(files.certificate),
-        "key": str(files.key),
-    }
 
 
 async def test_a_job_is_followed_from_its_offer_to_its_end(tmp_path: Path) -> None:
@@ -169,7 +159,7 @@ async def test_what_happened_before_the_start_is_read_from_the_journal(tmp_path:
 async def test_ends_of_certificates_are_known(tmp_path: Path) -> None:
     """The own one from its file, a partner's from its handshake."""
     federation = new_federation(tmp_path / "keys")
-    parts = {name: {"tls": tls(federation.site(name))} for name in ("home", "away")}
+    parts = {name: {"tls": tls_table(federation.site(name))} for name in ("home", "away")}
     async with two_sites(tmp_path, {**parts["home"], **free_dashboard()}, parts["away"]) as (
         home,
         _,

@@ -2,7 +2,6 @@ import asyncio
 import json
 import os
 import stat
-import subprocess
 import sys
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from grms.site.monitoring.embedded_mqtt import (
     write_watcher_file,
 )
 from tests.grms.mqtt import client, watching
+from tests.programs import run_program
 
 LEVELS = st.sampled_from(["a", "b", "+", "#"])
 NAMES = st.lists(st.sampled_from(["a", "b"]), min_size=1, max_size=4)
@@ -236,12 +236,7 @@ async def main():
         print(broker.port > 0)
 asyncio.run(main())
 """
-    done = subprocess.run(  # noqa: S603  # our own interpreter
-        [sys.executable, "-X", "dev", "-W", "error", "-c", program],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_program([sys.executable, "-X", "dev", "-W", "error", "-c", program])
     assert (done.stdout, done.stderr, done.returncode) == ("True\n", "", 0)
 
 

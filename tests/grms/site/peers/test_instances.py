@@ -4,17 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grms.site.peers.instances import COMES_BACK, KNOWN_MAX, SPACING_S, WINDOW_S, Instances
-
-
-class Clock:
-    """Real seconds, moved by hand."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        """Returns them."""
-        return self.now
+from tests.grms.hand_clock import Clock
 
 
 def heard(*instances: int, every_s: float = 10.0) -> tuple[Instances, Clock]:

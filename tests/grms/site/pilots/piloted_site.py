@@ -15,7 +15,7 @@ from tests.clusters.fake_slurm import FakeSlurm
 from tests.clusters.slurm import SlurmCluster, need_slurm
 from tests.grms.site.daemons import Running, document, running
 from tests.grms.site.test_real_batch import table
-from tests.waiting import TIME_OUT_S
+from tests.waiting import TIME_OUT_S, meanwhile
 
 CPUS = 4
 RESOURCE = "pool"
@@ -166,12 +166,8 @@ async def broker(site: Running) -> AsyncIterator[Broker]:
     """Speaks to a site as one who reserves, and watches."""
     async with aio.insecure_channel(site.users_address) as channel:
         one = Broker(channel, site.core.clock.now)
-        watching = asyncio.create_task(one.watch())
-        try:
+        async with meanwhile(one.watch()):
             yield one
-        finally:
-            watching.cancel()
-            await asyncio.wait([watching])
 
 
 @asynccontextmanager

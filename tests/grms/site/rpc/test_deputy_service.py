@@ -31,7 +31,7 @@ from grms.lrms.batch.subprocesses import Answer
 from grms.site.gateway.user_listener import User
 from grms.site.rpc.deputy_service import DeputyService, read_result, write_order
 from grms.v1 import deputy_pb2, deputy_pb2_grpc
-from tests.waiting import TIME_OUT_S, until
+from tests.waiting import TIME_OUT_S, meanwhile, until
 
 ME = 4711
 """The number as which who calls is taken for."""
@@ -259,13 +259,9 @@ def programs(folder: Path, **texts: str) -> Any:
 async def served(site: Site, runner: Any, **more: Any) -> AsyncIterator[Deputy]:
     """Yields a deputy that is there."""
     deputy = Deputy(site.path, runner, timeout_s=TIME_OUT_S, **more)
-    task = asyncio.create_task(deputy.run())
-    await until(lambda: site.deputies.is_there(ME) or task.done())
-    try:
+    async with meanwhile(deputy.run()) as task:
+        await until(lambda: site.deputies.is_there(ME) or task.done())
         yield deputy
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
 
 
 async def test_a_deputy_runs_what_it_is_told(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from grms.security import authority as pki
 from grms.security.files import write_certificate, write_key
 from grms.security.tls import TlsFiles, channel_credentials, channel_options
 from grms.v1 import job_pb2, operator_pb2, partner_pb2, partner_pb2_grpc, request_pb2
+from tests.grms.keys import tls_table
 from tests.grms.site.daemons import Running, document, metrics, running, two_sites
 from tests.waiting import until
 
@@ -200,15 +201,6 @@ def credentials_of(
     write_certificate(certificate, files.certificate)
     write_key(key, files.key)
     return files
-
-
-def tls_table(files: TlsFiles) -> dict[str, str]:
-    """Returns the table of a configuration."""
-    return {
-        "authority": str(files.authority),
-        "certificate": str(files.certificate),
-        "key": str(files.key),
-    }
 
 
 def calls_with(files: TlsFiles, site: Running) -> tuple[aio.Channel, Any]:

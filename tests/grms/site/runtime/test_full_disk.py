@@ -27,7 +27,7 @@ from grms.site.runtime.executor_driver import DriverLimits, LrmsDriver
 from grms.util.outcomes import Outcome
 from grms.v1 import request_pb2
 from tests.grms.lrms.batch.forgetful import HELD, KEY, Forgetful
-from tests.waiting import TIME_OUT_S, until
+from tests.waiting import TIME_OUT_S, meanwhile, until
 
 ERRORS = (
     errno.ENOSPC,
@@ -132,12 +132,8 @@ async def driven(
 
     driver.listen(hear)
     await lrms.open()
-    running = asyncio.create_task(driver.run())
-    try:
+    async with meanwhile(driver.run()) as running:
         yield driver, told, running
-    finally:
-        running.cancel()
-        await asyncio.wait([running])
 
 
 def submission(partner: str = "") -> LrmsSubmit:

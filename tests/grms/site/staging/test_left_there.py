@@ -14,6 +14,7 @@ from grms.daemon.ports import free_port
 from grms.v1 import job_pb2
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.grms.site.daemons import Running, document, running
+from tests.grms.site.staging.test_patterns_travel import starts_at
 from tests.grms.site.test_real_batch import full_and_half, table
 from tests.waiting import TIME_OUT_S, until
 
@@ -59,7 +60,7 @@ async def test_what_nobody_has_copied_stays_where_the_job_ran(
                 await site.linked()
             north, south = sites["north"], sites["south"]
             own = await submitted(north, SCRIPT.format(gate=gate), CPUS)
-            await until(lambda: _starts_at(north, south))
+            await until(lambda: starts_at(north, south))
             away = await submitted(north, SCRIPT.format(gate=gate), CPUS // 2)
             await until(lambda: full_and_half(north, south))
             gate.touch()
@@ -86,12 +87,3 @@ async def test_what_nobody_has_copied_stays_where_the_job_ran(
                 assert re.search(rf"^{re.escape(told)}", capfd.readouterr().err, re.MULTILINE)
             (stay,) = [one for one in log if one["event"] == "results_stay"]
             assert (stay["partner"], stay["files"], stay["bytes"]) == ("north", 2, 5005)
-
-
-def _starts_at(home: Running, partner: Running) -> bool:
-    here, there = home.core.driver.load(), partner.core.driver.load()
-    return (
-        here is not None
-        and there is not None
-        and (here.processors_free, there.processors_free) == (0, CPUS)
-    )

@@ -59,7 +59,7 @@ async def two_batch_sites(
             north, south = sites["north"], sites["south"]
             script = f"#!/bin/sh\nuntil test -e {folder}/gate; do sleep 0.1; done\n"
             await submitted(north, script, CPUS)
-            await until(lambda: _starts_at(north, south))
+            await until(lambda: starts_at(north, south))
             yield north, south, clusters
 
 
@@ -81,7 +81,8 @@ async def submitted(
     return job.job_id
 
 
-def _starts_at(home: Running, partner: Running) -> bool:
+def starts_at(home: Running, partner: Running) -> bool:
+    """Returns whether a job that comes to a full site now would start at its partner."""
     here, there = home.core.driver.load(), partner.core.driver.load()
     return (
         here is not None

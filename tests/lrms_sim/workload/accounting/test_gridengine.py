@@ -11,6 +11,7 @@ from lrms_sim.workload.accounting.importing import import_lines
 from lrms_sim.workload.accounting.records import AccountingError, Import
 from tests.clusters.gridengine import GridEngineCluster, need_gridengine
 from tests.clusters.slurm import wait_for
+from tests.clusters.up import up
 
 USAGE = ":".join(["0"] * 18)
 
@@ -102,8 +103,7 @@ def test_what_a_real_one_writes(tmp_path: Path) -> None:
     """A parallel job with a limit, an array and a job that failed, run by Grid Engine itself."""
     need_gridengine()
     cluster = GridEngineCluster(tmp_path)
-    try:
-        cluster.up()
+    with up(cluster):
         quiet = ("-o", "/dev/null", "-j", "y", "-b", "y")
         cluster.ask("qsub", *quiet, "-pe", "smp", "3", "-l", "h_rt=01:00:00", "/bin/true")
         cluster.ask("qsub", *quiet, "-t", "1-2", "/bin/true")
@@ -115,8 +115,6 @@ def test_what_a_real_one_writes(tmp_path: Path) -> None:
             for _ in iter(int, 1)
         )
         lines = account.read_text().splitlines()
-    finally:
-        cluster.down()
     found = read(*lines, unreadable="error")
     assert found.counts == {"request": 3}
     jobs = sorted(

@@ -56,6 +56,7 @@ from grms.lrms.slurm.slurm_arrays import (
     element_name,
     refused_elements,
 )
+from grms.lrms.slurm.slurm_images import find_oci, why_no_images
 from grms.lrms.slurm.slurm_limits import whole_minutes
 from grms.lrms.slurm.slurm_machine import hindrance
 from grms.lrms.slurm.slurm_nodes import (
@@ -191,7 +192,8 @@ class SlurmSettings:
     `account` submits, and owns the site's jobs except those lent to others; the other values are those of
     the table `[lrms]`, with `slurm_account` being its `account`, and `watched_…` those of `[lrms.watch]`. `guests` are
     the partitions of `[lrms.preemption]`, `None` without that table, `switch` its words before those of scontrol, and
-    `guest_wait_s` its `wait_s`, seconds; 0: guests wait in these partitions without end.
+    `guest_wait_s` its `wait_s`, seconds; 0: guests wait in these partitions without end. `configuration` is the path of
+    slurm.conf, empty for Slurm's own.
     """
 
     site: str
@@ -211,6 +213,8 @@ class SlurmSettings:
     guests: GuestPartitions | None = None
     switch: tuple[str, ...] = ()
     guest_wait_s: float = 0.0
+    configuration: str = ""
+    images: bool | None = None
 
 
 class Slurm:
@@ -240,6 +244,7 @@ class Slurm:
         self._arrays_refused = 0  # in a row
         self._rules: SlurmRules | None = None
         self._rules_asked_at = -RULES_AGE_S
+        self._no_images = why_no_images(said=settings.images, found="")
         self._preemption = SlurmPreemption(Preemption())
         self._groups: tuple[NodeGroup, ...] = ()
         self._guest_numbers: set[str] = set()
@@ -319,6 +324,7 @@ class Slurm:
             promised=(*machine.nodes.promised, *queue.promised),
             unplanned=frozenset(unplanned),
             before=tuple(before),
+            no_images=self._no_images,
             own=Charged(settings.slurm_account, settings.qos),
             guests=Charged(
                 settings.guest_account or settings.slurm_account, settings.guest_qos or settings.qos
@@ -363,8 +369,14 @@ class Slurm:
             with contextlib.suppress(LrmsRefusedError):
                 answer = await self._ask("scontrol", "show", "config")
                 self._rules = read_rules(_text(answer.output))
+                self._no_images = await asyncio.to_thread(self._why_no_images)
             self._rules_asked_at = time.monotonic()
         return self._rules
+
+    def _why_no_images(self) -> str:
+        settings, rules = self._settings, self._rules or SlurmRules()
+        found = find_oci([settings.configuration, rules.configuration])
+        return why_no_images(said=settings.images, found=found)
 
     def _with_request(self, row: JobRow, machine: SlurmMachine) -> JobRow:
         # With what it asks for, and what it waits for.
@@ -493,6 +505,9 @@ class Slurm:
         return arguments + self.options(job, arguments)
 
     async def _handed_in(self, job: LrmsJob, arguments: list[str], folder: str) -> str:
+        if job.request is not None and job.request.image and self._no_images:
+            # Who submits it may not have known: its nodes are asked for where Slurm's rules are known alone.
+            raise LrmsRefusedError(f"{self._no_images}; it asks for {job.request.image}")
         try:
             answer = await self._programs.run(
                 "sbatch",

@@ -791,12 +791,15 @@ class Slurm:
         try:
             # All others wait as well for what a user's own process says.
             async with asyncio.timeout(ASKED_S if account and self._programs.by_others else None):
-                fields = await self._shown(question.number, question.name, account=account)
+                names = self._tags(question.name)
+                fields = await self._shown(question.number, *names, account=account)
         except (LrmsRefusedError, UserAwayError, TimeoutError):
             return None
         if fields is None:
             return await self._left_array(question) or False
-        return self._ending_of(fields) or True
+        ending = self._ending_of(fields)
+        # What waits or runs under its marker's name is for whoever keeps its place.
+        return ending or self._tag(fields["JobName"]) == names[0]
 
     async def _left_array(self, question: Question) -> Ending | None:
         # Slurm keeps no record of an element that somebody ends while it is not parted: the array is there without it.
@@ -818,7 +821,8 @@ class Slurm:
         return ending_of(fields, self._zone(), self._guest_partitions)
 
     def _of_log(self, question: Question) -> Ending | None:
-        lines = () if self._log is None else self._log.of(self._tag(question.name))
+        log, names = self._log, self._tags(question.name)
+        lines = [] if log is None else [line for name in names for line in log.of(name)]
         return logged_ending(lines, question.number, question.submit_time, self._zone())
 
     def _zone(self) -> float:
@@ -835,8 +839,9 @@ class Slurm:
             # It keeps no records, or hides them from this user: other sources have to do.
             _log.warning("lrms.no_records", reason=error.reason)
             return None
-        tag, number = self._tag(question.name), question.number
-        return read_accounting(_text(answer.output), tag, number, question.submit_time)
+        text, number, submitted = _text(answer.output), question.number, question.submit_time
+        found = (read_accounting(text, tag, number, submitted) for tag in self._tags(question.name))
+        return next((ending for ending in found if ending is not None), None)
 
     async def _said(self, number: str, name: str) -> dict[str, str] | None:
         # `None` also if access is denied.
@@ -844,17 +849,23 @@ class Slurm:
             return await self._shown(number, name)
         return None
 
-    async def _shown(self, number: str, name: str, *, account: str = "") -> dict[str, str] | None:
-        # `None` for a job that Slurm says it does not know.
+    async def _shown(self, number: str, *names: str, account: str = "") -> dict[str, str] | None:
+        # `None` for a job that Slurm says it does not know, by one of these names.
         text = await self._shown_text(number, account)
         if text is None:
             return None
         fields = read_job(text)
-        said, tag = fields.get("JobName", ""), self._tag(name)
+        said, tags = fields.get("JobName", ""), [self._tag(name) for name in names]
         fields["JobName"] = element_name(said, number)
         if fields["JobName"] != said:
             fields[_IN_ARRAY] = said
-        return fields if tag_of(fields["JobName"], tag, MARK) == tag else None
+        is_it = any(tag_of(fields["JobName"], tag, MARK) == tag for tag in tags)
+        return fields if is_it else None
+
+    def _tags(self, name: str) -> list[str]:
+        # Under which the end of a job may be recorded: one that is ended as it is to leave has its marker's name then.
+        key = self.decode(name)
+        return [self._tag(name), *([] if key is None else [self.place_name(key)])]
 
     async def _shown_text(self, number: str, account: str = "") -> str | None:
         words = ("show", "job", "--all", "--oneliner", number)

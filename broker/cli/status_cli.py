@@ -63,7 +63,7 @@ def task_line(task: "workflow_pb2.Task") -> str:
     """Returns how a task is in a line: its state, where it is, its job, and how its program has ended."""
     from grms.daemon.messages import enum_word  # noqa: PLC0415  # see the module's docstring
 
-    said = [f"{enum_word(task):<9}", ", ".join(demand.resource for demand in task.demands)]
+    said = [enum_word(task), ", ".join(demand.resource for demand in task.demands)]
     if task.job:
         said.append(f"job {task.job}")
     if task.HasField("signal"):
@@ -76,6 +76,8 @@ def task_line(task: "workflow_pb2.Task") -> str:
         from lrms_sim.util.messages import duration  # noqa: PLC0415  # see the module's docstring
 
         said.append(f"thought to be {duration(task.estimate_s)} of work, {_runs(task)}")
+    if any(said[1:]):
+        said[0] = f"{said[0]:<9}"  # what follows stands in a column
     return "  ".join(filter(None, said)) + (f": {printable(task.reason)}" if task.reason else "")
 
 

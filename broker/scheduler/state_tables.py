@@ -12,6 +12,7 @@ from broker.model.plan import Placement, Transfer
 from broker.model.program import Output, Program, needed_outputs
 from broker.model.workflow import OnFailure, Task, Workflow
 from broker.scheduler.lifecycle import (
+    AT_SITE,
     DONE,
     TASK_ENDS,
     TASK_MOVES,
@@ -730,7 +731,7 @@ class StateTables:
 
     def _ended(self, record: TaskEnded, task: LiveTask) -> None:
         placement = task.placement if task.booking is None else task.booking.placement
-        if record.start_time is None and record.outcome is Outcome.CANCELLED:
+        if record.start_time is None and record.outcome is not Outcome.UNKNOWN:
             self._uncount(task)
         self._give_up(task, record.booking, keep=False)
         task.reason = record.reason
@@ -758,8 +759,8 @@ class StateTables:
 
     @staticmethod
     def _uncount(task: LiveTask) -> None:
-        # What its site has given back of a group has not begun.
-        if task.booking is not None and task.booking.group is not None and task.start_time is None:
+        # What its site has refused or given back has not begun.
+        if task.state in AT_SITE and task.start_time is None:
             task.runs -= 1
 
     def _freed(self, task: LiveTask, record: TaskFreed) -> None:

@@ -95,6 +95,7 @@ def hand_in(
     Raises:
         UnfitError: no site could take such a job.
         SiteUnavailable: the site is not there; it has not taken the job.
+        DrainingError: the site takes no job now; it has not taken this one.
         OpenError: the site has not answered; it may have taken the job.
         SiteError: it refuses the job.
     """
@@ -129,6 +130,12 @@ class UnfitError(HanseError):
     """No site could take such a job, whatever its load and its batch system."""
 
 
+class DrainingError(HanseError):
+    """The site has said that it takes no job now; EX_TEMPFAIL of sysexits.h."""
+
+    exit_status = 75
+
+
 class OpenError(HanseError):
     """Nobody knows whether the site has taken a job; EX_TEMPFAIL of sysexits.h.
 
@@ -153,6 +160,8 @@ def _answered(site: "SyncClient", wanted: Mapping[str, Any]) -> str:
     try:
         return site.submit(**wanted).job_id
     except SiteUnavailable as error:
+        if error.is_draining:
+            raise DrainingError(error.reason) from error
         raise OpenError(str(error), wanted["key"]) from error
 
 

@@ -30,6 +30,11 @@ class SiteError(HanseError):
         """Whether a job was asked for of whose name the site has never had one."""
         return self.field == "job_id.never"
 
+    @property
+    def is_draining(self) -> bool:
+        """Whether the site itself has said that it takes no job now; a job was not taken then, with this key neither before."""
+        return self.field == "site.draining"
+
 
 class SiteUnavailable(SiteError):  # noqa: N818  # named for what it says
     """The site could not be reached in time, or takes no work now."""

@@ -84,6 +84,7 @@ class NodeTable:
         licences: by name.
         before: jobs that are to start, and that the batch system has not planned.
         own, guests: for whom jobs of the site's users and those of partners are submitted.
+        no_images: why no job runs in a container image; empty if jobs do.
         enforced: a job is refused at once if `any` of its partitions has to take its account and QOS, or `all` of them; if
             empty, it waits until one does.
         indexed: the groups by what jobs may ask of them, made when it is first needed.
@@ -98,6 +99,7 @@ class NodeTable:
     before: tuple[Request, ...] = ()
     own: Charged = UNNAMED
     guests: Charged = UNNAMED
+    no_images: str = ""
     enforced: Literal["", "any", "all"] = ""
     indexed: NodeIndex | None = field(default=None, compare=False, repr=False)
     _answers: "_Answers" = field(default_factory=_Answers, init=False, compare=False, repr=False)
@@ -181,6 +183,8 @@ class NodeTable:
         return self._nowhere(request, [Partition(part.name, part.state) for part in parts])
 
     def _nowhere(self, request: Request, parts: Sequence[Partition]) -> str:
+        if request.image and self.no_images:
+            return f"{self.no_images}; it asks for {request.image}"
         for name, count in request.licences:
             total = self.licences.get(name, Licence(0, 0)).total
             if total < count:
@@ -218,7 +222,7 @@ class NodeTable:
             return False  # each of them is placed at every poll
         if any(self._free_licences(name, before) < count for name, count in request.licences):
             return False
-        if self._barred(request, self.chosen(request)):
+        if (request.image and self.no_images) or self._barred(request, self.chosen(request)):
             return False
         promises = self._promises(now)
         free = self._behind(before, promises, now)

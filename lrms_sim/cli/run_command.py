@@ -278,12 +278,24 @@ def _check_outputs(trace: Path, schedule: Path | None, swf: Path | None, html: P
     """Refuses before the work what could not be written after it."""
     for path in (schedule, swf, html):
         check_output(path, trace)
+    _warn_of_ending(schedule, (".csv", ".csv.gz", ".parquet"))
+    _warn_of_ending(swf, (".swf", ".swf.gz"))
     if schedule is not None and schedule.suffix == ".parquet":
         from lrms_sim.workload.frames import need_parquet  # noqa: PLC0415  # see the module's docstring
 
         need_parquet()
     if html is not None:
         import lrms_sim.report.run_page  # noqa: F401, PLC0415  # matplotlib may be missing
+
+
+def _warn_of_ending(path: Path | None, known: tuple[str, ...]) -> None:
+    # A name without an ending is that of a pipe or device, or meant so.
+    if path is None or not path.suffix or path.suffix == ".gz" or path.suffix in known:
+        return
+    text = (
+        f"{path.name} is written as {known[0]}, unpacked: its ending is none of {', '.join(known)}"
+    )
+    click.echo(f"warning: {printable(text)}", err=True)
 
 
 def _write(

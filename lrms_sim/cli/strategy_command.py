@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lrms_sim.util.messages import printable
 from lrms_sim.util.option_fields import option
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def at_local_time(
 ) -> "Discipline":
     """Returns a discipline that knows the local time of its site.
 
-    One that ignores time is returned unchanged. `fields` are those of the log's header, `time_zone`
+    One that ignores time is returned unchanged, with a warning if there is a `time_zone`. `fields` are those of the log's header, `time_zone`
     overrides them, and `origin` is the time in the log, in seconds, of second 0 of the jobs.
 
     Raises:
@@ -102,6 +103,10 @@ def at_local_time(
     from lrms_sim.scheduling.situations import header_start, zone_named, zone_of_header  # noqa: PLC0415  # see above
 
     if not (isinstance(discipline, Policy) and discipline.needs_calendar):
+        if time_zone is not None:
+            zone_named(time_zone)  # a slip is one whether or not anybody asks
+            text = f"--time-zone changes nothing: {discipline.name} does not ask what time it is"
+            click.echo(f"warning: {printable(text)}", err=True)
         return discipline
     try:
         if time_zone is None:

@@ -172,16 +172,16 @@ class ProcessorsAlone:
         return request
 
     def lacks(self, request: Request) -> str:
-        """Returns what it asks for, if that is more than processors; whatever it names is of no account."""
+        """Returns what it asks for, if that is more than processors, or an image; whatever else it names is of no account."""
+        if request.image:
+            return f"a simulated machine runs no container images; it asks for {request.image}"
         alone = request.processors_alone
         return "" if alone else f"a simulated machine has processors alone; it asks for {request}"
 
     def why_not(self, request: Request) -> str:
         """Returns what it asks for, if that is more than processors, or names what is not here."""
-        names = request.partition or request.qos or request.image or request.signal
-        said = (
-            f"a simulated machine has no partitions, QOS, images or signals; it asks for {request}"
-        )
+        names = request.partition or request.qos or request.signal
+        said = f"a simulated machine has no partitions, QOS or signals; it asks for {request}"
         return self.lacks(request) or (said if names else "")
 
     def starts_now(self, request: Request, now: float, before: Sequence[Request] = ()) -> bool:  # noqa: ARG002  # all are in its queue

@@ -56,6 +56,7 @@ from grms.lrms.slurm.slurm_arrays import (
     element_name,
     refused_elements,
 )
+from grms.lrms.slurm.slurm_images import find_oci, why_no_images
 from grms.lrms.slurm.slurm_limits import whole_minutes
 from grms.lrms.slurm.slurm_machine import hindrance
 from grms.lrms.slurm.slurm_nodes import (
@@ -191,7 +192,8 @@ class SlurmSettings:
     `account` submits, and owns the site's jobs except those lent to others; the other values are those of
     the table `[lrms]`, with `slurm_account` being its `account`, and `watched_…` those of `[lrms.watch]`. `guests` are
     the partitions of `[lrms.preemption]`, `None` without that table, `switch` its words before those of scontrol, and
-    `guest_wait_s` its `wait_s`, seconds; 0: guests wait in these partitions without end.
+    `guest_wait_s` its `wait_s`, seconds; 0: guests wait in these partitions without end. `configuration` is the path of
+    slurm.conf, empty for Slurm's own.
     """
 
     site: str
@@ -211,6 +213,8 @@ class SlurmSettings:
     guests: GuestPartitions | None = None
     switch: tuple[str, ...] = ()
     guest_wait_s: float = 0.0
+    configuration: str = ""
+    images: bool | None = None
 
 
 class Slurm:
@@ -240,6 +244,7 @@ class Slurm:
         self._arrays_refused = 0  # in a row
         self._rules: SlurmRules | None = None
         self._rules_asked_at = -RULES_AGE_S
+        self._no_images = why_no_images(said=settings.images, found="")
         self._preemption = SlurmPreemption(Preemption())
         self._groups: tuple[NodeGroup, ...] = ()
         self._guest_numbers: set[str] = set()
@@ -319,6 +324,7 @@ class Slurm:
             promised=(*machine.nodes.promised, *queue.promised),
             unplanned=frozenset(unplanned),
             before=tuple(before),
+            no_images=self._no_images,
             own=Charged(settings.slurm_account, settings.qos),
             guests=Charged(
                 settings.guest_account or settings.slurm_account, settings.guest_qos or settings.qos
@@ -363,8 +369,14 @@ class Slurm:
             with contextlib.suppress(LrmsRefusedError):
                 answer = await self._ask("scontrol", "show", "config")
                 self._rules = read_rules(_text(answer.output))
+                self._no_images = await asyncio.to_thread(self._why_no_images)
             self._rules_asked_at = time.monotonic()
         return self._rules
+
+    def _why_no_images(self) -> str:
+        settings, rules = self._settings, self._rules or SlurmRules()
+        found = find_oci([settings.configuration, rules.configuration])
+        return why_no_images(said=settings.images, found=found)
 
     def _with_request(self, row: JobRow, machine: SlurmMachine) -> JobRow:
         # With what it asks for, and what it waits for.
@@ -493,6 +505,9 @@ class Slurm:
         return arguments + self.options(job, arguments)
 
     async def _handed_in(self, job: LrmsJob, arguments: list[str], folder: str) -> str:
+        if job.request is not None and job.request.image and self._no_images:
+            # Who submits it may not have known: its nodes are asked for where Slurm's rules are known alone.
+            raise LrmsRefusedError(f"{self._no_images}; it asks for {job.request.image}")
         try:
             answer = await self._programs.run(
                 "sbatch",
@@ -776,12 +791,15 @@ class Slurm:
         try:
             # All others wait as well for what a user's own process says.
             async with asyncio.timeout(ASKED_S if account and self._programs.by_others else None):
-                fields = await self._shown(question.number, question.name, account=account)
+                names = self._tags(question.name)
+                fields = await self._shown(question.number, *names, account=account)
         except (LrmsRefusedError, UserAwayError, TimeoutError):
             return None
         if fields is None:
             return await self._left_array(question) or False
-        return self._ending_of(fields) or True
+        ending = self._ending_of(fields)
+        # What waits or runs under its marker's name is for whoever keeps its place.
+        return ending or self._tag(fields["JobName"]) == names[0]
 
     async def _left_array(self, question: Question) -> Ending | None:
         # Slurm keeps no record of an element that somebody ends while it is not parted: the array is there without it.
@@ -803,7 +821,8 @@ class Slurm:
         return ending_of(fields, self._zone(), self._guest_partitions)
 
     def _of_log(self, question: Question) -> Ending | None:
-        lines = () if self._log is None else self._log.of(self._tag(question.name))
+        log, names = self._log, self._tags(question.name)
+        lines = [] if log is None else [line for name in names for line in log.of(name)]
         return logged_ending(lines, question.number, question.submit_time, self._zone())
 
     def _zone(self) -> float:
@@ -820,8 +839,9 @@ class Slurm:
             # It keeps no records, or hides them from this user: other sources have to do.
             _log.warning("lrms.no_records", reason=error.reason)
             return None
-        tag, number = self._tag(question.name), question.number
-        return read_accounting(_text(answer.output), tag, number, question.submit_time)
+        text, number, submitted = _text(answer.output), question.number, question.submit_time
+        found = (read_accounting(text, tag, number, submitted) for tag in self._tags(question.name))
+        return next((ending for ending in found if ending is not None), None)
 
     async def _said(self, number: str, name: str) -> dict[str, str] | None:
         # `None` also if access is denied.
@@ -829,17 +849,23 @@ class Slurm:
             return await self._shown(number, name)
         return None
 
-    async def _shown(self, number: str, name: str, *, account: str = "") -> dict[str, str] | None:
-        # `None` for a job that Slurm says it does not know.
+    async def _shown(self, number: str, *names: str, account: str = "") -> dict[str, str] | None:
+        # `None` for a job that Slurm says it does not know, by one of these names.
         text = await self._shown_text(number, account)
         if text is None:
             return None
         fields = read_job(text)
-        said, tag = fields.get("JobName", ""), self._tag(name)
+        said, tags = fields.get("JobName", ""), [self._tag(name) for name in names]
         fields["JobName"] = element_name(said, number)
         if fields["JobName"] != said:
             fields[_IN_ARRAY] = said
-        return fields if tag_of(fields["JobName"], tag, MARK) == tag else None
+        is_it = any(tag_of(fields["JobName"], tag, MARK) == tag for tag in tags)
+        return fields if is_it else None
+
+    def _tags(self, name: str) -> list[str]:
+        # Under which the end of a job may be recorded: one that is ended as it is to leave has its marker's name then.
+        key = self.decode(name)
+        return [self._tag(name), *([] if key is None else [self.place_name(key)])]
 
     async def _shown_text(self, number: str, account: str = "") -> str | None:
         words = ("show", "job", "--all", "--oneliner", number)

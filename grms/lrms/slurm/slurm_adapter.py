@@ -121,6 +121,7 @@ class SlurmTable(BatchSettings):
         watch: jobs that users submit to Slurm itself; default: they are never touched.
         preemption: guests that may be ended for other jobs; default: none is.
         keep_places: own jobs that partners may send home wait in the queue meanwhile, with a start far ahead.
+        images: whether nodes run jobs in container images; default: if there is an oci.conf beside slurm.conf.
     """
 
     kind: Literal["slurm"]
@@ -141,6 +142,7 @@ class SlurmTable(BatchSettings):
     watch: WatchTable | None = None
     preemption: PreemptionTable | None = None
     keep_places: bool = True
+    images: bool | None = None
 
     @property
     def slurm_programs(self) -> Programs:
@@ -220,6 +222,8 @@ class SlurmTable(BatchSettings):
             else GuestPartitions(guests.partition or "", guests.protected or ""),
             switch=() if guests is None else tuple(guests.switch),
             guest_wait_s=0.0 if guests is None else guests.wait_s,
+            configuration=self.configuration or "",
+            images=self.images,
         )
 
     def system(

@@ -22,6 +22,7 @@ from grms.lrms.checks import Finding, FindingLevel, doubt, good, missing, named_
 from grms.lrms.preemption import EndedBy
 from grms.lrms.slurm.sbatch_text import NO_NODE
 from grms.lrms.slurm.slurm import Slurm, SlurmSettings
+from grms.lrms.slurm.slurm_images import KEY, OCI, find_oci
 from grms.lrms.slurm.slurm_limits import read_limit
 from grms.lrms.slurm.slurm_native_jobs import check_rights
 from grms.lrms.slurm.slurm_nodes import SlurmRules, keeps_places, read_nodes
@@ -109,6 +110,8 @@ class SlurmCheck:
         found += await self._options()
         found += await self._preemption(configuration)
         found.append(places(configuration, keep=self._keep_places))
+        beside = (self._settings.configuration, configuration.get("SLURM_CONF", ""))
+        found.append(images(said=self._settings.images, found=find_oci(beside)))
         found += await self._own()
         found += await self._lent()
         found += hidden(configuration, own=self._users is not None)
@@ -428,6 +431,20 @@ def ended_guests(
         text = f"PreemptExemptTime is {rules.exempt_s:g} s: own jobs wait that long for guests that have just begun"
         findings.append(doubt(what, text, "leave it out of slurm.conf"))
     return findings
+
+
+def images(*, said: bool | None, found: str) -> Finding:
+    """Returns whether jobs run in container images; see `why_no_images`."""
+    what = "images"
+    if said is False:
+        return good(what, f"jobs with a container image are refused, as {KEY} is false")
+    if found:
+        return good(what, f"jobs run in container images, by {found}; see that nodes have it too")
+    if said is None:
+        text = f"jobs with a container image are refused: there is no {OCI} beside slurm.conf, without which Slurm runs them bare"
+        return good(what, f"{text}; {KEY} = true where nodes have one")
+    text = f"jobs with a container image are taken, as {KEY} is true; this host sees no {OCI} beside slurm.conf"
+    return doubt(what, text, f"see that nodes have {OCI}: without it they run such jobs bare")
 
 
 def places(configuration: Mapping[str, str], *, keep: bool) -> Finding:

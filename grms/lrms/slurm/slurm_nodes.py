@@ -65,6 +65,7 @@ class SlurmRules:
         preemption: how jobs are ended for others.
         keeps_places: a job whose start was put off, and then is now, stands where it stood.
         array_size: indices of arrays are below it; 0: it is not said, or there are no arrays.
+        configuration: path of slurm.conf at its controller; empty if it is not said.
     """
 
     scheduler: str = ""
@@ -80,6 +81,7 @@ class SlurmRules:
     preemption: PreemptionRules = field(default_factory=PreemptionRules)
     keeps_places: bool = False
     array_size: int = 0
+    configuration: str = ""
 
 
 def read_rules(text: str) -> SlurmRules | None:
@@ -105,6 +107,7 @@ def read_rules(text: str) -> SlurmRules | None:
         preemption=read_preemption_rules(found),
         keeps_places=keeps_places(found),
         array_size=int(size) if (size := found.get("MaxArraySize", "")).isdecimal() else 0,
+        configuration=found.get("SLURM_CONF", ""),
     )
 
 

@@ -4,6 +4,7 @@ A job is journaled before its user is told that it was accepted. `offers` has wh
 """
 
 from collections.abc import Iterable
+from typing import Final
 
 from grms.lrms import base
 from grms.site.model.commands import AnswerReport, Refusal, Refuse, ReplyJob, ReplyPreview
@@ -27,6 +28,9 @@ from grms.site.scheduler.rebalance import RebalanceHandler
 from grms.site.scheduler.transaction import Transaction
 from grms.util.dependencies import ALL_MAX
 from grms.util.job_arrays import ArraySpec
+
+DRAINING: Final = "site.draining"
+"""Field of a refusal: the site takes no job now; one with a key that it knows is not refused."""
 
 _HERE = frozenset({JobState.SUBMITTING, JobState.QUEUED, JobState.RUNNING})
 """The batch system has the job, or is to get it."""
@@ -241,7 +245,9 @@ class SubmissionHandler(Owner[HomeJob]):
     def _no_room(self, event: Submit) -> Refuse | None:
         limits = self.memory.settings.limits
         if self.memory.draining:
-            return Refuse(event.id, Refusal.UNAVAILABLE, "this site is draining; try later")
+            return Refuse(
+                event.id, Refusal.UNAVAILABLE, "this site is draining; try later", DRAINING
+            )
         for whose, count, most in (
             ("this site", self.memory.jobs_open, limits.jobs_open),
             (

@@ -62,6 +62,15 @@ def test_a_task_that_has_not_run_says_what_is_thought_of_it() -> None:
     assert "thought" not in task_line(task)
 
 
+def test_a_task_that_never_had_a_resource_says_why_without_a_column() -> None:
+    """Its state has room behind it only where something follows."""
+    task = workflow_pb2.Task(state=workflow_pb2.TASK_STATE_FAILED, reason="no site runs it")
+    assert task_line(task) == "failed: no site runs it"
+    task.demands.add(resource="alpha")
+    assert task_line(task) == "failed     alpha: no site runs it"
+    assert task_line(workflow_pb2.Task(state=workflow_pb2.TASK_STATE_WAITING)) == "waiting"
+
+
 def test_the_page_of_a_plan_has_them() -> None:
     """A table, and whether the plan goes by it; without any nothing."""
     plan = heft(SMALL)

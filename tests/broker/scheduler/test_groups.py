@@ -219,6 +219,7 @@ def test_one_that_is_refused_fails_by_itself() -> None:
     (group,) = world.groups()
     world.tell(Refused(0, group.launches[0].booking.booking, "no shell"))
     assert (world.of("a").state, world.of("a").reason) == (TaskState.FAILED, "no shell")
+    assert (world.of("a").runs, world.of("b").runs) == (0, 1)
     assert world.of("b").state is TaskState.LAUNCHED
 
 

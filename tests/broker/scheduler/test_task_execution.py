@@ -632,6 +632,32 @@ def test_a_program_that_fails_after_its_workflow_has_failed() -> None:
     assert scene.memory.workflows["w1"].state is WorkflowState.FAILED
 
 
+@pytest.mark.parametrize(
+    ("events", "runs"),
+    [
+        ((Ended(0, "e-1", Outcome.FAILED, None, 21.0, "no node runs it"),), 0),
+        ((Ended(0, "e-1", Outcome.CANCELLED, None, 21.0),), 0),
+        ((BookingLost(0, "e-1", "its site refuses it"),), 0),
+        ((Ended(0, "e-1", Outcome.UNKNOWN, None, 21.0, "it may have run"),), 1),
+        ((Ended(0, "e-1", Outcome.FAILED, 20.5, 21.0),), 1),
+        ((Started(0, "e-1", 20.5), Ended(0, "e-1", Outcome.FAILED, None, 21.0)), 1),
+        ((Started(0, "e-1", 20.5), BookingLost(0, "e-1", "its site is gone")), 1),
+    ],
+)
+def test_only_what_has_begun_is_a_run(
+    events: tuple[Ended | Started | BookingLost, ...], runs: int
+) -> None:
+    """As far as its site says; where that does not know it, it may have begun."""
+    scene = Scene(place("a", 20), programs=(MAKER,))
+    scene.at(0)
+    scene.at(1, Booked(0, "e-1", ("r1",)))
+    scene.at(20)
+    assert scene.task().runs == 1
+    for event in events:
+        scene.at(21, event)
+    assert (scene.task().booking, scene.task().runs) == (None, runs)
+
+
 def test_a_program_that_a_site_can_never_run_is_planned_elsewhere() -> None:
     """Where its alternatives have another resource; else it has failed, and says why."""
     scene = Scene(place("a", 20), programs=(MAKER,))
@@ -649,4 +675,5 @@ def test_a_program_that_a_site_can_never_run_is_planned_elsewhere() -> None:
     scene.at(40)
     assert kinds(scene.at(41, Refused(0, "e-2", "too wide here, too"))) == ["Release e-2"]
     assert (task.state, task.reason) == (TaskState.FAILED, "too wide here, too")
+    assert task.runs == 0
     assert scene.at(42, Refused(0, "e-2", "again")) == []

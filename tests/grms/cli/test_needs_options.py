@@ -71,3 +71,15 @@ def test_what_cannot_be_asked_for_is_said(
     ]
     assert run_command([*given, *words.split()]) == 2
     assert text in " ".join(capsys.readouterr().err.split())
+
+
+async def test_an_image_is_refused_where_no_site_runs_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At once, and with what was asked for: without its image a program would run on the bare node."""
+    async with running(document(tmp_path, "home", 8), tmp_path) as site:
+        words = ["--site", str(tmp_path / "home.sock"), "-p", "8", "-t", "60", "--run-time", "1"]
+        assert await grms("submit", *words, "--image", "x.sif") == 2
+        said = " ".join(capsys.readouterr().err.split())
+        assert "a simulated machine runs no container images; it asks for x.sif" in said
+        assert not site.core.engine.state.memory.jobs

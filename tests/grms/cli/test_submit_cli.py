@@ -211,6 +211,22 @@ async def test_an_answer_that_is_lost_leaves_the_outcome_open(
         assert len(site.core.engine.state.memory.jobs) == 1
 
 
+async def test_a_site_that_drains_has_not_taken_the_job(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It says so: nothing is open, and another time will do (status 75)."""
+    async with running(document(tmp_path), tmp_path) as site:
+        site_words = ("--site", tmp_path / "home.sock", "--timeout", "0.3")
+        job = ("-p", "1", "-t", "1", "--run-time", "0.05")
+        assert await grms("drain", *site_words[:2]) == 0
+        capsys.readouterr()
+        assert await grms("submit", *site_words, *job) == 75
+        said = capsys.readouterr().err
+        assert "this site is draining; try later" in said
+        assert "not known" not in said
+        assert not site.core.engine.state.memory.jobs
+
+
 # --- jobs that are written for Slurm -------------------------------------------------------------
 
 SBATCH = """#!/bin/sh

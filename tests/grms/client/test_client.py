@@ -158,9 +158,10 @@ async def test_operators_have_their_calls(tmp_path: Path) -> None:
         assert partner.name == "away"
         assert (await site.reload()).policies == {"away": "awf"}
         assert (await site.drain()).draining
-        with pytest.raises(SiteUnavailable, match="drain"):
+        with pytest.raises(SiteUnavailable, match="drain") as told:
             async with Client(tmp_path / "home.sock", timeout_s=0.3) as hasty:
                 await hasty.submit(processors=1, requested_time_s=1, run_time_s=1)
+        assert told.value.is_draining
         assert not (await site.resume()).draining
         await site.submit(processors=4, requested_time_s=99, run_time_s=99)
         job = await site.submit(processors=1, requested_time_s=99, run_time_s=99)

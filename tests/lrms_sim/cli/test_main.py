@@ -101,6 +101,21 @@ def test_run_writes_schedule_and_log(run: Run, tmp_path: Path) -> None:
     assert log.header.fields["Note"] == f"Schedule simulated with lrms-sim {__version__}"
 
 
+def test_an_ending_that_is_not_known_is_said_with_what_the_file_is(
+    run: Run, tmp_path: Path
+) -> None:
+    """It is written all the same; a name without an ending is meant so."""
+    status, _, err = run("run", "log.swf", "--schedule", "a.csv.zz", "--swf", "a.xz")
+    assert status == 0
+    assert err.splitlines() == [
+        "warning: a.csv.zz is written as .csv, unpacked: its ending is none of .csv, .csv.gz, .parquet",
+        "warning: a.xz is written as .swf, unpacked: its ending is none of .swf, .swf.gz",
+    ]
+    assert run("run", "log.swf", "--schedule", "b.csv", "--swf", "plain")[2] == ""
+    assert (tmp_path / "a.csv.zz").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    assert (tmp_path / "a.xz").read_bytes() == (tmp_path / "plain").read_bytes()
+
+
 def test_a_schedule_as_parquet(run: Run, tmp_path: Path) -> None:
     """It is the one that is written as CSV, and has its machine with it."""
     csv, parquet = tmp_path / "a.csv", tmp_path / "a.parquet"

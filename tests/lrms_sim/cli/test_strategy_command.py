@@ -85,6 +85,14 @@ def test_the_situation_is_that_of_the_sites_local_time(run: Run) -> None:
     assert starts(run, "log.swf", "--strategy", "by-day.json", "--time-zone", "32400") == day
 
 
+def test_a_time_zone_that_changes_nothing_is_said_to(run: Run) -> None:
+    """Most disciplines do not ask what time it is."""
+    plain = run("run", "log.swf", "--discipline", "easy")
+    status, out, err = run("run", "log.swf", "--discipline", "easy", "--time-zone", "Asia/Tokyo")
+    assert (status, out) == plain[:2]
+    assert err == "warning: --time-zone changes nothing: easy does not ask what time it is\n"
+
+
 def test_a_window_moves_the_clock_and_not_the_time_of_day(run: Run) -> None:
     """What becomes second 0 changes nothing of what time it was."""
     arguments = ("log.swf", "--strategy", "by-day.json", "--time-zone", "Asia/Tokyo")
@@ -114,6 +122,8 @@ def test_an_order_of_groups_can_be_given(run: Run) -> None:
         (("never.swf", "--strategy", "by-day.json"), "does not say UnixStartTime"),
         (("log.swf", "--strategy", "by-day.json", "--time-zone", "Atlantis"), "'Atlantis' is not"),
         (("log.swf", "--strategy", "by-day.json", "--time-zone", "1e9"), "offset is 1000000000.0"),
+        (("log.swf", "--time-zone", "Atlantis"), "'Atlantis' is not"),
+        (("log.swf", "--strategy", "table.json", "--time-zone", "Atlantis"), "'Atlantis' is not"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_without_a_traceback(

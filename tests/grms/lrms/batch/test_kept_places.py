@@ -543,6 +543,32 @@ async def test_a_job_that_has_ended_as_it_was_asked_to_leave_is_told_as_it_ended
         assert (scene.runs(key), spool.places()) == (1, {})
 
 
+async def test_a_job_that_is_cancelled_while_its_launcher_waits_is_told_as_it_ended(
+    tmp_path: Path,
+) -> None:
+    """By an operator, as it starts where it was to leave: Slurm shows it under its marker's name alone."""
+    scene = scene_of(tmp_path)
+    async with scene.up():
+        first = await with_first(scene)
+        key = await waiting(scene, 2)
+        system: Any = scene.lrms._placing
+        set_aside = system.set_aside
+
+        async def late(row: JobRow, name: str) -> None:
+            (scene.lrms.folders.place(first.key) / "go").touch()
+            await until(lambda: _phase(scene, key) == "R")
+            with suppress(LrmsRefusedError):  # which has given it the name all the same
+                await set_aside(row, name)
+            await until(lambda: [row[0] for row in markers(scene)] == ["R"])
+            scene.cluster.ask("scancel", row.number)
+            await until(lambda: [row[0] for row in markers(scene)] == ["CA"])
+
+        system.set_aside = late
+        assert not await scene.lrms.leave(key)
+        assert (await scene.ends(key)).outcome is Outcome.CANCELLED
+        assert (scene.runs(key), scene.lrms.folders.places()) == (0, {})
+
+
 async def refuses(row: JobRow, _: str) -> None:
     """Says what Slurm says of a job that is over."""
     raise LrmsRefusedError(f"Job has already finished for job {row.number}")

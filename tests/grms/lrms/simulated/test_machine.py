@@ -557,7 +557,7 @@ def test_what_a_job_names_is_no_matter_of_a_machine_of_processors() -> None:
     assert nodes is not None
     named = Request(2, partition="gpu", wall_time=1.0)
     assert nodes.lacks(named) == ""
-    assert "no partitions, QOS, images or signals; it asks for 2 proc" in nodes.why_not(named)
+    assert "no partitions, QOS or signals; it asks for 2 proc" in nodes.why_not(named)
     assert not nodes.starts_now(named, 0.0)
     of_account = Request(2, account="proj", wall_time=1.0)
     assert nodes.why_not(of_account) == ""

@@ -289,6 +289,10 @@ async def test_the_printed_lines_do_it(tmp_path: Path) -> None:
         cluster.ask("scontrol", "reconfigure")
         after = await found(BOTH)
         assert after["preemption"].text.startswith("Slurm ends guests in guest for own jobs")
+        assert "there is no oci.conf" in after["images"].text
+        (cluster.folder / "oci.conf").touch()
+        assert "jobs run in container images" in (await found(BOTH))["images"].text
+        (cluster.folder / "oci.conf").unlink()
         names = ("preemption", "guests in guest", "guests in guestp", "protection")
         assert [after[name].level for name in names] == [FindingLevel.GOOD] * 4
         site = Guests(cluster, tmp_path / "spool")

@@ -295,6 +295,71 @@ async def test_nodes_are_told_where_the_rules_are_known() -> None:
     assert silent.nodes is None
 
 
+@pytest.mark.parametrize(
+    ("said", "beside", "why"),
+    [
+        (None, "", "has no oci.conf"),
+        (None, "at its controller", ""),
+        (None, "of the site's file", ""),
+        (True, "", ""),
+        (False, "at its controller", "lrms.images = false"),
+    ],
+)
+async def test_a_job_with_an_image_runs_only_where_nodes_run_images(
+    tmp_path: Path, said: bool | None, beside: str, why: str
+) -> None:
+    """Slurm itself would take it, and run it without."""
+    places = {"at its controller": tmp_path / "etc", "of the site's file": tmp_path / "own"}
+    for place in places.values():
+        place.mkdir()
+    if beside:
+        (places[beside] / "oci.conf").touch()
+    programs = OfFolder(tmp_path / "etc")
+    own = str(tmp_path / "own/slurm.conf")
+    system = Slurm(programs, SlurmSettings("A", "grid", configuration=own, images=said))
+    nodes, wanted = (await system.look()).nodes, Request(image="x.sif", wall_time=60.0)
+    assert nodes is not None
+    for found in (nodes.never(wanted), nodes.lacks(wanted), nodes.why_not(wanted)):
+        assert (why in found and "it asks for x.sif" in found) if why else not found
+    assert nodes.starts_now(wanted, 0.0) == (not why)
+    assert nodes.starts_now(Request(wall_time=60.0), 0.0)
+    job = replace(JOB, processors=1, request=wanted)
+    if why:
+        with pytest.raises(LrmsRefusedError, match=f"{why}.*it asks for x.sif") as caught:
+            await system.submit(system.encode(job.key), job, OWN)
+        assert not caught.value.passing
+        assert all(words[1] != "sbatch" for words in programs.words)
+    else:
+        await system.submit(system.encode(job.key), job, OWN)
+        assert any("--container=x.sif" in words for words in programs.words)
+
+
+async def test_without_an_answer_no_job_runs_in_an_image() -> None:
+    """Nobody knows whether nodes run images; other jobs are taken."""
+    system = Slurm(programs := Takes(), SlurmSettings("A", "grid"))
+    with pytest.raises(LrmsRefusedError, match=r"no oci\.conf"):
+        await system.submit(NAME, replace(JOB, request=Request(3, image="i", wall_time=1.0)), OWN)
+    await system.submit(system.encode(JOB.key), JOB, OWN)
+    assert len(programs.taken) == 1
+
+
+class OfFolder(Tells):
+    """The same, with slurm.conf in a folder, and an `sbatch` that takes jobs."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+
+    def answer(self, program: str, arguments: Sequence[str]) -> Answer:
+        """Returns what a program says."""
+        if program == "sbatch":
+            return said("7\n")
+        answer = super().answer(program, arguments)
+        if arguments != ("show", "config"):
+            return answer
+        return said(f"{answer.output.decode()}SLURM_CONF              = {self.folder}/slurm.conf\n")
+
+
 class WaitInGuests(Records):
     """The same, with a waiting guest and a waiting own job in the partition of guests."""
 

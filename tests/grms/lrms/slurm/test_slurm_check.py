@@ -14,6 +14,7 @@ from grms.lrms.slurm.slurm_check import (
     clock,
     held,
     hidden,
+    images,
     lent,
     options_taken,
     partitions,
@@ -148,6 +149,22 @@ def test_what_place_who_is_sent_home_has(
     told(places(fields, keep=keep), level, words)
 
 
+@pytest.mark.parametrize(
+    ("said", "found", "level", "words", "cure"),
+    [
+        (None, "", GOOD, "container image are refused: there is no oci.conf", ""),
+        (None, "/etc/slurm/oci.conf", GOOD, "run in container images, by /etc/slurm/oci.conf", ""),
+        (False, "/etc/slurm/oci.conf", GOOD, "refused, as lrms.images is false", ""),
+        (True, "", DOUBT, "this host sees no oci.conf", "see that nodes have oci.conf"),
+    ],
+)
+def test_whether_jobs_run_in_images(
+    said: bool | None, found: str, level: FindingLevel, words: str, cure: str
+) -> None:
+    """The site's file goes before what this host sees, which may differ from what nodes have."""
+    told(images(said=said, found=found), level, words, cure)
+
+
 def test_holds() -> None:
     """Shorter than Slurm takes to write down what it has acknowledged."""
     told(held(6.0), GOOD)
@@ -189,6 +206,7 @@ async def test_all_is_asked(tmp_path: Path) -> None:
         "partners' jobs": MISSING,
         "preemption": GOOD,
         "places": DOUBT,
+        "images": GOOD,
         "own users": DOUBT,
         "records": DOUBT,
         "hold": GOOD,

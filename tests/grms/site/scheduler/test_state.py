@@ -196,7 +196,8 @@ def test_a_draining_site_takes_nothing_and_keeps_what_it_has() -> None:
     site.submit(load=FREE, idempotency_key="early")
     site(Drain)
     assert site.state.draining
-    assert "draining" in one(site.submit(load=FREE), Refuse).reason
+    refusal = one(site.submit(load=FREE), Refuse)
+    assert ("draining" in refusal.reason, refusal.field) == (True, "site.draining")
     assert kinds(site.submit(load=FREE, idempotency_key="early")) == ["ReplyJob"]
     site(Resume)
     assert kinds(site.submit(load=FREE)) == ["ReplyJob", "LrmsSubmit"]

@@ -1,0 +1,44 @@
+"""Whether a Slurm runs jobs in container images.
+
+Slurm takes `--container` in any case. On a node whose slurmd has no oci.conf beside its slurm.conf it says nothing of it and
+runs the job without its image (22.05), so a site has to know beforehand. It sees the folder of slurm.conf on its own host, of
+which nodes have copies, or the same by `configless`; where theirs differs, the site's file says so.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+OCI: Final = "oci.conf"
+"""What configures containers (oci.conf(5))."""
+
+KEY: Final = "lrms.images"
+"""The key by which a site's operator says it."""
+
+
+def find_oci(configurations: Iterable[str]) -> str:
+    """Returns the path of an oci.conf that this host has beside one of these paths of slurm.conf; empty if it has none.
+
+    Accesses the disk.
+    """
+    for place in filter(None, configurations):
+        found = Path(place).parent / OCI
+        try:
+            if found.is_file():
+                return str(found)
+        except OSError:
+            continue  # of others, who may not be looked at
+    return ""
+
+
+def why_no_images(*, said: bool | None, found: str) -> str:
+    """Returns why no job runs in a container image, for users; empty if jobs do.
+
+    `said` is what the site's file says, `None` if nothing; `found` is the path of an oci.conf, empty for none.
+    """
+    if said is None and not found:
+        return (
+            f"this site's Slurm has no {OCI}, and would run the job without its container image "
+            f"(the operator can set {KEY} = true where nodes run images)"
+        )
+    return f"this site runs no container images ({KEY} = false)" if said is False else ""

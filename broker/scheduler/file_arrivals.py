@@ -114,7 +114,8 @@ class FileArrivals:
     def copies(self) -> tuple[Copy, ...]:
         """Returns what has been sent of workflows that have not ended, and forgets the rest."""
         names = {each.workflow_id: each.workflow.name for each in self._memory.live.values()}
-        self._at = {key: since for key, since in self._at.items() if key[0] in names}
+        for key in [each for each in self._at if each[0] not in names]:
+            del self._at[key]  # in place, as the queues look at it too
         self._reads = {key: reads for key, reads in self._reads.items() if key in names}
         self._made_for = {key: made for key, made in self._made_for.items() if key in names}
         return tuple(
@@ -232,14 +233,15 @@ class FileArrivals:
             return latest
         seconds = self._seconds(ends, math.fsum(file.size for file in missing))
         begin = parcel.since
-        if self._contended and seconds > 0:
+        if self.contended and seconds > 0:
             order = self._moment(task, parcel, site, now), 0
             begin = max(begin, free.get(parcel.origin, begin), self._queues.free(ends, order, now))
             free[parcel.origin] = begin + seconds
         return max(latest, begin + seconds)
 
     @property
-    def _contended(self) -> bool:
+    def contended(self) -> bool:
+        """Whether a link carries one transfer at a time."""
         return self._network is not None and self._network.contended
 
     def _parcels(
@@ -299,7 +301,7 @@ class FileArrivals:
                     continue
                 ends = parcel.origin, site
                 size = math.fsum(file.size for file in parcel.files)
-                if not (self._contended and self._seconds(ends, size) > 0):
+                if not (self.contended and self._seconds(ends, size) > 0):
                     self._sent(task, ends, parcel.files, transaction)
                     continue
                 before = self._queues.get(parcel.key)

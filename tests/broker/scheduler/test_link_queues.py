@@ -35,7 +35,6 @@ class Links:
         spans = ((each.key, self.queues.span(each.key, now)) for each in self.queues)
         return sorted((span[0], key, span[1]) for key, span in spans if span is not None)
 
-
     def check_expected(self, now: float, key: Key) -> None:
         """What is expected around a change is what it would be had all come just now."""
         fresh = LinkQueues(lambda _ends, size: size, self.there, self.taken)

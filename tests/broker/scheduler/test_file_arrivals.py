@@ -504,8 +504,10 @@ def test_a_new_plan_has_what_is_expected_worked_out_once(monkeypatch: pytest.Mon
             begin = 1000.0 * (count - number if backwards else number + 1)
             key = "w", f"t{number}"
             places.append(Placement(*key, (Demand("alpha"),), begin + 1000, begin + 1010, 1.0))
-            link = "home", "x", begin, begin + 1000
-            transfers.append(Transfer(*key, (f"f{number}",), *link, 8e3, 0.0))
+            files = (f"f{number}",)
+            transfers.append(
+                Transfer(*key, files, "home", "x", begin, begin + 1000, size=8e3, cost=0.0)
+            )
         return Plan(tuple(places), (), tuple(transfers))
 
     for backwards in (False, True):

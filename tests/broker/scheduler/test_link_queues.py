@@ -109,7 +109,12 @@ def test_the_queues_begin_what_plain_ones_do(drawn: list[tuple[float, Waiting | 
 def test_what_is_expected_is_worked_out_once_for_each() -> None:
     """Where thousands come one after another, and each is asked for; else the broker stands still meanwhile."""
     asked: list[float] = []
-    queues = LinkQueues(lambda _ends, size: asked.append(size) or size, {}, {})  # type: ignore[func-returns-value]  # None
+
+    def seconds(_ends: tuple[str, str], size: float) -> float:
+        asked.append(size)
+        return size
+
+    queues = LinkQueues(seconds, {}, {})
     for number in range(500):
         each = waiting(f"t{number}", float(number), 1.0)
         assert queues.free(each.ends, each.order, 0.0) == number

@@ -60,11 +60,28 @@ class FileArrivals:
         # By workflow, file and site when the plan has it sent; and what fixed tasks still have to be sent by the plan before.
         self._planned_begin: dict[FileAt, float] = {}
         self._kept: tuple[Transfer, ...] = ()
-        self._queues = LinkQueues(self._seconds, self._at, memory.taken)
+        # Until when each link is taken by what has begun; after a restart by what is of workflows that have not ended.
+        self._taken: dict[tuple[str, str], float] = {}
+        self._queues = LinkQueues(self._seconds, self._at, self._taken)
         self._numbers = itertools.count()
-        for workflow, sent in memory.sent.items():
+        for workflow, each in self._begun():
+            self._at |= {(workflow, file, each.target): each.end for file in each.files}
+            self._take(each.source, each.target, each.end)
+
+    def _begun(self) -> Iterator[tuple[str, Transfer]]:
+        # What has been sent, with the ids of workflows. Where links have become faster since, by a restart with another network,
+        # it has gone so from its begin: else a mistake in the network would hold a link for as long as it lasts.
+        for workflow, sent in self._memory.sent.items():
             for each in sent:
-                self._at |= {(workflow, file, each.target): each.end for file in each.files}
+                end = each.end
+                if self._network is not None:
+                    end = min(
+                        end, each.begin + self._seconds((each.source, each.target), each.size)
+                    )
+                yield workflow, each if end == each.end else replace(each, end=end)
+
+    def _take(self, source: str, target: str, end: float) -> None:
+        self._taken[source, target] = max(end, self._taken.get((source, target), end))
 
     def _seconds(self, ends: tuple[str, str], size: float) -> float:
         assert self._network is not None, "without a network nothing is sent"
@@ -130,7 +147,7 @@ class FileArrivals:
         """
         if self._network is None or not self._network.contended:
             return ()
-        begun = [each for some in self._memory.sent.values() for each in some if each.end > now]
+        begun = [each for _, each in self._begun() if each.end > now]
         self._kept = tuple(self._still_sent(now, begun, fixed))
         return (*begun, *self._kept)
 
@@ -337,6 +354,7 @@ class FileArrivals:
         names = tuple(file.name for file in files)
         key = owner.workflow_id, task.task.name
         transaction.note(FilesSent(now, *key, names, *ends, now, end, size, cost))
+        self._take(*ends, end)
         self.sent_bytes += size
         for file in files:
             self._at[owner.workflow_id, file.name, ends[1]] = end
@@ -424,7 +442,7 @@ class FileArrivals:
         With each comes whether it has begun. What waits for its link stands where it is expected. What the plan has for tasks that were
         sent something meanwhile, or that should be over by now, in seconds, is left out.
         """
-        found = [(each, True) for some in self._memory.sent.values() for each in some]
+        found = [(each, True) for _, each in self._begun()]
         for waiting in self._queues:
             span = self._queues.span(waiting.key, now)
             live = self._memory.workflows.get(waiting.key[0])

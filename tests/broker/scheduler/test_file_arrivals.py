@@ -518,3 +518,20 @@ def test_a_new_plan_has_what_is_expected_worked_out_once(monkeypatch: pytest.Mon
         made.tell(PlanFound(0, made.state.cycle.running, planned(backwards)))
         assert len(asked) < 20 * count
         monkeypatch.undo()
+
+
+def test_a_network_that_was_wrong_holds_no_link_after_it_is_put_right() -> None:
+    """What has begun over a link that is faster since the restart goes on at that speed."""
+    made = from_home({"one": {"a": 8e9}, "two": {"b": 8e9}})
+    while not any(isinstance(each, FilesSent) for each in made.journal):
+        assert made.step()
+    made.settings = replace(
+        made.settings, network=Network(Link(8e8), {"alpha": "x"}, contention="link")
+    )
+    made.restart()
+    for begun in made.state.cycle.files.under_way(made.now, []):
+        assert begun.end == begun.begin + 10.0
+    made.run()
+    assert made.now < 1e3
+    (live,) = made.state.memory.workflows.values()
+    assert live.state is WorkflowState.COMPLETED

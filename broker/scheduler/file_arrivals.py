@@ -60,11 +60,28 @@ class FileArrivals:
         # By workflow, file and site when the plan has it sent; and what fixed tasks still have to be sent by the plan before.
         self._planned_begin: dict[FileAt, float] = {}
         self._kept: tuple[Transfer, ...] = ()
-        self._queues = LinkQueues(self._seconds, self._at, memory.taken)
+        # Until when each link is taken by what has begun; after a restart by what is of workflows that have not ended.
+        self._taken: dict[tuple[str, str], float] = {}
+        self._queues = LinkQueues(self._seconds, self._at, self._taken)
         self._numbers = itertools.count()
-        for workflow, sent in memory.sent.items():
+        for workflow, each in self._begun():
+            self._at |= {(workflow, file, each.target): each.end for file in each.files}
+            self._take(each.source, each.target, each.end)
+
+    def _begun(self) -> Iterator[tuple[str, Transfer]]:
+        # What has been sent, with the ids of workflows. Where links have become faster since, by a restart with another network,
+        # it has gone so from its begin: else a mistake in the network would hold a link for as long as it lasts.
+        for workflow, sent in self._memory.sent.items():
             for each in sent:
-                self._at |= {(workflow, file, each.target): each.end for file in each.files}
+                end = each.end
+                if self._network is not None:
+                    end = min(
+                        end, each.begin + self._seconds((each.source, each.target), each.size)
+                    )
+                yield workflow, each if end == each.end else replace(each, end=end)
+
+    def _take(self, source: str, target: str, end: float) -> None:
+        self._taken[source, target] = max(end, self._taken.get((source, target), end))
 
     def _seconds(self, ends: tuple[str, str], size: float) -> float:
         assert self._network is not None, "without a network nothing is sent"
@@ -114,7 +131,8 @@ class FileArrivals:
     def copies(self) -> tuple[Copy, ...]:
         """Returns what has been sent of workflows that have not ended, and forgets the rest."""
         names = {each.workflow_id: each.workflow.name for each in self._memory.live.values()}
-        self._at = {key: since for key, since in self._at.items() if key[0] in names}
+        for key in [each for each in self._at if each[0] not in names]:
+            del self._at[key]  # in place, as the queues look at it too
         self._reads = {key: reads for key, reads in self._reads.items() if key in names}
         self._made_for = {key: made for key, made in self._made_for.items() if key in names}
         return tuple(
@@ -129,7 +147,7 @@ class FileArrivals:
         """
         if self._network is None or not self._network.contended:
             return ()
-        begun = [each for some in self._memory.sent.values() for each in some if each.end > now]
+        begun = [each for _, each in self._begun() if each.end > now]
         self._kept = tuple(self._still_sent(now, begun, fixed))
         return (*begun, *self._kept)
 
@@ -232,14 +250,15 @@ class FileArrivals:
             return latest
         seconds = self._seconds(ends, math.fsum(file.size for file in missing))
         begin = parcel.since
-        if self._contended and seconds > 0:
+        if self.contended and seconds > 0:
             order = self._moment(task, parcel, site, now), 0
             begin = max(begin, free.get(parcel.origin, begin), self._queues.free(ends, order, now))
             free[parcel.origin] = begin + seconds
         return max(latest, begin + seconds)
 
     @property
-    def _contended(self) -> bool:
+    def contended(self) -> bool:
+        """Whether a link carries one transfer at a time."""
         return self._network is not None and self._network.contended
 
     def _parcels(
@@ -299,7 +318,7 @@ class FileArrivals:
                     continue
                 ends = parcel.origin, site
                 size = math.fsum(file.size for file in parcel.files)
-                if not (self._contended and self._seconds(ends, size) > 0):
+                if not (self.contended and self._seconds(ends, size) > 0):
                     self._sent(task, ends, parcel.files, transaction)
                     continue
                 before = self._queues.get(parcel.key)
@@ -335,6 +354,7 @@ class FileArrivals:
         names = tuple(file.name for file in files)
         key = owner.workflow_id, task.task.name
         transaction.note(FilesSent(now, *key, names, *ends, now, end, size, cost))
+        self._take(*ends, end)
         self.sent_bytes += size
         for file in files:
             self._at[owner.workflow_id, file.name, ends[1]] = end
@@ -422,7 +442,7 @@ class FileArrivals:
         With each comes whether it has begun. What waits for its link stands where it is expected. What the plan has for tasks that were
         sent something meanwhile, or that should be over by now, in seconds, is left out.
         """
-        found = [(each, True) for some in self._memory.sent.values() for each in some]
+        found = [(each, True) for _, each in self._begun()]
         for waiting in self._queues:
             span = self._queues.span(waiting.key, now)
             live = self._memory.workflows.get(waiting.key[0])

@@ -46,19 +46,19 @@ class Waiting:
 
 @dataclass(slots=True)
 class _Queue:
-    # Of one link. `expected` holds as long as nothing changes, for the moment at which the first one begins.
+    # Of one link. What is expected is known of the first ones alone, as far as it has been asked for, and as long as nothing
+    # changes there: `free` has when the link is free again after each; spans are by key, and who has a file sent by file. It holds
+    # for the moment at which the first one begins.
     order: list[tuple[Order, Key]] = field(default_factory=list)
-    expected: "_Expected | None" = None
-
-
-@dataclass(slots=True)
-class _Expected:
-    # What is expected of those that wait: orders, and when each has been sent; the same by key and by file.
-    begin: float
-    orders: list[Order] = field(default_factory=list)
-    ends: list[float] = field(default_factory=list)
+    begin: float = math.nan
+    free: list[float] = field(default_factory=list)
     spans: dict[Key, tuple[float, float]] = field(default_factory=dict)
-    files: dict[FileAt, float] = field(default_factory=dict)
+    senders: dict[FileAt, Key] = field(default_factory=dict)
+
+    def forget(self) -> None:
+        self.free.clear()
+        self.spans.clear()
+        self.senders.clear()
 
 
 class LinkQueues:
@@ -107,21 +107,25 @@ class LinkQueues:
         for file in waiting.sizes:
             self._readers.setdefault(file, {})[waiting.key] = None
         queue = self._queues.setdefault(waiting.ends, _Queue())
-        bisect.insort(queue.order, (waiting.order, waiting.key))
-        queue.expected = None
+        place = waiting.order, waiting.key
+        at = bisect.bisect_left(queue.order, place)
+        self._forget(queue, at)
+        queue.order.insert(at, place)
         self._list(waiting.ends)
 
     def discard(self, key: Key) -> None:
         """Lets something wait no more."""
-        waiting = self._waiting.pop(key, None)
+        waiting = self._waiting.get(key)
         if waiting is None:
             return
+        queue = self._queues[waiting.ends]
+        at = bisect.bisect_left(queue.order, (waiting.order, key))
+        self._forget(queue, at)
+        del queue.order[at]
+        del self._waiting[key]
         _drop(self._of_task, key[:2], key)
         for file in waiting.sizes:
             _drop(self._readers, file, key)
-        queue = self._queues[waiting.ends]
-        del queue.order[bisect.bisect_left(queue.order, (waiting.order, key))]
-        queue.expected = None
         if not queue.order:
             del self._queues[waiting.ends]
 
@@ -172,51 +176,68 @@ class LinkQueues:
         """Notes that a link is taken until another moment."""
         queue = self._queues.get(ends)
         if queue is not None:
-            queue.expected = None
+            queue.forget()
 
     # --- what is expected ----------------------------------------------------------------------
 
     def span(self, key: Key, now: float) -> tuple[float, float] | None:
         """Returns when something that waits should begin and end, in seconds; `None` if it does not wait, or nothing is left of it to send."""
         waiting = self._waiting.get(key)
-        return None if waiting is None else self._expected(waiting.ends, now).spans.get(key)
+        if waiting is None:
+            return None
+        queue = self._at(waiting.ends, now)
+        self._expect(queue, bisect.bisect_left(queue.order, (waiting.order, key)) + 1)
+        return queue.spans.get(key)
 
     def file(self, ends: Ends, file: FileAt, now: float) -> float | None:
         """Returns when a file that waits for a link should be there, in seconds; `None` if none waits with it."""
-        return self._expected(ends, now).files.get(file) if file in self._readers else None
+        if file not in self._readers or ends not in self._queues:
+            return None
+        queue = self._at(ends, now)
+        while file not in queue.senders and len(queue.free) < len(queue.order):
+            self._expect(queue, len(queue.free) + 1)
+        return queue.spans[queue.senders[file]][1] if file in queue.senders else None
 
     def free(self, ends: Ends, order: Order, now: float) -> float:
         """Returns from when on a link should be free for something of this order, in seconds."""
         if ends not in self._queues:
             return max(now, self._taken.get(ends, now))
-        expected = self._expected(ends, now)
-        at = bisect.bisect_left(expected.orders, order)
-        return expected.ends[at - 1] if at else expected.begin
+        queue = self._at(ends, now)
+        at = bisect.bisect_left(queue.order, order, key=lambda each: each[0])
+        self._expect(queue, at)
+        return queue.free[at - 1] if at else queue.begin
 
-    def _expected(self, ends: Ends, now: float) -> _Expected:
+    def _at(self, ends: Ends, now: float) -> _Queue:
+        queue = self._queues[ends]
         begin = max(now, self._taken.get(ends, now))
-        queue = self._queues.get(ends)
-        if queue is None:
-            return _Expected(begin)
-        if queue.expected is None or queue.expected.begin != begin:
-            queue.expected = found = _Expected(begin)
-            for order, key in queue.order:
-                waiting = self._waiting[key]
-                missing = [
-                    file
-                    for file in waiting.sizes
-                    if file not in self._there and file not in found.files
-                ]
-                if not missing:
-                    continue
-                size = math.fsum(waiting.sizes[file] for file in missing)
-                end = begin + self._seconds(ends, size)
-                found.orders.append(order)
-                found.ends.append(end)
-                found.spans[key] = begin, end
-                found.files |= dict.fromkeys(missing, end)
-                begin = end
-        return queue.expected
+        if queue.begin != begin:
+            queue.forget()
+            queue.begin = begin
+        return queue
+
+    def _expect(self, queue: _Queue, count: int) -> None:
+        # Works out what is expected of so many, as far as it is not known.
+        for _, key in queue.order[len(queue.free) : count]:
+            sizes = self._waiting[key].sizes
+            missing = [
+                file for file in sizes if file not in self._there and file not in queue.senders
+            ]
+            free = begin = queue.free[-1] if queue.free else queue.begin
+            if missing:
+                size = math.fsum(sizes[file] for file in missing)
+                free = begin + self._seconds(self._waiting[key].ends, size)
+                queue.spans[key] = begin, free
+                queue.senders |= dict.fromkeys(missing, key)
+            queue.free.append(free)
+
+    def _forget(self, queue: _Queue, at: int) -> None:
+        # What is expected from this place in the order on holds no more.
+        for _, key in queue.order[at : len(queue.free)]:
+            if queue.spans.pop(key, None) is not None:
+                for file in self._waiting[key].sizes:
+                    if queue.senders.get(file) == key:
+                        del queue.senders[file]
+        del queue.free[at:]
 
 
 def _drop(index: "dict[_Name, dict[Key, None]]", name: "_Name", key: Key) -> None:

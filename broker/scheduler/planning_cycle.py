@@ -8,7 +8,7 @@ fixed by the old plan before the search began, later ones belong to the new plan
 fixed during a search.
 
 Where a workflow comes that has files to be sent, and no search runs, a short search comes before the long one, as where its tasks begin
-without a plan decides about the ways of all that they make. They wait for that.
+without a plan decides about the ways of all that they make. They wait for that. Where workflows keep coming, a long search begins all the same.
 """
 
 import math
@@ -61,6 +61,9 @@ class PlanningCycle:
         self._wanted_since = math.inf
         self._urgent = ""
         self._short_wanted = self._short = False
+        self._long_since = (
+            math.inf
+        )  # when the first of the short searches began that no long one has followed
         self._stop_sent = False
         self._planning = 0
         self._come = 0
@@ -134,7 +137,8 @@ class PlanningCycle:
         The search after it plans them, too; so of many workflows, handed in one by one, only a few
         searches are ended.
         """
-        if self._settings.early and self.files.counts(workflow) and not self.running:
+        late = transaction.now > self._long_since + self._settings.gather
+        if self._settings.early and self.files.counts(workflow) and not (self.running or late):
             waiting = sum(each.counts[TaskState.WAITING] for each in self._memory.live.values())
             self._short_wanted = waiting <= SHORT_TASKS_MAX
         if self.running:
@@ -176,6 +180,9 @@ class PlanningCycle:
         if self._short:
             self.reason = "a workflow has come that sends files"
             self._urgent = "a short search was first"
+            self._long_since = min(self._long_since, transaction.now)
+        else:
+            self._long_since = math.inf
         self._stop_sent = False
         self._begun = transaction.now
         slot = self._settings.slot

@@ -425,7 +425,6 @@ class StateTables:
         plan: the last plan adopted; `None` before the first.
         estimates: how long programs take, as their runs have shown.
         sent: transfers that have begun, by the ids of their workflows that have not ended.
-        taken: until when each link is taken by one that has begun, by its source and target; seconds.
         latest: time of the last record, seconds.
         changes: records so far; while it stays the same so does all else.
         supply_changes: those of resources among them.
@@ -446,7 +445,6 @@ class StateTables:
         self.plan: PlanAdopted | None = None
         self.estimates = Estimates()
         self.sent: dict[str, list[Transfer]] = {}
-        self.taken: dict[tuple[str, str], float] = {}
         self.workflows_count = 0
         self.bookings_count = 0
         self.latest = -math.inf
@@ -526,19 +524,18 @@ class StateTables:
 
     def _sent(self, record: FilesSent) -> None:
         workflow = self.workflows[record.workflow_id]
-        link = record.source, record.target
-        sent = Transfer(
-            workflow.workflow.name,
-            record.task,
-            record.files,
-            *link,
-            record.begin,
-            record.end,
-            record.size,
-            record.cost,
-        )
-        self.taken[link] = max(record.end, self.taken.get(link, record.end))
         if not workflow.has_ended:
+            sent = Transfer(
+                workflow.workflow.name,
+                record.task,
+                record.files,
+                record.source,
+                record.target,
+                record.begin,
+                record.end,
+                record.size,
+                record.cost,
+            )
             self.sent.setdefault(record.workflow_id, []).append(sent)
 
     def _grown(self, record: WorkflowOpened | TasksAdded | WorkflowClosed) -> None:

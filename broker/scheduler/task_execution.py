@@ -36,6 +36,7 @@ from broker.scheduler.events import (
     SiteUp,
     Started,
 )
+from broker.scheduler.file_arrivals import WAITING_FOR_FILES
 from broker.scheduler.free_time import TOLERANCE, View
 from broker.scheduler.groups import Gathered, Groups
 from broker.scheduler.lifecycle import AT_SITE, DONE, HELD, TaskState
@@ -163,6 +164,11 @@ class TaskExecution:
         while transaction.touched or self._orphaned or again:
             again = False
             tasks, transaction.touched = transaction.touched, []
+            if self._files.contended:
+                for (
+                    task
+                ) in tasks:  # all wait before one is asked when it is there, which costs less
+                    self._send(task, transaction)
             for task in tasks:  # fixing a task lets those that wait for it be fixed
                 self._advance(task, transaction, tasks)
             self._files.begin(transaction)
@@ -173,8 +179,7 @@ class TaskExecution:
     def _advance(self, task: LiveTask, transaction: Transaction, tasks: list[LiveTask]) -> None:
         if task.owner.closing:
             return
-        if task.state is TaskState.WAITING or task.state in HELD:
-            self._files.send(task, transaction)
+        self._send(task, transaction)
         if task.state is TaskState.WAITING:
             if self._fix(task, transaction):
                 tasks += task.successors
@@ -187,6 +192,10 @@ class TaskExecution:
             assert task.booking is not None
             if task.booking.group is None:
                 self._wake(task, self.moves.advance(task.booking, transaction))
+
+    def _send(self, task: LiveTask, transaction: Transaction) -> None:
+        if task.state in WAITING_FOR_FILES and not task.owner.closing:
+            self._files.send(task, transaction)
 
     def _look(self, task: LiveTask, transaction: Transaction) -> None:
         # Notes a task that can begin before its time.

@@ -14,12 +14,12 @@ from benchmarks.deviation_dispatch import World as SearchingWorld
 from benchmarks.deviation_loads import NOISES, Load
 from broker.gantt.views import plan_document
 from broker.model.network import Contention, Copy, DataFile, Link, Network
-from broker.model.plan import Transfer
+from broker.model.plan import Placement, Plan, Transfer
 from broker.model.program import Input, Output, Program
 from broker.model.resources import Resource
-from broker.model.workflow import Alternative, Task, Workflow
+from broker.model.workflow import Alternative, Demand, Task, Workflow
 from broker.scheduler.commands import Append, Command, Launch, StartPlanning
-from broker.scheduler.events import Register, Submit
+from broker.scheduler.events import PlanFound, Register, Submit
 from broker.scheduler.file_arrivals import FileArrivals
 from broker.scheduler.lifecycle import WorkflowState
 from broker.scheduler.planning_input import pose
@@ -451,3 +451,87 @@ def replace_place(task: LiveTask, resource: str) -> LiveTask:
     assert task.placement is not None
     demands = Alternative.of(resource).demands
     return replace(task, booking=None, placement=replace(task.placement, demands=demands))
+
+
+def from_home(sizes: dict[str, dict[str, float]]) -> DataWorld:
+    """Returns a world whose tasks read files of these sizes, by task and file, and that has a first plan for them."""
+    network = Network(Link(8.0), {"alpha": "x"}, contention="link")
+    made = DataWorld(1, replace(SETTINGS, network=network))
+    made.tell(Register(1, made.supply("alpha")))
+    readers: dict[tuple[str, float], list[str]] = {}
+    for task, files in sizes.items():
+        for each in files.items():
+            readers.setdefault(each, []).append(task)
+    made.tell(
+        Submit(
+            1,
+            "k",
+            Workflow(
+                "w",
+                tuple(Task(name, 10.0, (Alternative.of("alpha"),)) for name in sizes),
+                files=tuple(DataFile(*each, tuple(some)) for each, some in readers.items()),
+            ),
+        )
+    )
+    while not made.planned:
+        assert made.step()
+    return made
+
+
+def test_a_file_that_takes_no_time_is_not_sent_again_with_others() -> None:
+    """It goes at once, also where another task waits with it and more for the link."""
+    made = from_home({"both": {"empty": 0.0, "full": 80.0}, "one": {"empty": 0.0}})
+    made.run()
+    check_transfers(made)
+    sent = [each.files for each in made.journal if isinstance(each, FilesSent)]
+    assert sorted(sent) == [("empty",), ("full",)]
+
+
+def test_a_new_plan_has_what_is_expected_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it turns the order round in which hundreds wait for a link."""
+    count = 200
+    made = from_home({f"t{number}": {f"f{number}": 8e3} for number in range(count)})
+    asked: list[float] = []
+    plain = Link.seconds
+
+    def seconds(link: Link, size: float) -> float:
+        asked.append(size)
+        return plain(link, size)
+
+    def planned(backwards: bool) -> Plan:
+        places, transfers = list[Placement](), list[Transfer]()
+        for number in range(count):
+            begin = 1000.0 * (count - number if backwards else number + 1)
+            key = "w", f"t{number}"
+            places.append(Placement(*key, (Demand("alpha"),), begin + 1000, begin + 1010, 1.0))
+            files = (f"f{number}",)
+            transfers.append(
+                Transfer(*key, files, "home", "x", begin, begin + 1000, size=8e3, cost=0.0)
+            )
+        return Plan(tuple(places), (), tuple(transfers))
+
+    for backwards in (False, True):
+        while not made.state.cycle.running:
+            assert made.step()
+        monkeypatch.setattr(Link, "seconds", seconds)
+        asked.clear()
+        made.tell(PlanFound(0, made.state.cycle.running, planned(backwards)))
+        assert len(asked) < 20 * count
+        monkeypatch.undo()
+
+
+def test_a_network_that_was_wrong_holds_no_link_after_it_is_put_right() -> None:
+    """What has begun over a link that is faster since the restart goes on at that speed."""
+    made = from_home({"one": {"a": 8e9}, "two": {"b": 8e9}})
+    while not any(isinstance(each, FilesSent) for each in made.journal):
+        assert made.step()
+    made.settings = replace(
+        made.settings, network=Network(Link(8e8), {"alpha": "x"}, contention="link")
+    )
+    made.restart()
+    for begun in made.state.cycle.files.under_way(made.now, []):
+        assert begun.end == begun.begin + 10.0
+    made.run()
+    assert made.now < 1e3
+    (live,) = made.state.memory.workflows.values()
+    assert live.state is WorkflowState.COMPLETED

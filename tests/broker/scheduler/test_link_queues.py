@@ -35,6 +35,17 @@ class Links:
         spans = ((each.key, self.queues.span(each.key, now)) for each in self.queues)
         return sorted((span[0], key, span[1]) for key, span in spans if span is not None)
 
+    def check_expected(self, now: float, key: Key) -> None:
+        """What is expected around a change is what it would be had all come just now."""
+        fresh = LinkQueues(lambda _ends, size: size, self.there, self.taken)
+        for each in self.queues:
+            fresh.put(each)
+        assert self.queues.span(key, now) == fresh.span(key, now)
+        for ends in LINKS:
+            assert self.queues.free(ends, (15.0, 0), now) == fresh.free(ends, (15.0, 0), now)
+            file = ("w", "f0", ends[1])
+            assert self.queues.file(ends, file, now) == fresh.file(ends, file, now)
+
 
 def waiting(task: str, moment: float, *sizes: float, link: int = 0) -> Waiting:
     """Returns files of a task that wait for a link."""
@@ -81,6 +92,7 @@ def test_the_queues_begin_what_plain_ones_do(drawn: list[tuple[float, Waiting | 
             links.queues.discard(change)
             plain.waiting.pop(change, None)
         assert len(links.queues) == len(plain.waiting)
+        links.check_expected(now, change.key if isinstance(change, Waiting) else change)
     begun = len(links.begun)
     expected = links.expected(now)
     while links.queues.next_time < math.inf:
@@ -92,6 +104,23 @@ def test_the_queues_begin_what_plain_ones_do(drawn: list[tuple[float, Waiting | 
     assert sorted(links.begun, key=repr) == sorted(plain.begun, key=repr)
     came = [(at, key, max(links.there[file] for file in files)) for at, key, files in links.begun]
     assert sorted(came[begun:]) == expected
+
+
+def test_what_is_expected_is_worked_out_once_for_each() -> None:
+    """Where thousands come one after another, and each is asked for; else the broker stands still meanwhile."""
+    asked: list[float] = []
+
+    def seconds(_ends: tuple[str, str], size: float) -> float:
+        asked.append(size)
+        return size
+
+    queues = LinkQueues(seconds, {}, {})
+    for number in range(500):
+        each = waiting(f"t{number}", float(number), 1.0)
+        assert queues.free(each.ends, each.order, 0.0) == number
+        queues.put(each)
+        assert queues.span(each.key, 0.0) == (number, number + 1.0)
+    assert len(asked) == 500
 
 
 def test_what_is_urgent_goes_before_what_has_not_begun() -> None:

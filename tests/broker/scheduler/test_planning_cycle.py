@@ -100,6 +100,21 @@ def test_a_short_search_comes_before_the_long_one_where_files_are_sent() -> None
     )
 
 
+def test_a_long_search_begins_though_workflows_with_files_keep_coming() -> None:
+    """After short ones have gone on for as long as what can wait is gathered; then they are short again."""
+    known = with_file()
+    (live,) = known.live.values()
+    cycle = PlanningCycle(known, replace(SETTINGS, network=Network(Link(1.0))))
+    now, kinds = 0.0, list[bool]()
+    for _ in range(14):
+        cycle.came(Transaction(known, now), live, 3)
+        now = max(now, cycle.next_time)
+        kinds.append(began(cycle, known, now).short)
+        adopted(cycle, known, now + 1.0)
+        now += 1.5
+    assert kinds == [*[True] * 6, False, *[True] * 6, False]
+
+
 @pytest.mark.parametrize(
     ("known", "settings"),
     [

@@ -740,12 +740,12 @@ class Machine:
     def _update_job(self, job: Job | None, values: Mapping[str, str]) -> None:
         if job is None:
             raise NotDoneError("Invalid job id specified")
-        if "JobName" in values and self.fixes_names:
-            raise NotDoneError("Access/permission denied")
         over = NotDoneError(f"Job is no longer pending execution for job {job['id']}")
         if job["state"] in ENDED:
             raise over
-        job["parted"] = True
+        job["parted"] = True  # also where a plugin then refuses the change
+        if "JobName" in values and self.fixes_names:
+            raise NotDoneError("Access/permission denied")
         job["name"] = values.get("JobName", job["name"])  # of one that runs, too
         if "StartTime" in values:
             if job["state"] != "PD":
@@ -778,7 +778,7 @@ class Machine:
                 self._kill(job)
                 if unparted:
                     self._end_whole(job)
-                elif _is_whole(job) and not self.fixes_names:
+                elif _is_whole(job):
                     self._end_unparted(job)
                 else:
                     self._end(job, "CA")

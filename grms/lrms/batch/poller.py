@@ -266,6 +266,7 @@ class Poller:
 
     async def _asked(self, question: Question, evidence: Evidence) -> tuple[Evidence, bool]:
         # With the batch system's own answer, and whether there was one.
+        question = replace(question, ran=question.ran or evidence.begun is True)
         try:
             known = await self._system.knows(question)
         except LrmsError as error:

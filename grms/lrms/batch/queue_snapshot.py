@@ -132,7 +132,7 @@ class Question:
         name: at the batch system.
         submit_time: seconds, if known.
         row: from the queue; `None` if it is gone.
-        ran: a poll has shown it started.
+        ran: a poll has shown it started, or its folder says that it has begun.
     """
 
     key: str

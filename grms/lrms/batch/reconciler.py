@@ -154,7 +154,10 @@ class Reconciler:
         sure = {
             order.key: order.row
             for order in orders
-            if order.act is Act.RELEASE and self._is_free(_mark(order)) and order.key not in refused
+            if order.act is Act.RELEASE
+            and self._is_free(_mark(order))
+            and order.key not in refused
+            and not self._is_outdated(order)
         }
         if len(sure) < 2:
             return orders
@@ -326,7 +329,7 @@ class Reconciler:
             LrmsError: it was refused or unanswered.
         """
         mark = _mark(order)
-        if mark in self._under_way:
+        if mark in self._under_way or self._is_outdated(order):
             return
         self._under_way.add(mark)
         try:
@@ -336,6 +339,12 @@ class Reconciler:
                 await self._release(order)
         finally:
             self._under_way.discard(mark)
+
+    def _is_outdated(self, order: Order) -> bool:
+        # Whether the hold was lifted after the poll from which the order is: between the two, others are asked about, and
+        # their orders are carried out. Should it have been for nothing, the next poll shows it.
+        job = self._tracker.job(order.key)
+        return order.act is Act.RELEASE and job is not None and job.released_at is not None
 
     @asynccontextmanager
     async def none_of(self, key: str) -> AsyncIterator[None]:
@@ -362,6 +371,8 @@ class Reconciler:
 
     async def _release(self, order: Order) -> None:
         begun = bool(await self._disk.do(self._spool.runs, order.key))
+        if begun and order.act is Act.RELEASE and not await self._ours_to_lift(order):
+            return  # it was released, and has begun, since the poll from which the order is
         if begun and not self._repeats:
             await self._end_forgotten(order)
             return

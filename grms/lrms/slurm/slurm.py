@@ -590,13 +590,15 @@ class Slurm:
 
     async def _parted(self, rows: Sequence[JobRow]) -> list[JobRow]:
         # Gives elements their own names, by which they are parted from each other, and returns the rows as they are then.
-        # Whatever is refused stays in its array, and is asked for by its number alone.
+        # What is refused a name may be parted all the same, as where a plugin refuses it, or not: it is asked for by its number
+        # alone.
+        for row in rows:
+            if row.in_array:
+                self._elements.part(row.number)
         unnamed = [row for row in rows if row.in_array and _PLAIN.fullmatch(row.name)]
         if not unnamed:
             return list(rows)
         words = "".join(f"update JobId={row.number} JobName={row.name}\n" for row in unnamed)
-        for row in unnamed:
-            self._elements.part(row.number)
         answer = await self._programs.run("scontrol", also=SECONDS, typed=words.encode())
         refused = set[str]()
         if answer.code != 0:

@@ -11,7 +11,7 @@ ends all elements that were not parted yet, instead of the one that it is asked 
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -110,12 +110,12 @@ class ArrayElements:
     """The names that elements of the last arrays are to have."""
 
     def __init__(self) -> None:
-        # By the number of an array, and then by those of its elements.
-        self._names: OrderedDict[str, dict[str, str]] = OrderedDict()
+        # By the number of an array, and then by those of its elements; `None` of those that were parted.
+        self._names: OrderedDict[str, dict[str, str | None]] = OrderedDict()
 
-    def keep(self, array: str, names: dict[str, str]) -> None:
+    def keep(self, array: str, names: Mapping[str, str]) -> None:
         """Notes the elements of an array that was submitted; a crash may have taken its number from another."""
-        self._names[array] = names
+        self._names[array] = dict(names)
         self._drop()
 
     def _drop(self) -> None:
@@ -123,12 +123,18 @@ class ArrayElements:
             self._names.popitem(last=False)
 
     def part(self, number: str) -> None:
-        """Notes that an element has its own name: from now on it may begin, and it has a record of its own."""
-        self._names.get(number.partition("_")[0], {}).pop(number, None)
+        """Notes that an element is about to be parted: from now on it may begin, and it has a record of its own.
+
+        Slurm parts it by whatever is asked for it alone, also where a plugin then refuses it; it is shown under the array's
+        name as before.
+        """
+        names = self._names.get(number.partition("_")[0], {})
+        if number in names:
+            names[number] = None
 
     def waits(self, number: str) -> bool:
         """Returns whether an element is not parted from its array, as far as is known."""
-        return number in self._names.get(number.partition("_")[0], {})
+        return self._names.get(number.partition("_")[0], {}).get(number) is not None
 
     def told_in(self, rows: Iterable[JobRow]) -> list[JobRow]:
         """Returns the rows of a queue with one for each element.
@@ -150,13 +156,13 @@ class ArrayElements:
         for array, elements in shown.items():
             # An array gets no more elements: one with others has its number by a crash.
             if not elements.keys() <= self._names.get(array, {}).keys():
-                self._names[array] = elements
+                self._names[array] = dict(elements)
         for row in ended:
             named = is_array_name(row.name)
             own = [
                 (number, name)
                 for number, name in self._names[row.number].items()
-                if number not in numbers and name == element_name(row.name, number)
+                if name and number not in numbers and name == element_name(row.name, number)
             ]
             found += [replace(row, number=number, name=name) for number, name in own]
             if not (own or named):

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,10 @@ from grms.lrms.base import (
     LoadSeen,
     LrmsEnd,
     LrmsEvent,
+    LrmsPhase,
     LrmsRefusedError,
     LrmsUnavailableError,
+    Program,
     Unseen,
 )
 from grms.lrms.batch.job_tracker import JobTracker, Order
@@ -153,3 +156,28 @@ async def test_one_silence_is_enough(tmp_path: Path) -> None:
     assert isinstance(scene.system, Silent)
     assert scene.system.asked == 1
     assert sum(isinstance(event, Unseen) for event in scene.events) == 5
+
+
+@pytest.mark.parametrize("begun", [False, True])
+async def test_who_is_asked_whether_it_has_a_job_is_told_whether_that_has_begun(
+    tmp_path: Path, begun: bool
+) -> None:
+    """By its folder, where no look has shown it running: what has begun was not ended while it waited."""
+    scene = Scene(tmp_path)
+    asked: list[Question] = []
+
+    async def knows(question: Question) -> bool:
+        asked.append(question)
+        return True
+
+    scene.system.knows = knows  # type: ignore[method-assign]  # of a test
+    folder = Spool(tmp_path).prepare(KEY, Program("#!/bin/sh\n"), run=True)
+    scene.system.rows = (replace(HELD, phase=LrmsPhase.WAITING),)
+    await scene.looks.new()
+    if begun:
+        (folder / "begun").write_text("0 1700000000\n")
+    scene.system.rows = ()
+    async with asyncio.timeout(TIME_OUT_S):
+        while not asked:
+            await scene.looks.new()
+    assert [question.ran for question in asked] == [begun]

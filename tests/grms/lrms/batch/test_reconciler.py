@@ -367,6 +367,49 @@ async def test_looks_go_on_while_very_many_jobs_are_released(
     assert most < 30
 
 
+@pytest.mark.parametrize("repeats", [False, True])
+async def test_one_that_was_released_since_the_look_is_not_released_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repeats: bool
+) -> None:
+    """Its run is not taken for one that was forgotten, nor for one by order."""
+    monkeypatch.setattr("grms.lrms.batch.poller.ORDERS_POLLS", 10**6)
+    system, spool = Many(2), Spool(tmp_path)
+    gate, waits, told = asyncio.Event(), asyncio.Event(), list[str]()
+
+    async def release(row: JobRow) -> None:
+        told.append(row.number)
+        if row.number == "1" and not gate.is_set():
+            waits.set()
+            await gate.wait()
+        else:
+            (spool.place("A/1/2") / "begun").write_text("0 1700000000\n")
+        rows = {each.number: each for each in system.rows}
+        begun = LrmsPhase.WAITING if row.number == "1" else LrmsPhase.RUNNING
+        rows[row.number] = replace(row, phase=begun, start_time=system.now)
+        system.rows = tuple(rows.values())
+
+    system.release = release  # type: ignore[method-assign]  # of a test
+    for number in (1, 2):
+        spool.prepare(f"A/1/{number}", Program("#!/bin/sh\n"), run=True)
+    lrms = BatchLrms(
+        system, spool, poll_s=0.01, settle_s=0.0, repeats=repeats, clock=lambda: system.now
+    )
+    await lrms.snapshot()
+    for number in (1, 2):
+        await lrms.submit(LrmsJob(f"A/1/{number}", 2, 60.0, program=Program("#!/bin/sh\n")))
+    async with meanwhile(lrms.run()), asyncio.timeout(TIME_OUT_S):
+        await waits.wait()
+        await lrms.release(
+            "A/1/2"
+        )  # what the look has found due for it comes after the other's turn
+        gate.set()
+        looks = system.looks
+        while system.looks < looks + 2:  # noqa: ASYNC110  # a look has no event
+            await asyncio.sleep(0.01)
+    assert told == ["1", "2"]
+    assert not [what for what in asdict(lrms.anomalies).values() if what]
+
+
 class Together(Many):
     """One that releases many jobs in a call.
 

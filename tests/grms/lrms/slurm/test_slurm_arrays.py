@@ -23,12 +23,14 @@ from grms.lrms.base import (
     Vanished,
 )
 from grms.lrms.batch.launcher import Spool
+from grms.lrms.batch.queue_snapshot import JobRow
 from grms.lrms.batch.subprocesses import Programs, SilentError
 from grms.lrms.exit_status import LAUNCH
 from grms.lrms.slurm import slurm
 from grms.lrms.slurm.slurm import Slurm, SlurmSettings
 from grms.lrms.slurm.slurm_arrays import (
     SIZE,
+    ArrayElements,
     array_folder,
     array_tag,
     array_words,
@@ -120,6 +122,19 @@ def test_the_log_says_which_element_has_ended() -> None:
     (logged,) = read_log([line], is_owner=lambda _name, _user: True, prefix="hanse:S:")
     assert (logged.name, logged.number) == ("hanse:S:A/1/1031", "1_31")
     assert logged.fields["ExitCode"] == "3:0"
+
+
+def test_an_element_that_was_parted_is_so_whatever_name_is_shown() -> None:
+    """Where a plugin has refused its own: should it be gone, that does not say that it never began."""
+    elements = ArrayElements()
+    elements.keep("7", {"7_1": "hanse:S:A/1/1", "7_2": "hanse:S:A/1/2"})
+    elements.part("7_1")
+    rows = [
+        JobRow("hanse:S:A/1/1", "7_1", 1.0, LrmsPhase.WAITING, 1, in_array=True),
+        JobRow("hanse:S:A/1/2", "7_2", 1.0, LrmsPhase.HELD, 1, in_array=True),
+    ]
+    assert elements.told_in(rows) == rows
+    assert [elements.waits(row.number) for row in rows] == [False, True]
 
 
 # --- what operators and crashes do to them -------------------------------------------------------

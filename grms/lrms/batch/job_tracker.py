@@ -177,6 +177,9 @@ class JobTracker:
         self.anomalies = Anomalies()
         self.slipped: list[tuple[str, str]] = []
 
+    def _key(self, row: JobRow) -> str | None:
+        return row.known_as or self._decode(row.name)
+
     def job(self, key: str) -> TrackedJob | None:
         """Returns what is known of a job; `None` if it was lost or never there."""
         return self._jobs.get(key) or self._over.get(key)
@@ -185,13 +188,13 @@ class JobTracker:
         """Returns the jobs that are not followed and of which no row shows a run: the numbers of their rows by key."""
         found: dict[str, set[str]] = {}
         for row in rows:
-            key = self._decode(row.name) if _is_unbegun(row) else None
+            key = self._key(row) if _is_unbegun(row) else None
             if key is not None and self.job(key) is None:
                 found.setdefault(key, set()).add(row.number)
         if found:
             for row in rows:
                 if not _is_unbegun(row):
-                    found.pop(self._decode(row.name) or "", None)
+                    found.pop(self._key(row) or "", None)
         return found
 
     def gone(self, key: str, number: str, at: float, *, asked: bool = True) -> None:
@@ -330,7 +333,7 @@ class JobTracker:
 
     def says_all(self, row: JobRow) -> bool:
         """Returns whether nothing but its row is to be looked at for how a job has ended."""
-        is_guest = self._is_guest(self._decode(row.name) or self._own)
+        is_guest = self._is_guest(self._key(row) or self._own)
         asks = self._evicts or (self._fences and is_guest)
         if asks and row.end is not None and row.end.outcome is Outcome.CANCELLED:
             return False
@@ -364,7 +367,7 @@ class JobTracker:
         shown: dict[str, list[JobRow]] = {}
         unnamed: dict[str, JobRow] = {}
         for row in table.rows:
-            key = self._decode(row.name)
+            key = self._key(row)
             if key is not None:
                 shown.setdefault(key, []).append(row)
             else:
@@ -742,7 +745,7 @@ class JobTracker:
         last = row or job.row
         return Question(
             job.key,
-            self._encode(job.key),
+            row.name if row is not None and row.known_as else self._encode(job.key),
             job.number,
             None if last is None else last.submit_time,
             row,
@@ -785,7 +788,7 @@ class JobTracker:
         idle = table.idle
         before: list[Request] = []
         for row in table.rows:
-            key = self._decode(row.name)
+            key = self._key(row)
             job = None if key is None else self._jobs.get(key)
             coming = job is not None and job.want is Want.RUN and not job.hold_stays
             if not row.can_start and not (row.phase is LrmsPhase.HELD and coming):
@@ -807,7 +810,7 @@ class JobTracker:
 
     def row(self, key: str, rows: Iterable[JobRow]) -> JobRow | None:
         """Returns the row of a job in a table; of several copies the one that counts."""
-        several = [row for row in rows if self._decode(row.name) == key]
+        several = [row for row in rows if self._key(row) == key]
         if not several or self._is_hidden(key, several):
             return None
         return self._chosen(several, self._jobs.get(key))
@@ -816,7 +819,7 @@ class JobTracker:
         """Returns what is known of the jobs of a table, by key."""
         found: dict[str, list[JobRow]] = {}
         for row in rows:
-            key = self._decode(row.name)
+            key = self._key(row)
             if key is not None:
                 found.setdefault(key, []).append(row)
         records = {}

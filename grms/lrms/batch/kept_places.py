@@ -76,6 +76,7 @@ class KeptPlaces:
         self._started: set[str] = set()  # Slurm has agreed to start them
         self._refused: dict[str, str] = {}
         self._over: dict[str, str] = {}  # what became of places that are kept no more
+        poller.known = self._known
 
     # --- what the adapter asks ---------------------------------------------------------------------
 
@@ -310,12 +311,32 @@ class KeptPlaces:
         row = next((row for row in rows if self._decode(row.name) == place.key), None)
         return row if row is not None and row.phase in _NOT_STARTED else None
 
+    async def _known(self, table: QueueSnapshot) -> QueueSnapshot:
+        # A crash may have undone both that a job left and that it came back. Under the name of its earlier submission it is the
+        # job all the same, also when it runs: its launcher has gone on in the folder of its return.
+        back = {place.number: place.back for place in (await self._all()).values() if place.back}
+        if not back:
+            return table
+        rows = tuple(self._known_row(row, back.get(row.number, "")) for row in table.rows)
+        return replace(table, rows=rows)
+
+    def _known_row(self, row: JobRow, back: str) -> JobRow:
+        # With its number alone it could be a job of another place, or of another site.
+        key = self._decode(row.name) if back else None
+        if key is None or key == back or place_key(key) != place_key(back):
+            return row
+        return replace(row, known_as=back)
+
     async def _look_back(self, key: str, place: KeptPlace, table: QueueSnapshot) -> None:
         row = self.marker(key, table)
-        if row is not None and row.phase in _NOT_STARTED:
+        if row is None or row.phase not in _NOT_STARTED:
+            row = next((one for one in table.rows if one.live and one.known_as == place.back), None)
+        if row is not None:
             name = self._system.shown_as(row.name, place.back)
             await self._system.rename(row, name)
-            await self.start(place.back, replace(row, name=name), place)
+            self._since[key] = self._clock()  # a crash may undo this, too
+            if row.phase in _NOT_STARTED:
+                await self.start(place.back, replace(row, name=name, known_as=""), place)
             return
         rows = (one for one in table.rows if one.number == place.number)
         row = next((one for one in rows if self._decode(one.name) == place.back), None)

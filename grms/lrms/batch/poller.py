@@ -82,6 +82,7 @@ class Poller:
         tracker: result of all polls so far.
         tell: receives the events.
         staying: ends of jobs that were not handed to the batch system, emitted by the next poll.
+        known: returns a poll with what is known of its rows beside their names.
     """
 
     def __init__(
@@ -94,6 +95,7 @@ class Poller:
         self.disk = Disk(spool.probe)
         self.tell: Tell = lambda _events: None
         self.staying: dict[str, LrmsEnd] = {}
+        self.known: Callable[[QueueSnapshot], Awaitable[QueueSnapshot]] | None = None
         self._looking = asyncio.Lock()
         self._begun = 0
         self._last: tuple[int, Seen | LrmsUnavailableError] | None = None
@@ -190,6 +192,8 @@ class Poller:
     async def _look_now(self) -> Seen | LrmsUnavailableError:
         try:
             table = await self._system.look()
+            if self.known is not None:
+                table = await self.known(table)
         except (LrmsError, OSError) as error:
             # Refusing to show the queue counts as being away.
             if not self._away:

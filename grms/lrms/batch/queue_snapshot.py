@@ -33,6 +33,7 @@ class JobRow:
         partition: in which it is, or several joined by commas; empty if the batch system has none.
         nodes: on which it runs, as far as the batch system says.
         in_array: the batch system has it under the name of the array in which it was submitted; `name` is what it is to have.
+        known_as: the key of the job where its name has that of an earlier submission; empty if its name has its own.
     """
 
     name: str
@@ -50,6 +51,7 @@ class JobRow:
     partition: str = ""
     nodes: tuple[str, ...] = ()
     in_array: bool = False
+    known_as: str = ""
 
     @property
     def live(self) -> bool:

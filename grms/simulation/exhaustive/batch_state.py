@@ -175,7 +175,7 @@ def _of(name: str, value: Any, now: float) -> Any:
 def _row(row: JobRow, now: float) -> Value:
     start = None if row.start_time is None else age_class(now - row.start_time)
     submitted = 0.0 if row.submit_time is None else age_class(now - row.submit_time)
-    return row.name, row.number, submitted, row.phase, start, _end(row.end), row.exact
+    return row.name, row.number, submitted, row.phase, start, _end(row.end), row.exact, row.known_as
 
 
 _MAKERS: Final[dict[str, Callable[[Any, float], Any]]] = {
@@ -202,11 +202,12 @@ def _to(name: str, value: Any, passed: float) -> Any:
     if name in _MOMENTS:
         return 0.0 if value < 0 else moment(value) - passed
     if name == "row":
-        title, number, submitted, phase, started, end, exact = value
+        title, number, submitted, phase, started, end, exact, known_as = value
         return JobRow(
             *(title, number, moment(submitted) - passed, phase, 1),
             None if started is None else moment(started) - passed,
             *(_ended(end), exact),
+            known_as=known_as,
         )
     if name == "end":
         return _ended(value)

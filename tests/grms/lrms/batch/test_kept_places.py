@@ -230,6 +230,52 @@ async def test_a_leaving_that_a_crash_has_undone_is_done_again(tmp_path: Path) -
         assert scene.states() == ["PD", "R"]
 
 
+@pytest.mark.parametrize("anew", [False, True])
+async def test_a_crash_that_has_undone_leaving_and_return_ends_nothing(
+    tmp_path: Path, *, anew: bool
+) -> None:
+    """The job starts under the name that it had before it left; also where the daemon dies meanwhile."""
+    scene = scene_of(tmp_path)
+    back = job(2, WAITS, times=2)
+    with up(scene.cluster):
+        async with asyncio.timeout(TIME_OUT_S):
+            async with scene.life():
+                first = await with_first(scene)
+                key = await waiting(scene, 2)
+                (name,) = [row[-1] for row in scene.rows() if row[-1].endswith(f":{key}")]
+                assert await scene.lrms.leave(key)
+                lrms: Any = scene.lrms
+                places, system = lrms._places, lrms._placing
+                async with places.lock:  # no poll is acted on before it runs
+                    place = await places.comes_back(back.key)
+                    await lrms._brought_back(places, place, back, back.program)
+                    altered(scene, "2", name=name, far=False)
+                    (scene.lrms.folders.place(first.key) / "go").touch()
+                    await until(lambda: _phase(scene, key) == "R")
+                    await until(lambda: scene.runs(back.key) == 1)
+                    if anew:
+                        system.rename = system.cancel = _unanswered
+                if not anew:
+                    await until(lambda: _phase(scene, back.key) == "R")
+            async with scene.life():
+                assert back.key in (await scene.lrms.snapshot()).jobs
+                assert not await scene.lrms.cancel(key)
+                await until(lambda: _phase(scene, back.key) == "R")
+                (scene.lrms.folders.place(back.key) / "go").touch()
+                await until(lambda: scene.has(back.key, Ended))
+                (end,) = [
+                    one.end
+                    for one in scene.events
+                    if isinstance(one, Ended) and one.key == back.key
+                ]
+                assert end.outcome is Outcome.COMPLETED
+    assert scene.runs(back.key) == 1
+
+
+async def _unanswered(*_: object) -> None:
+    raise LrmsUnavailableError("the daemon dies first")
+
+
 @pytest.mark.parametrize("left", [False, True])
 async def test_a_marker_never_runs(tmp_path: Path, *, left: bool) -> None:
     """Whoever starts it: its launcher ends before the script. Its place is lost; the job comes back behind all others."""

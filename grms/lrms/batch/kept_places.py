@@ -144,7 +144,11 @@ class KeptPlaces:
 
     async def _all(self) -> dict[str, KeptPlace]:
         if self._kept is None:
-            self._kept = await self._disk.do(self._spool.places)
+            found = await self._disk.do(self._spool.places)
+            if (
+                self._kept is None
+            ):  # else another has read them first, and may have noted more since
+                self._kept = found
         return self._kept
 
     def marker(self, key: str, table: QueueSnapshot) -> JobRow | None:

@@ -31,7 +31,7 @@ from grms.lrms.base import (
 )
 from grms.lrms.batch.kept_places import OVER_MAX
 from grms.lrms.batch.launcher import Spool
-from grms.lrms.batch.queue_snapshot import JobRow
+from grms.lrms.batch.queue_snapshot import JobRow, QueueSnapshot
 from grms.lrms.exit_status import ASIDE, FENCED, NOT_HERE
 from grms.lrms.job_notes import KeptPlace
 from grms.lrms.simulated.machine import SteppedMachine
@@ -272,6 +272,30 @@ async def test_a_crash_that_has_undone_leaving_and_return_ends_nothing(
                 ]
                 assert end.outcome is Outcome.COMPLETED
     assert scene.runs(back.key) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "known"),
+    [
+        ("S/1/2", "7", "S/1/2/10"),
+        ("S/1/2/9", "7", "S/1/2/10"),
+        ("S/1/2/10", "7", ""),
+        ("S/1/2/11", "7", ""),
+        ("S/1/3", "7", ""),
+        ("S/1/2", "8", ""),
+    ],
+)
+async def test_who_came_back_is_known_by_earlier_names_alone(
+    tmp_path: Path, name: str, number: str, known: str
+) -> None:
+    """A controller that has forgotten its number may give it to a later submission, which is not to be renamed."""
+    scene = scene_of(tmp_path)
+    scene.lrms.folders.open()
+    places: Any = scene.lrms._places
+    await places.note("S/1/2", KeptPlace("7", "S/1/2", back="S/1/2/10"))
+    row = JobRow(scene.lrms.encode(name), number, 1.0, LrmsPhase.HELD, 1)
+    (told,) = (await places._known(QueueSnapshot(1.0, 1.0, 1, 1, 1, 0, (row,)))).rows
+    assert told == replace(row, known_as=known)
 
 
 @pytest.mark.parametrize(

@@ -767,7 +767,7 @@ class Slurm:
         release leaves none.
         """
         del released  # Slurm may have undone it
-        fields = await self._said(row.number, row.name)
+        fields = await self._shown(row.number, row.name)
         if fields is None:
             return False
         return fields.get("AccrueTime") == "Unknown" and fields.get("Priority") == "0"

@@ -428,6 +428,22 @@ async def test_only_guests_wait_no_longer_than_they_may() -> None:
     assert await hindered(0.0, 5.0, year) == nobody
 
 
+class Denies(Records):
+    """The same, which says nothing of one job."""
+
+    async def run(self, program: str, *_: str, **_how: Any) -> Answer:
+        """Refuses."""
+        assert program == "scontrol"
+        return Answer(1, b"", "slurm_load_jobs error: Access/permission denied")
+
+
+async def test_of_a_hold_that_slurm_does_not_tell_of_nothing_is_known() -> None:
+    """It may be the submission's, after a release that was forgotten: whoever took it for another's would leave the job held."""
+    system = Slurm(Denies(), SlurmSettings("A", "grid"))
+    with pytest.raises(LrmsRefusedError, match="denied"):
+        await system.held_since_submission(ROW, released=True)
+
+
 async def test_one_that_no_table_shows_is_cancelled_by_its_whole_name() -> None:
     """What its user calls it is part of that; one that is another's by now, or over, is left alone."""
     row = replace(ROW, phase=LrmsPhase.UNKNOWN, name=NAME)

@@ -6,11 +6,14 @@ run from one that was never there. A job that runs as another account cannot rea
 
 import errno
 import json
+import os
 import secrets
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
+
+import structlog
 
 from lrms_sim.util.files import write_durable
 
@@ -26,6 +29,10 @@ PLACES: Final = ".places"
 IDENTITY: Final = "identity"
 """Among these: distinguishes the folders of a site's jobs from an empty folder in their place."""
 
+_OF_ONE: Final = frozenset((errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOENT, errno.ELOOP))
+# What one note cannot be read for; all else may be the disk.
+
+_log = structlog.get_logger()
 
 Given = dict[str, str]
 """Files by name, each with a word that changes with the file (`word_of`)."""
@@ -210,11 +217,21 @@ class JobNotes:
         (self._folder / PLACES / f"{name}.json").unlink(missing_ok=True)
 
     def places(self) -> dict[str, KeptPlace]:
-        """Returns all places by the jobs' names here; one that cannot be read is left out, and its marker is then ended."""
-        found = {}
-        for note in (self._folder / PLACES).glob("*+*+*.json"):
-            with suppress(ValueError, TypeError):
+        """Returns all places by the jobs' names here; one that cannot be read is left out, and its marker is then ended.
+
+        Raises:
+            OSError: the folder cannot be read.
+        """
+        folder, found = self._folder / PLACES, dict[str, KeptPlace]()
+        with suppress(FileNotFoundError):
+            os.scandir(folder).close()  # `glob` leaves out what may not be read
+        for note in folder.glob("*+*+*.json"):
+            try:
                 found[note.stem] = KeptPlace(**json.loads(note.read_text()))
+            except (OSError, ValueError, TypeError) as error:
+                if isinstance(error, OSError) and error.errno not in _OF_ONE:
+                    raise
+                _log.warning("lrms.place_unreadable", note=str(note), problem=str(error))
         self.check_there()
         return found
 

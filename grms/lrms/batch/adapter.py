@@ -474,7 +474,11 @@ class BatchLrms:
         job = self._tracker.job(key)
         if job is not None and job.is_unwanted:
             released = job.released_at is not None
-            if await self._system.held_since_submission(row, released=released):
+            try:
+                ours = await self._system.held_since_submission(row, released=released)
+            except LrmsRefusedError:
+                ours = False  # nobody says
+            if ours:
                 job.want = Want.OVER  # polls repeat it, should the batch system forget that
                 await self._system.cancel(row)  # of what is held it ends nothing that has started
         return True

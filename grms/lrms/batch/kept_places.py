@@ -144,7 +144,11 @@ class KeptPlaces:
 
     async def _all(self) -> dict[str, KeptPlace]:
         if self._kept is None:
-            self._kept = await self._disk.do(self._spool.places)
+            found = await self._disk.do(self._spool.places)
+            if (
+                self._kept is None
+            ):  # else another has read them first, and may have noted more since
+                self._kept = found
         return self._kept
 
     def marker(self, key: str, table: QueueSnapshot) -> JobRow | None:
@@ -321,9 +325,10 @@ class KeptPlaces:
         return replace(table, rows=rows)
 
     def _known_row(self, row: JobRow, back: str) -> JobRow:
-        # With its number alone it could be a job of another place, or of another site.
+        # With its number alone it could be a job of another place, or of another site; and a later submission of the same
+        # job may have got it from a controller that has forgotten the other.
         key = self._decode(row.name) if back else None
-        if key is None or key == back or place_key(key) != place_key(back):
+        if key is None or place_key(key) != place_key(back) or _times(key) >= _times(back):
             return row
         return replace(row, known_as=back)
 
@@ -398,3 +403,9 @@ class KeptPlaces:
                     await self._system.start_now(replace(row, name=name))
         await self._disk.do(self._spool.lift_aside, key, key)
         await self.forget(key)
+
+
+def _times(key: str) -> int:
+    # How often a job had been submitted under a key.
+    count = key.removeprefix(place_key(key)).removeprefix("/")
+    return int(count) if count else 1

@@ -32,6 +32,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+import structlog
+
 from grms.daemon.job_files import (
     CHUNK_BYTES,
     OWN_NAMES,
@@ -125,6 +127,8 @@ _SITES_OWN: Final = OWN_NAMES - frozenset(STREAMS)
 
 _HALF: Final = ".half-"
 """Prefix of folders that are being created or deleted."""
+
+_log = structlog.get_logger()
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}")
 _COUNT = re.compile(r"[0-9]{1,9}")
@@ -724,8 +728,18 @@ class Spool:
         self._notes.forget_place(self.place(key).name)
 
     def places(self) -> dict[str, KeptPlace]:
-        """Returns the places of all jobs that are elsewhere, by the keys of their first submissions."""
-        return {name.replace("+", "/"): place for name, place in self._notes.places().items()}
+        """Returns the places of all jobs that are elsewhere, by the keys of their first submissions.
+
+        A note that is damaged, or is not of the job whose name it has, is left out.
+        """
+        found = {}
+        for name, place in self._notes.places().items():
+            key = name.replace("+", "/")
+            if _is_place(key, place):
+                found[key] = place
+            else:
+                _log.warning("lrms.place_unreadable", job=key, problem="it is not what was noted")
+        return found
 
     def _keep(self, key: str, marks: Marks) -> None:
         self._notes.keep(self.place(key).name, marks)
@@ -837,6 +851,13 @@ class Spool:
                     found.append(key)
         gone = (name for name in self._notes.names(before) if not (self._folder / name).exists())
         return sorted([*found, *(name.replace("+", "/") for name in gone)])
+
+
+def _is_place(key: str, place: KeptPlace) -> bool:
+    keys = [key, place.key, *([] if place.back == "" else [place.back])]
+    if not all(isinstance(each, str) for each in (*keys, place.number)):
+        return False
+    return all(KEY.fullmatch(each) and place_key(each) == key for each in keys)
 
 
 def _status(place: Path, name: str) -> os.stat_result:

@@ -362,7 +362,12 @@ class Reconciler:
         job = self._tracker.job(order.key)
         run = (job is not None and job.want is Want.RUN) or (marks is not None and marks.run)
         released = job is not None and job.released_at is not None
-        if run and await self._system.held_since_submission(order.row, released=released):
+        try:
+            ours = run and await self._system.held_since_submission(order.row, released=released)
+        except LrmsRefusedError as error:
+            _refused(order.act, order.key, error)
+            return False  # the next poll asks again
+        if ours:
             if job is not None:
                 job.want = Want.RUN
             return True

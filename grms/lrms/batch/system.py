@@ -69,6 +69,9 @@ class BatchSystem(Protocol):
         """Returns whether a job is held by its submission hold.
 
         `released` says whether that hold was lifted once, as far as the batch system has acknowledged it.
+
+        Raises:
+            LrmsRefusedError: the batch system does not say; it may be asked again.
         """
 
     async def ending(self, question: Question) -> Ending | None:

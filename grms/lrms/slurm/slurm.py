@@ -369,13 +369,13 @@ class Slurm:
             with contextlib.suppress(LrmsRefusedError):
                 answer = await self._ask("scontrol", "show", "config")
                 self._rules = read_rules(_text(answer.output))
-                self._no_images = await asyncio.to_thread(self._why_no_images)
+            self._no_images = await asyncio.to_thread(self._why_no_images)
             self._rules_asked_at = time.monotonic()
         return self._rules
 
     def _why_no_images(self) -> str:
         settings, rules = self._settings, self._rules or SlurmRules()
-        found = find_oci([settings.configuration, rules.configuration])
+        found = find_oci(settings.configuration, rules.configuration)
         return why_no_images(said=settings.images, found=found)
 
     def _with_request(self, row: JobRow, machine: SlurmMachine) -> JobRow:
@@ -507,7 +507,11 @@ class Slurm:
     async def _handed_in(self, job: LrmsJob, arguments: list[str], folder: str) -> str:
         if job.request is not None and job.request.image and self._no_images:
             # Who submits it may not have known: its nodes are asked for where Slurm's rules are known alone.
-            raise LrmsRefusedError(f"{self._no_images}; it asks for {job.request.image}")
+            # While Slurm does not say where its slurm.conf is, nobody knows what is beside that.
+            unknown = self._rules is None and self._settings.images is None
+            raise LrmsRefusedError(
+                f"{self._no_images}; it asks for {job.request.image}", passing=unknown
+            )
         try:
             answer = await self._programs.run(
                 "sbatch",
@@ -763,7 +767,7 @@ class Slurm:
         release leaves none.
         """
         del released  # Slurm may have undone it
-        fields = await self._said(row.number, row.name)
+        fields = await self._shown(row.number, row.name)
         if fields is None:
             return False
         return fields.get("AccrueTime") == "Unknown" and fields.get("Priority") == "0"

@@ -5,7 +5,6 @@ runs the job without its image (22.05), so a site has to know beforehand. It see
 which nodes have copies, or the same by `configless`; where theirs differs, the site's file says so.
 """
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -16,12 +15,21 @@ KEY: Final = "lrms.images"
 """The key by which a site's operator says it."""
 
 
-def find_oci(configurations: Iterable[str]) -> str:
-    """Returns the path of an oci.conf that this host has beside one of these paths of slurm.conf; empty if it has none.
+FETCHED: Final = "/run/slurm/conf/slurm.conf"
+"""Where a host without a slurm.conf of its own has the one that its slurmd or sackd has fetched (`configless`)."""
+
+
+def find_oci(own: str, told: str, fetched: str = FETCHED) -> str:
+    """Returns the path of an oci.conf that this host has beside a slurm.conf; empty if it has none.
 
     Accesses the disk.
+
+    Args:
+        own: path of the slurm.conf that the site's file names; empty for Slurm's own.
+        told: the one that the controller tells of; empty if it does not.
+        fetched: the one that is fetched, which counts where the site's file names none.
     """
-    for place in filter(None, configurations):
+    for place in filter(None, (own or fetched, told)):
         found = Path(place).parent / OCI
         try:
             if found.is_file():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grms.lrms.job_notes import JobNotes, Marks
+from grms.lrms.job_notes import JobNotes, KeptPlace, Marks
 
 OWN, LENT = "A+1+1", "A+1+2"
 
@@ -48,6 +48,23 @@ def test_what_cannot_be_read_is_the_worst(tmp_path: Path, text: str) -> None:
     notes.keep(OWN, Marks(run=False))
     (tmp_path / ".marks" / f"{OWN}.json").write_text(text)
     assert notes.marks(OWN) == Marks(run=True, released=True)
+
+
+def test_a_place_that_cannot_be_read_is_that_of_one_job(tmp_path: Path) -> None:
+    """All others are known; only where no note can be read it is the disk, and nothing is said of any place."""
+    notes = JobNotes(tmp_path)
+    assert notes.places() == {}
+    place = KeptPlace("7", "A/1/1", left=True)
+    notes.keep_place(OWN, place)
+    folder = tmp_path / ".places"
+    (folder / f"{LENT}.json").mkdir()
+    (folder / "A+1+3.json").symlink_to("A+1+3.json")
+    (folder / "A+1+4.json").write_bytes(b"\xff")
+    assert notes.places() == {OWN: place}
+    folder.rename(tmp_path / "away")
+    folder.write_text("")
+    with pytest.raises(NotADirectoryError):
+        notes.places()
 
 
 def test_jobs_are_named_of_which_nothing_was_kept_lately(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from grms.daemon.clock import WallClock
 from grms.lrms.base import (
     Accepted,
+    Away,
     Ended,
     LrmsError,
     LrmsJob,
@@ -30,8 +31,9 @@ from grms.lrms.base import (
 )
 from grms.lrms.batch.kept_places import OVER_MAX
 from grms.lrms.batch.launcher import Spool
-from grms.lrms.batch.queue_snapshot import JobRow
+from grms.lrms.batch.queue_snapshot import JobRow, QueueSnapshot
 from grms.lrms.exit_status import ASIDE, FENCED, NOT_HERE
+from grms.lrms.job_notes import KeptPlace
 from grms.lrms.simulated.machine import SteppedMachine
 from grms.lrms.simulated.simulated import SimulatedLrms
 from grms.util.outcomes import Outcome
@@ -270,6 +272,78 @@ async def test_a_crash_that_has_undone_leaving_and_return_ends_nothing(
                 ]
                 assert end.outcome is Outcome.COMPLETED
     assert scene.runs(back.key) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "known"),
+    [
+        ("S/1/2", "7", "S/1/2/10"),
+        ("S/1/2/9", "7", "S/1/2/10"),
+        ("S/1/2/10", "7", ""),
+        ("S/1/2/11", "7", ""),
+        ("S/1/3", "7", ""),
+        ("S/1/2", "8", ""),
+    ],
+)
+async def test_who_came_back_is_known_by_earlier_names_alone(
+    tmp_path: Path, name: str, number: str, known: str
+) -> None:
+    """A controller that has forgotten its number may give it to a later submission, which is not to be renamed."""
+    scene = scene_of(tmp_path)
+    scene.lrms.folders.open()
+    places: Any = scene.lrms._places
+    await places.note("S/1/2", KeptPlace("7", "S/1/2", back="S/1/2/10"))
+    row = JobRow(scene.lrms.encode(name), number, 1.0, LrmsPhase.HELD, 1)
+    (told,) = (await places._known(QueueSnapshot(1.0, 1.0, 1, 1, 1, 0, (row,)))).rows
+    assert told == replace(row, known_as=known)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"number": "1", "key": "S/1/9", "back": "garbage"}',
+        '{"number": "1", "key": "S/1/9", "back": "S/1/8/2"}',
+        '{"number": ["1"], "key": "S/1/9", "back": "S/1/9/2"}',
+        '{"number": "1", "key": null}',
+        "",
+    ],
+)
+async def test_a_damaged_note_is_no_matter_of_other_jobs(tmp_path: Path, text: str) -> None:
+    """One that is in the folder as the daemon starts, also of a number that another job has."""
+    scene = scene_of(tmp_path)
+    folder = tmp_path / "jobs" / ".places"
+    folder.mkdir(parents=True)
+    (folder / "S+1+9.json").write_text(text)
+    (folder / "S+1+8.json").mkdir()
+    (folder / "no+site+s.json").write_text('{"number": "1", "key": "S/1/9"}')
+    async with scene.up():
+        await scene.lrms.submit(job(1))
+        await until(lambda: scene.has("S/1/1", Ended))
+        assert not any(isinstance(event, Away) for event in scene.events)
+
+
+async def test_what_is_noted_while_notes_are_read_stays_noted(tmp_path: Path) -> None:
+    """Two ask for them at once at the daemon's start, and the first goes on with a note before the second has read."""
+    scene = scene_of(tmp_path)
+    places: Any = scene.lrms._places
+    slow, place = asyncio.Event(), KeptPlace("7", "S/1/2")
+    do = places._disk.do
+
+    async def second_is_slow(work: Any, *arguments: Any) -> Any:
+        answer = await do(work, *arguments)
+        if work == scene.lrms.folders.places and not slow.is_set():
+            slow.set()
+            await noted.wait()
+        return answer
+
+    noted = asyncio.Event()
+    places._disk.do = second_is_slow
+    scene.lrms.folders.open()
+    late = asyncio.create_task(places.away())
+    await slow.wait()
+    await places.note("S/1/2", place)
+    noted.set()
+    assert await late == {"S/1/2": place} == await places.away()
 
 
 async def _unanswered(*_: object) -> None:

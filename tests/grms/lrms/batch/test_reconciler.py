@@ -410,6 +410,33 @@ async def test_one_that_was_released_since_the_look_is_not_released_again(
     assert not [what for what in asdict(lrms.anomalies).values() if what]
 
 
+async def test_whose_hold_is_not_told_of_is_asked_about_again(tmp_path: Path) -> None:
+    """The batch system has forgotten a release, and refuses once to say whose hold it shows: the job is not left held."""
+    system, spool, told = Many(1), Spool(tmp_path), list[str]()
+    answers: list[bool | LrmsRefusedError] = [LrmsRefusedError("try again"), True]
+
+    async def release(row: JobRow) -> None:
+        told.append(row.number)  # and forgets it
+
+    async def held_since_submission(row: JobRow, *, released: bool) -> bool:
+        assert (released, row.number) == (True, "1")
+        answer = answers.pop(0) if answers else False
+        if isinstance(answer, LrmsRefusedError):
+            raise answer
+        return answer
+
+    system.release = release  # type: ignore[method-assign]  # of a test
+    system.held_since_submission = held_since_submission  # type: ignore[method-assign]  # likewise
+    spool.prepare("A/1/1", Program("#!/bin/sh\n"), run=True)
+    lrms = BatchLrms(system, spool, poll_s=0.01, settle_s=0.0, clock=lambda: system.now)
+    await lrms.snapshot()
+    await lrms.submit(LrmsJob("A/1/1", 2, 60.0, program=Program("#!/bin/sh\n")))
+    async with meanwhile(lrms.run()), asyncio.timeout(TIME_OUT_S):
+        while len(told) < 2:  # a look has no event
+            system.now += 1.0
+            await asyncio.sleep(0.01)
+
+
 class Together(Many):
     """One that releases many jobs in a call.
 

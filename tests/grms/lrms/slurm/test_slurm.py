@@ -21,6 +21,7 @@ from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question
 from grms.lrms.batch.subprocesses import ERROR_CHARACTERS_MAX, Answer, Programs
 from grms.lrms.home_run import HomeRun
 from grms.lrms.slurm.slurm import Slurm, SlurmSettings, failure
+from grms.lrms.slurm.slurm_images import find_oci
 from grms.lrms.slurm.slurm_preemption import GuestPartitions
 from grms.util.outcomes import Outcome
 from lrms_sim.workload.requests import Gpus, Memory, Request
@@ -334,13 +335,45 @@ async def test_a_job_with_an_image_runs_only_where_nodes_run_images(
         assert any("--container=x.sif" in words for words in programs.words)
 
 
-async def test_without_an_answer_no_job_runs_in_an_image() -> None:
-    """Nobody knows whether nodes run images; other jobs are taken."""
-    system = Slurm(programs := Takes(), SlurmSettings("A", "grid"))
-    with pytest.raises(LrmsRefusedError, match=r"no oci\.conf"):
+@pytest.mark.parametrize("said", [None, False])
+async def test_without_an_answer_no_job_runs_in_an_image(said: bool | None) -> None:
+    """Nobody knows whether nodes run images, so such a job is to wait, unless the site's file says it; others are taken."""
+    system = Slurm(programs := Takes(), SlurmSettings("A", "grid", images=said))
+    with pytest.raises(LrmsRefusedError, match=r"oci\.conf|runs no container") as caught:
         await system.submit(NAME, replace(JOB, request=Request(3, image="i", wall_time=1.0)), OWN)
+    assert caught.value.passing == (said is None)
     await system.submit(system.encode(JOB.key), JOB, OWN)
     assert len(programs.taken) == 1
+
+
+async def test_the_site_s_own_folder_counts_where_slurm_does_not_tell_its_own(
+    tmp_path: Path,
+) -> None:
+    """Where it is refused to be asked for its configuration."""
+    (tmp_path / "oci.conf").touch()
+    programs, job = OfFolder(tmp_path), replace(JOB, request=Request(3, image="i", wall_time=1.0))
+    own = str(tmp_path / "slurm.conf")
+    for place, is_taken in (("", False), (own, True)):
+        programs.closed = True
+        system = Slurm(programs, SlurmSettings("A", "grid", configuration=place))
+        assert (await system.look()).nodes is None
+        if is_taken:
+            assert await system.submit(system.encode(job.key), job, OWN) == "7"
+        else:
+            with pytest.raises(LrmsRefusedError) as caught:
+                await system.submit(system.encode(job.key), job, OWN)
+            assert caught.value.passing
+
+
+def test_where_an_oci_conf_is_looked_for(tmp_path: Path) -> None:
+    """Also beside a slurm.conf that was fetched, where the site's file names no other."""
+    fetched, own = tmp_path / "run", tmp_path / "own"
+    fetched.mkdir()
+    (fetched / "oci.conf").touch()
+    there = str(fetched / "slurm.conf")
+    assert find_oci("", "/none/slurm.conf", there) == str(fetched / "oci.conf")
+    assert find_oci(str(own / "slurm.conf"), "", there) == ""
+    assert find_oci(str(own / "slurm.conf"), there, "") == str(fetched / "oci.conf")
 
 
 class OfFolder(Tells):
@@ -349,6 +382,7 @@ class OfFolder(Tells):
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self.folder = folder
+        self.closed = False
 
     def answer(self, program: str, arguments: Sequence[str]) -> Answer:
         """Returns what a program says."""
@@ -357,6 +391,8 @@ class OfFolder(Tells):
         answer = super().answer(program, arguments)
         if arguments != ("show", "config"):
             return answer
+        if self.closed:
+            return Answer(1, b"", "slurm_load_ctl_conf error: Access/permission denied")
         return said(f"{answer.output.decode()}SLURM_CONF              = {self.folder}/slurm.conf\n")
 
 
@@ -390,6 +426,22 @@ async def test_only_guests_wait_no_longer_than_they_may() -> None:
     assert await hindered(1e-9, year, 5.0) == {**nobody, "H/1/2": NO_ROOM}
     assert await hindered(600.0, 5.0, year) == nobody
     assert await hindered(0.0, 5.0, year) == nobody
+
+
+class Denies(Records):
+    """The same, which says nothing of one job."""
+
+    async def run(self, program: str, *_: str, **_how: Any) -> Answer:
+        """Refuses."""
+        assert program == "scontrol"
+        return Answer(1, b"", "slurm_load_jobs error: Access/permission denied")
+
+
+async def test_of_a_hold_that_slurm_does_not_tell_of_nothing_is_known() -> None:
+    """It may be the submission's, after a release that was forgotten: whoever took it for another's would leave the job held."""
+    system = Slurm(Denies(), SlurmSettings("A", "grid"))
+    with pytest.raises(LrmsRefusedError, match="denied"):
+        await system.held_since_submission(ROW, released=True)
 
 
 async def test_one_that_no_table_shows_is_cancelled_by_its_whole_name() -> None:

@@ -421,12 +421,14 @@ async def test_a_journal_that_was_put_back_is_noticed_over_the_network(tmp_path:
     async with running(away, tmp_path) as other:
         async with running(home, tmp_path) as site:
             await site.linked()
+            await other.linked()
             await site.submit("fills", processors=4, **long)
             shutil.copy(journal, copy)
             await away_with(site, "lost", **long)
         shutil.copy(copy, journal)
         async with running(home, tmp_path) as site:
             await site.linked()
+            await other.linked()  # until then it declines, as it cannot call back
             memory = site.core.engine.state.memory
             assert memory.epoch == site.core.journal.epoch + 1
             job_id = await away_with(site, "new", **long)

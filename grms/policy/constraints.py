@@ -7,7 +7,7 @@ docs/fair-exchange.md gives their purpose, docs/disciplines.md the tie rules.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -263,25 +263,13 @@ def span(value: object) -> float:
     return seconds
 
 
-def _constraints_word(value: str) -> str:
-    if value not in CONSTRAINTS_WORDS:
-        text = unknown("word for constraints", value, CONSTRAINTS_WORDS)
-        raise wrong(text)
-    return value
+def _one_of(what: str, words: Collection[str]) -> AfterValidator:
+    def check(value: str) -> str:
+        if value not in words:
+            raise wrong(unknown(what, value, words))
+        return value
 
-
-def _guests(value: str) -> str:
-    if value not in GUESTS:
-        text = unknown("word for guests", value, GUESTS)
-        raise wrong(text)
-    return value
-
-
-def _round_order(value: str) -> str:
-    if value not in ROUND_ORDERS:
-        text = unknown("order of rounds", value, ROUND_ORDERS)
-        raise wrong(text)
-    return value
+    return AfterValidator(check)
 
 
 def _period(value: float) -> float:
@@ -293,7 +281,7 @@ def _period(value: float) -> float:
 
 Span = Annotated[float, BeforeValidator(span)]
 Period = Annotated[float, BeforeValidator(span), AfterValidator(_period)]
-ConstraintsWord = Annotated[str, AfterValidator(_constraints_word)]
+ConstraintsWord = Annotated[str, _one_of("word for constraints", CONSTRAINTS_WORDS)]
 Factor = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 Weight = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 Part = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -316,7 +304,7 @@ class ConstraintsSpec(BaseModel):
     trust: Span | None = None
     suspension: Period | None = None
     doublings: Annotated[int, Field(ge=0, le=DOUBLINGS_MAX)] | None = None
-    guests: Annotated[str, AfterValidator(_guests)] | None = None
+    guests: Annotated[str, _one_of("word for guests", GUESTS)] | None = None
     allowance: Part | None = None
     memory: Period | None = None
     cap: Part | None = None
@@ -372,7 +360,7 @@ class RebalancingSpec(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     every: Period
-    order: Annotated[str, AfterValidator(_round_order)] = "queue"
+    order: Annotated[str, _one_of("order of rounds", ROUND_ORDERS)] = "queue"
     questions: Annotated[int, Field(ge=1, le=10**9)] | None = None
     pause: Span | None = None
 

@@ -123,6 +123,9 @@ class Retention:
         return count
 
     async def _old_inputs(self, before: float) -> int:
+        with self._trying():
+            if not await asyncio.to_thread(self._inputs.stale, before):
+                return 0  # what open jobs are given need not be read
         memory = self._engine.state.memory
         runs = memory.reservations.open.values()
         given = {user_input(one.owner, file) for one in runs for file in given_inputs(one.payload)}

@@ -6,6 +6,7 @@ key shows, on the raw document, so that it works beside other mistakes.
 
 from collections.abc import Iterator
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeGuard
 
@@ -232,7 +233,7 @@ def load_spec(path: Path, *, shown: str | None = None) -> ScenarioSpec:
             error.
     """
     shown = shown or str(path)
-    data = read_bytes(path, FILE_BYTES_MAX, SpecError.of(shown), shown=shown)
+    data = read_bytes(path, FILE_BYTES_MAX, partial(SpecError.of, shown), shown=shown)
     return parse_spec(data, folder=path.parent, shown=shown)
 
 
@@ -242,7 +243,7 @@ def parse_spec(data: bytes, *, folder: Path, shown: str) -> ScenarioSpec:
     Raises:
         SpecError: it is no TOML, or breaks the format.
     """
-    document = parse_toml(data, shown, SpecError.of(shown))
+    document = parse_toml(data, shown, partial(SpecError.of, shown))
     problems: list[Mistake] = []
     try:
         spec = ScenarioSpec.model_validate(document, context={"folder": folder})

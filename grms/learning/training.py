@@ -22,8 +22,7 @@ from grms.learning.evolution.genes import Genome
 from grms.learning.evolution.strategies import Evaluation, FitnessFunction, Strategy
 from grms.learning.evolution.termination import GenerationRecord, Limits, Termination
 from lrms_sim.cli.running import EXIT_INTERRUPTED
-from lrms_sim.util.executors import Executor
-from lrms_sim.util.workers import Workers
+from lrms_sim.util.executors import Executor, Workers
 
 
 @dataclass(frozen=True, slots=True, eq=False)

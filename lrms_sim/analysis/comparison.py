@@ -38,9 +38,9 @@ from lrms_sim.electricity.power import Consumption, Supply, consumption
 from lrms_sim.machine.machine import check_machine, simulate
 from lrms_sim.scheduling.disciplines import Discipline, as_discipline, discipline_by_name
 from lrms_sim.scheduling.user_defined import Decides, MachineView, UserDefinedDiscipline
+from lrms_sim.util.executors import Workers
 from lrms_sim.util.messages import unknown
 from lrms_sim.util.run_log import RunLog
-from lrms_sim.util.workers import Workers
 from lrms_sim.workload.frames import pandas_frame, polars_frame
 from lrms_sim.workload.jobs import BoolArray, JobTable
 from lrms_sim.workload.schedule import Schedule

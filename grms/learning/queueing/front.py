@@ -26,7 +26,7 @@ from grms.learning.queueing.problem import Workload
 from grms.learning.training import CHECKPOINT, Session
 from lrms_sim.machine.machine import user_numbers
 from lrms_sim.scheduling.disciplines import EasyByUser
-from lrms_sim.util.workers import Workers
+from lrms_sim.util.executors import Workers
 from lrms_sim.workload.groups import GROUPS
 
 SIGNS: Final = (-1.0, *(1.0,) * 6)

@@ -47,8 +47,8 @@ from lrms_sim.scheduling.selection import CLASSES
 from lrms_sim.scheduling.situations import KINDS, Calendar, make_calendar, zone_of_header
 from lrms_sim.scheduling.strategies import Strategy, paper_strategies
 from lrms_sim.util.errors import HanseError
+from lrms_sim.util.executors import Workers
 from lrms_sim.util.messages import unknown
-from lrms_sim.util.workers import Workers
 from lrms_sim.workload.groups import GROUPS, known_user_groups
 from lrms_sim.workload.jobs import JobTable, scale_to, window_by_days
 from lrms_sim.workload.preparation import prepare

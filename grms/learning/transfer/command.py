@@ -50,9 +50,9 @@ from grms.learning.transfer.outcome import (
 from grms.learning.transfer.source import SourceError, TrainingSource, load_source, training_cases
 from grms.policy.constraints import CONSTRAINTS_WORDS, NO_CONSTRAINTS, constraints_by_word
 from grms.policy.transfer import STARTS_NOW, AcceptWhenFit, Constrained
+from lrms_sim.util.executors import Workers
 from lrms_sim.util.messages import unknown
 from lrms_sim.util.provenance import source_commit
-from lrms_sim.util.workers import Workers
 
 _Fitness = TypeVar("_Fitness", bound=FitnessFunction)
 

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from rich.console import Console
 
-from grms.learning.checkpoint import Checkpoint, program
+from grms.learning.checkpoint import Checkpoint
 from grms.learning.evolution.genes import GeneSpace, Genome, bounded_reals
 from grms.learning.evolution.nsga2 import Nsga2, Nsga2Settings
 from grms.learning.evolution.randomness import generator
@@ -113,7 +113,6 @@ def run_front(
     """
     fitness = UserKeys(workload.training)
     description = {
-        **program(),
         "strategy": {"method": "users", "seed": seed, "settings": asdict(settings)},
         "fitness": {
             "theta": list(workload.training.trial.theta),

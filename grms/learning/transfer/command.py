@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 from grms.federation.federation import Site
-from grms.learning.checkpoint import program
 from grms.learning.evolution.catalog import new_strategy
 from grms.learning.evolution.genes import Genome
 from grms.learning.evolution.self_play import SelfPlay
@@ -168,7 +167,6 @@ def _learn(
     for warning in dict.fromkeys(text for one in sources for text in one.warnings):
         console.print(f"warning: {warning}", markup=False, highlight=False, soft_wrap=True)
     description = {
-        **program(),
         "strategy": options.noted,
         "fitness": describe(problem.fitness),
     }

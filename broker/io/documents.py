@@ -6,6 +6,7 @@ huge one exhausts memory.
 
 import json
 import zlib
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn
 
@@ -34,7 +35,7 @@ def read_document(path: Path, *, bytes_max: int = FILE_BYTES_MAX) -> dict[str, A
     name = path.name.removesuffix(".gz")
     is_json = name.endswith(".json") or (not name.endswith(".toml") and text.lstrip()[:1] == "{")
     if not is_json:
-        return parse_toml(text, str(path), FileError.of(str(path)))
+        return parse_toml(text, str(path), partial(FileError.of, str(path)))
     document = _json(path, text)
     if not isinstance(document, dict):
         _fail(path, "the outermost value must be an object in braces")

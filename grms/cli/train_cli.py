@@ -8,9 +8,9 @@ import click
 from grms.learning.evolution.termination import Limits
 from grms.learning.transfer.options import FEATURE_WORDS, RunOptions
 from lrms_sim.cli.running import open_console
+from lrms_sim.util.executors import Workers, workers_of
 from lrms_sim.util.option_fields import FINITE, field_options, taken
 from lrms_sim.util.process_guard import require
-from lrms_sim.util.workers import Workers, workers_of
 
 if TYPE_CHECKING:
     from grms.learning.transfer.command import TrainOptions

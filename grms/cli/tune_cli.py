@@ -9,11 +9,11 @@ from grms.learning.evolution.termination import Limits
 from grms.learning.queueing.options import SearchOptions, WorkloadOptions
 from lrms_sim.cli.log_options import preparation_options
 from lrms_sim.cli.running import open_console
+from lrms_sim.util.executors import Workers, workers_of
 from lrms_sim.util.json_output import json_option, print_json
 from lrms_sim.util.option_fields import field_options, taken
 from lrms_sim.util.process_guard import require
 from lrms_sim.util.trace_folders import located
-from lrms_sim.util.workers import Workers, workers_of
 from lrms_sim.workload.preparation_report import PreparationOptions
 
 if TYPE_CHECKING:

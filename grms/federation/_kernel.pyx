@@ -106,7 +106,6 @@ from grms.federation._strict cimport (
     take_preempted,
     width_ended,
 )
-from grms.policy._awrt_order cimport site_index_t
 from grms.policy._decisions cimport (
     CompiledTransfer,
     KnownJob,
@@ -114,6 +113,7 @@ from grms.policy._decisions cimport (
     TransferPolicy,
     accept_fast,
     inner_fast,
+    site_index_t,
 )
 from grms.policy._constraints cimport (
     DECLINED,

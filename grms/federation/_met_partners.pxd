@@ -23,7 +23,7 @@ from grms.federation._site_table cimport (
     table_is_full,
     table_row,
 )
-from grms.policy._awrt_order cimport site_index_t
+from grms.policy._decisions cimport site_index_t
 from lrms_sim.kernel._memory cimport safe_realloc
 from lrms_sim.kernel._types cimport processors_t
 

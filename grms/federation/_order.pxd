@@ -25,7 +25,7 @@ from grms.federation._met_partners cimport (
 from grms.federation._site_table cimport table_add, table_grow, table_is_full, table_row
 from grms.federation._sites cimport Federation, SiteRun
 from grms.federation._widths cimport next_as_wide
-from grms.policy._awrt_order cimport (
+from grms.policy._decisions cimport (
     Standing,
     asked_before,
     count_open_fast,

@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from grms.policy._awrt_order cimport site_index_t
+from grms.policy._decisions cimport site_index_t
 from lrms_sim.kernel._memory cimport safe_calloc
 
 cdef enum:

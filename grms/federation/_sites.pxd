@@ -32,9 +32,15 @@ from grms.federation._tariffs cimport TariffNotes, tariffs_close, tariffs_open
 from grms.federation._site_table cimport table_row
 from grms.federation._wide_area cimport WideArea
 from grms.federation._widths cimport SiteWidths
-from grms.policy._awrt_order cimport Standing, site_index_t
 from grms.policy._constraints cimport GUESTS_RUN, NO_ACCOUNT, ConstraintNumbers, favored_fast
-from grms.policy._decisions cimport WRITTEN, CompiledTransfer, NodeTotals, TransferPolicy
+from grms.policy._decisions cimport (
+    WRITTEN,
+    CompiledTransfer,
+    NodeTotals,
+    Standing,
+    TransferPolicy,
+    site_index_t,
+)
 from lrms_sim.kernel._machine cimport (
     JobColumns,
     MachineCore,

@@ -13,7 +13,6 @@ from grms.federation._own_account cimport (
     account_turn,
 )
 from grms.federation._sites cimport Federation, SiteRun
-from grms.policy._awrt_order cimport site_index_t
 from grms.policy._constraints cimport (
     GUESTS_PREEMPTED,
     PROTECTED,
@@ -21,7 +20,7 @@ from grms.policy._constraints cimport (
     kept_fast,
     lost_fast,
 )
-from grms.policy._decisions cimport KnownJob
+from grms.policy._decisions cimport KnownJob, site_index_t
 from lrms_sim.kernel._machine cimport (
     JobColumns,
     core_hide,

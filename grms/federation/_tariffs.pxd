@@ -3,8 +3,7 @@
 from libc.math cimport INFINITY, fabs
 from libc.stdlib cimport calloc, free
 
-from grms.policy._awrt_order cimport site_index_t
-from grms.policy._decisions cimport KnownJob
+from grms.policy._decisions cimport KnownJob, site_index_t
 from lrms_sim.kernel._rate_steps cimport (
     Deferral,
     RateSteps,

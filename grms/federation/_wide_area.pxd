@@ -8,7 +8,7 @@ from libc.math cimport INFINITY, cos, exp, log, sqrt
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free
 
-from grms.policy._awrt_order cimport site_index_t
+from grms.policy._decisions cimport site_index_t
 from lrms_sim.kernel._memory cimport doubled, safe_realloc
 from lrms_sim.kernel._types cimport job_index_t, seconds_t
 

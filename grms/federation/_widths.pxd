@@ -1,7 +1,7 @@
 # Which site is the next one that could run a job of some width: a tree of maxima over the sizes of
 # all sites. Most of very many sites may be too small for a wide job, and are not looked at one by
 # one.
-from grms.policy._awrt_order cimport site_index_t
+from grms.policy._decisions cimport site_index_t
 from lrms_sim.kernel._memory cimport safe_calloc
 from lrms_sim.kernel._types cimport processors_t
 

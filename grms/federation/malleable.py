@@ -15,7 +15,7 @@ from typing import Final, Literal, get_args
 
 import numpy as np
 
-from grms.policy._awrt_order import order_by_awrt
+from grms.policy._decisions import order_by_awrt
 from lrms_sim.malleable._kernel import UtilityKernel
 from lrms_sim.malleable.jobs import UtilityJobs
 from lrms_sim.malleable.machine import kernel_for

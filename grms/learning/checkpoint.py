@@ -12,15 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
-
 from grms.learning.evolution.genes import Genome
 from grms.learning.evolution.strategies import Evaluation
 from grms.learning.evolution.termination import GenerationRecord
 from lrms_sim.util.errors import HanseError
 from lrms_sim.util.files import write_text
-from lrms_sim.util.version import __version__
-from lrms_sim.workload.jobs import JobTable
 
 SCHEMA = "hanse.training/2"
 """Value of the key `schema` in files that this version reads and writes."""
@@ -144,12 +140,12 @@ class Checkpoint:
 
 
 def is_unfinished(path: Path) -> bool:
-    """Returns whether there is a checkpoint of a run that has not stopped by itself.
+    """Returns whether a checkpoint is of a run that has not stopped by itself.
 
     Raises:
-        CheckpointError: there is a file, but it cannot be read or is no checkpoint.
+        CheckpointError: it cannot be read, or is no checkpoint.
     """
-    return path.exists() and not _document(path).get("finished")
+    return not _document(path).get("finished")
 
 
 def _json(document: Mapping[str, Any]) -> str:
@@ -176,26 +172,6 @@ def _document(path: Path) -> dict[str, Any]:
         found = document.get("schema") if isinstance(document, dict) else None
         raise CheckpointError(f"{path}: schema is {found!r}; this version reads {SCHEMA!r}")
     return document
-
-
-_COLUMNS = ("submit_time", "processors", "requested_time", "run_time")
-"""What of a job a replay looks at."""
-
-
-def program(commit: str | None = None) -> dict[str, str]:
-    """Returns the program's version, and the commit of its source if known."""
-    known = {"program": f"hanse {__version__}"}
-    return known if commit is None else known | {"commit": commit}
-
-
-def jobs_sha256(jobs: JobTable) -> str:
-    """Returns a checksum of all that a replay sees of a workload, hexadecimal."""
-    digest = hashlib.sha256()
-    for name in _COLUMNS:
-        column = getattr(jobs, name)
-        little_endian = column.astype(column.dtype.newbyteorder("<"), copy=False)
-        digest.update(np.ascontiguousarray(little_endian).tobytes())
-    return digest.hexdigest()
 
 
 def first_difference(saved: object, found: object) -> str | None:

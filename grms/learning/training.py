@@ -22,8 +22,8 @@ from grms.learning.evolution.genes import Genome
 from grms.learning.evolution.strategies import Evaluation, FitnessFunction, Strategy
 from grms.learning.evolution.termination import GenerationRecord, Limits, Termination
 from lrms_sim.cli.running import EXIT_INTERRUPTED
-from lrms_sim.util.executors import Executor
-from lrms_sim.util.workers import Workers
+from lrms_sim.util.executors import Executor, Workers
+from lrms_sim.util.version import __version__
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -288,13 +288,20 @@ def check_folder(folder: Path, *, resume: bool) -> None:
     path = folder / CHECKPOINT
     if folder.exists() and not folder.is_dir():
         raise CheckpointError(f"{folder}: is a file; name a folder with --output")
-    if resume and not path.exists():
+    begun = path.exists()
+    if resume and not begun:
         raise CheckpointError(f"{path}: is not there; nothing to resume")
-    if not resume and is_unfinished(path):
+    if begun and not resume and is_unfinished(path):
         raise CheckpointError(
             f"{path}: a training run was interrupted; go on with --resume, or remove that file, or "
             f"name another folder with --output"
         )
+
+
+def program(commit: str | None = None) -> dict[str, str]:
+    """Returns the program's version, and the commit of its source if known."""
+    known = {"program": f"hanse {__version__}"}
+    return known if commit is None else known | {"commit": commit}
 
 
 def _make_folder(folder: Path) -> None:
@@ -313,7 +320,7 @@ class Session:
 
     Attributes:
         folder: for all files of the run.
-        description: data and settings of the run, plain values, for its checkpoint.
+        description: data and settings of the run, plain values, for its checkpoint, which adds the program.
         resume: resume from the checkpoint in the folder.
     """
 
@@ -326,7 +333,7 @@ class Session:
     @property
     def checkpoint(self) -> Checkpoint:
         """The checkpoint in the folder."""
-        return Checkpoint(self.folder / CHECKPOINT, self.description)
+        return Checkpoint(self.folder / CHECKPOINT, {**program(), **self.description})
 
     def run(self, strategy: Strategy, fitness: FitnessFunction, console: Console) -> TrainingResult:
         """Trains until a limit is reached.

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import numpy as np
 
@@ -36,16 +36,11 @@ from lrms_sim.analysis.samples import (
 )
 from lrms_sim.electricity.power import Consumption, Supply, consumption
 from lrms_sim.machine.machine import check_machine, simulate
-from lrms_sim.scheduling.disciplines import Discipline, discipline_by_name
-from lrms_sim.scheduling.user_defined import (
-    Decides,
-    MachineView,
-    UserDefinedDiscipline,
-    decides_in_python,
-)
+from lrms_sim.scheduling.disciplines import Discipline, as_discipline, discipline_by_name
+from lrms_sim.scheduling.user_defined import Decides, MachineView, UserDefinedDiscipline
+from lrms_sim.util.executors import Workers
 from lrms_sim.util.messages import unknown
 from lrms_sim.util.run_log import RunLog
-from lrms_sim.util.workers import Workers
 from lrms_sim.workload.frames import pandas_frame, polars_frame
 from lrms_sim.workload.jobs import BoolArray, JobTable
 from lrms_sim.workload.schedule import Schedule
@@ -511,9 +506,7 @@ def _named(
     )
     found: dict[str, Discipline] = {}
     for name, each in given:
-        made = discipline_by_name(each) if isinstance(each, str) else each
-        made = UserDefinedDiscipline(made) if decides_in_python(made) else made
-        discipline = cast("Discipline", made)
+        discipline = discipline_by_name(each) if isinstance(each, str) else as_discipline(each)
         # What a user has called it is what the tables say.
         word = name or (each if isinstance(each, str) else discipline.name)
         if word in found:

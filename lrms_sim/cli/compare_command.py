@@ -22,11 +22,11 @@ from lrms_sim.cli.log_options import (
 from lrms_sim.cli.repeat_command import SHIFT_DEFAULT
 from lrms_sim.cli.running import SEED_MAX, bar, open_console
 from lrms_sim.electricity.options import ElectricityOptions
+from lrms_sim.util.executors import Workers
 from lrms_sim.util.json_output import json_option, print_json
 from lrms_sim.util.messages import printable
 from lrms_sim.util.option_fields import FloatRange, field_options, taken, two_days
 from lrms_sim.util.process_guard import require
-from lrms_sim.util.workers import Workers
 
 if TYPE_CHECKING:
     from lrms_sim.analysis.comparison import AnyDiscipline, Comparison

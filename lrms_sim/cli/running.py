@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from lrms_sim.util.errors import HanseError
-from lrms_sim.util.messages import in_unicode, printable, unknown
-from lrms_sim.util.process_guard import EXIT_INTERRUPTED
+from lrms_sim.util.messages import printable, unknown
+from lrms_sim.util.process_guard import EXIT_INTERRUPTED, in_unicode
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -6,7 +6,8 @@ docs/disciplines.md has the rules and ties of each.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from types import FunctionType
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,6 @@ from lrms_sim.scheduling.criteria import GroupOrder, KeyOrder, StaticOrder
 from lrms_sim.scheduling.strategies import ALGORITHMS, Strategy
 from lrms_sim.scheduling.user_defined import (
     UserDefinedDiscipline,
-    decides_in_python,
     load_user_defined,
     names_user_defined,
 )
@@ -192,9 +192,7 @@ def discipline_by_name(name: str) -> Discipline:
             f"unknown discipline {name!r}; there are: {', '.join(DISCIPLINES)}, and "
             "package.module:name of one written in Python"
         )
-    discipline: Discipline = load_user_defined(DISCIPLINE_GROUP, name, "discipline")
-    if decides_in_python(discipline):
-        discipline = UserDefinedDiscipline(discipline)
+    discipline = as_discipline(load_user_defined(DISCIPLINE_GROUP, name, "discipline"))
     try:
         scheduler_of(discipline)
     except TypeError as error:
@@ -249,6 +247,14 @@ class EasyByUser(Batched):
         return StrategyScheduler([_UserWords()], user_keys=np.array(self.keys, np.float64))
 
 
+def as_discipline(given: object) -> Discipline:
+    """Returns a discipline as machines take it: of one written in Python a `UserDefinedDiscipline`."""
+    written = isinstance(given, FunctionType) or callable(getattr(given, "decide", None))
+    if written and not isinstance(given, type):
+        return UserDefinedDiscipline(given)
+    return cast("Discipline", given)
+
+
 def scheduler_of(
     discipline: Discipline, job_ids: Sequence[int] | npt.NDArray[np.int64] | None = None
 ) -> Scheduler:
@@ -259,8 +265,7 @@ def scheduler_of(
     Raises:
         TypeError: it is no discipline, or its scheduler cannot be run.
     """
-    if decides_in_python(discipline):
-        discipline = UserDefinedDiscipline(discipline)
+    discipline = as_discipline(discipline)
     make = getattr(discipline, "scheduler", None)
     scheduler = make() if callable(make) and not isinstance(discipline, type) else None
     if not isinstance(scheduler, Scheduler):

@@ -17,7 +17,6 @@ import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
-from types import FunctionType
 from typing import Any, Protocol
 
 from lrms_sim.kernel._python_scheduler import MachineView, PythonScheduler, QueuedJob
@@ -28,7 +27,6 @@ __all__ = [
     "MachineView",
     "QueuedJob",
     "UserDefinedDiscipline",
-    "decides_in_python",
     "load_user_defined",
     "name_of_user_defined",
     "names_user_defined",
@@ -134,13 +132,6 @@ class UserDefinedDiscipline:
                 ) from error
 
         return told
-
-
-def decides_in_python(discipline: object) -> bool:
-    """Returns whether this is a discipline written in Python: a function, or with `decide`."""
-    if isinstance(discipline, type | UserDefinedDiscipline):
-        return False
-    return isinstance(discipline, FunctionType) or callable(getattr(discipline, "decide", None))
 
 
 def name_of_user_defined(written: object) -> str:

@@ -5,26 +5,29 @@ function of a case and a bound that it ignores.
 
 An executor is a context manager with one method. Values come back in the order of the genomes and
 do not depend on kind and number of workers. Ctrl-C during an evaluation leaves neither processes
-nor work behind.
+nor work behind. `Workers` are options of commands too; what is slow to import is imported where it is needed.
 """
 
-import importlib
-import logging
 import math
-import multiprocessing
 import os
 import signal
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError, ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
-from multiprocessing.connection import Connection, wait
-from typing import Any, Self, TypeVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+
+import click
 
 from lrms_sim.util.errors import HanseError
+from lrms_sim.util.option_fields import option, taken
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing.connection import Connection
 
 _Case = TypeVar("_Case")
 _Found = TypeVar("_Found")
@@ -86,6 +89,8 @@ class ThreadExecutor(Executor):
     """Threads of this process, by default one per processor; the replay kernel releases the GIL."""
 
     def __init__(self, workers: int | None = None) -> None:
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # see the module's docstring
+
         self.workers = check_workers(workers)
         self._pool = ThreadPoolExecutor(self.workers, "evaluation")
 
@@ -121,6 +126,8 @@ class ProcessExecutor(Executor):
         self, fitness: Task[_Case, _Found], genomes: Sequence[_Case], bound: float = math.inf
     ) -> list[_Found]:
         """Returns the result of each genome, in order; `ExecutorError` if a process died."""
+        from concurrent.futures.process import BrokenProcessPool  # noqa: PLC0415  # see the module's docstring
+
         if not genomes:
             return []
         if self._pool is None or fitness is not self._fitness:
@@ -139,9 +146,12 @@ class ProcessExecutor(Executor):
             ) from error
 
     def _open(self, fitness: Task[Any, Any]) -> None:
+        from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415  # see the module's docstring
+        from multiprocessing import get_context  # noqa: PLC0415  # same
+
         self._close()
         # Not by forking: a fork copies locks that other threads hold.
-        context = multiprocessing.get_context("spawn")
+        context = get_context("spawn")
         self._fitness = fitness
         # Only this process has the second end, so it closes, at the latest, when this one ends.
         self._ends = context.Pipe(duplex=False)
@@ -185,6 +195,8 @@ class DaskExecutor(Executor):
         processes: bool = True,
         patience_s: float = 60.0,
     ) -> None:
+        import logging  # noqa: PLC0415  # see the module's docstring
+
         distributed = _distributed()
         for name in DASK_LOGGERS:
             logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -228,6 +240,8 @@ class DaskExecutor(Executor):
             ExecutorError: there is no worker, workers died again and again, or the scheduler is
                 gone.
         """
+        from concurrent.futures import CancelledError  # noqa: PLC0415  # see the module's docstring
+
         if not genomes:
             return []
         for _ in range(DASK_TRIES):
@@ -276,7 +290,7 @@ class DaskExecutor(Executor):
 def _distributed() -> Any:
     # Optional, untyped, and takes half a second.
     try:
-        return importlib.import_module("distributed")
+        return import_module("distributed")
     except ImportError as error:
         raise ExecutorError(
             "dask.distributed is not installed; install it with: pip install 'hanse[cluster]'"
@@ -293,6 +307,58 @@ def check_workers(workers: int | None) -> int:
     if not 1 <= count <= WORKERS_MAX:
         raise ValueError(f"{count} workers; between 1 and {WORKERS_MAX} are possible")
     return count
+
+
+ExecutorName = Literal["threads", "processes", "dask"]
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """Executor and number of workers.
+
+    Attributes:
+        count: default one per processor.
+        scheduler: address of a dask scheduler; default a cluster on this machine.
+    """
+
+    executor: ExecutorName = option("Who evaluates; the result is the same.", default="threads")
+    count: int | None = option(
+        "How many.  [default: one for each processor]", default=None, flag="--workers"
+    )
+    scheduler: str | None = option(
+        "Of a dask scheduler, tcp://HOST:PORT.", default=None, metavar="ADDRESS"
+    )
+
+    def __post_init__(self) -> None:
+        _ = self.number
+
+    @property
+    def number(self) -> int:
+        """Number of workers; a guess for an existing cluster."""
+        return check_workers(self.count)
+
+    def started(self) -> Executor:
+        """Returns the workers as a context that ends them; `ExecutorError` if a cluster is unreachable."""
+        if self.executor == "processes":
+            return ProcessExecutor(self.count)
+        if self.executor == "dask":
+            return DaskExecutor(self.scheduler, self.count)
+        return ThreadExecutor(self.count)
+
+
+def workers_of(chosen: dict[str, Any]) -> Workers:
+    """Removes the workers' options from `chosen`, and returns the workers.
+
+    Raises:
+        click.UsageError: there is a scheduler for another executor, or a number is out of its
+            bounds.
+    """
+    if chosen["scheduler"] is not None and chosen["executor"] != "dask":
+        raise click.UsageError("--scheduler goes with --executor dask")
+    try:
+        return Workers(**taken(Workers, chosen))
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def _batch_size(genomes: int, workers: int) -> int:
@@ -322,12 +388,14 @@ _here: list[Task[Any, Any]] = []
 """The fitness that this process was started with."""
 
 
-def _begin(fitness: Task[Any, Any], parents_life: Connection) -> None:
+def _begin(fitness: Task[Any, Any], parents_life: "Connection") -> None:
     _here[:] = [fitness]
     threading.Thread(target=_end_with_parent, args=(parents_life,), daemon=True).start()
 
 
-def _end_with_parent(parents_life: Connection) -> None:
+def _end_with_parent(parents_life: "Connection") -> None:
+    from multiprocessing.connection import wait  # noqa: PLC0415  # see the module's docstring
+
     # A parent that is killed tells nobody, and the pool's own pipes stay open in all its workers.
     wait([parents_life])
     os._exit(1)

@@ -1,6 +1,6 @@
 """Errors in a file, key by key, as shown to the user."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -46,6 +46,6 @@ class MistakesError(HanseError):
         super().__init__(said_of(file, self.mistakes))
 
     @classmethod
-    def of(cls, file: str) -> Callable[[str], Self]:
-        """Returns what makes an error of a text of `lrms_sim.util.files`, which begins with the file."""
-        return lambda text: cls(file, [Mistake("", text.removeprefix(f"{file}: "))])
+    def of(cls, file: str, text: str) -> Self:
+        """Returns the error of a text of `lrms_sim.util.files`, which begins with the file."""
+        return cls(file, [Mistake("", text.removeprefix(f"{file}: "))])

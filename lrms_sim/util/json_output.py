@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from lrms_sim.util.messages import in_unicode
+from lrms_sim.util.process_guard import in_unicode
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

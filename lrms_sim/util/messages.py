@@ -1,6 +1,5 @@
 """Numbers, values and likely words as programs say them to people."""
 
-import codecs
 import math
 import re
 import time
@@ -174,9 +173,3 @@ def shown(value: object) -> str:
     """Returns a value as an error repeats it."""
     text = repr(value)
     return text if len(text) <= SHOWN_MAX else text[: SHOWN_MAX - 3] + "..."
-
-
-def in_unicode(stream: object) -> bool:
-    """Returns whether all text can be written to a stream: in UTF-8, or in ASCII, which click turns into that."""
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    return codecs.lookup(encoding).name in {"utf-8", "ascii"}

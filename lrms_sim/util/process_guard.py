@@ -137,6 +137,14 @@ def _open_what_is_closed() -> None:
         setattr(sys, name, stream)
 
 
+def in_unicode(stream: object) -> bool:
+    """Returns whether all text can be written to a stream: in UTF-8, or in ASCII, which click turns into that."""
+    import codecs  # noqa: PLC0415  # see the module's docstring
+
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return codecs.lookup(encoding).name in {"utf-8", "ascii"}
+
+
 def has(name: str) -> bool:
     """Returns whether a package is installed; it is not imported."""
     from importlib.util import find_spec  # noqa: PLC0415  # see `run`

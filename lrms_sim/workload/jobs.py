@@ -1,5 +1,6 @@
 """The job table: one workload as a struct of arrays; workloads are cut to days, merged and scaled."""
 
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -407,3 +408,17 @@ def scale_to(
     columns = {name: column[rows] for name, column in jobs.columns().items()}
     columns |= {"job_id": np.arange(1, len(rows) + 1), "processors": processors[rows]}
     return JobTable(**columns)
+
+
+_REPLAYED = ("submit_time", "processors", "requested_time", "run_time")
+"""What of a job a replay looks at."""
+
+
+def jobs_sha256(jobs: JobTable) -> str:
+    """Returns a checksum of all that a replay sees of a workload, hexadecimal."""
+    digest = hashlib.sha256()
+    for name in _REPLAYED:
+        column = getattr(jobs, name)
+        little_endian = column.astype(column.dtype.newbyteorder("<"), copy=False)
+        digest.update(np.ascontiguousarray(little_endian).tobytes())
+    return digest.hexdigest()

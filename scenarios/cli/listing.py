@@ -10,9 +10,8 @@ from rich.text import Text
 
 from grms.policy.registry import TRANSFER_DEFAULT
 from lrms_sim.util.messages import printable
-from scenarios.spec.spec import ScenarioSpec, SiteSpec
+from scenarios.spec.spec import LublinWorkload, ScenarioSpec, SiteSpec, TraceWorkload
 from scenarios.spec.traces import TRACES, find_trace
-from scenarios.spec.workloads import LublinWorkload, TraceWorkload
 
 
 def print_list(

@@ -43,8 +43,7 @@ from scenarios.run.broker_result import BrokerResult, evaluate_broker
 from scenarios.run.electricity import bills, supplies_of, with_electricity
 from scenarios.run.results import ScenarioResult, evaluate
 from scenarios.run.workloads import Workload, first_arrivals, load_workload
-from scenarios.spec.spec import PoolEntry, ScenarioSpec, SiteSpec
-from scenarios.spec.workloads import SwfWorkload
+from scenarios.spec.spec import PoolEntry, ScenarioSpec, SiteSpec, SwfWorkload
 from scenarios.util.errors import SpecError, WorkloadError
 
 SYNTHETIC_HEADER: Mapping[str, str] = {"UnixStartTime": "345600", "TimeZone": "0"}

@@ -10,9 +10,8 @@ from scenarios.library import scenario_path
 from scenarios.run.replay import build_sites, load_policies
 from scenarios.run.workloads import Workload, first_arrivals, load_workload
 from scenarios.spec.files import load_spec
-from scenarios.spec.spec import ScenarioSpec, SiteSpec
+from scenarios.spec.spec import LublinWorkload, ScenarioSpec, SiteSpec
 from scenarios.spec.traces import file_sha256
-from scenarios.spec.workloads import LublinWorkload
 from scenarios.util.errors import ScenarioError
 
 

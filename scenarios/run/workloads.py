@@ -11,9 +11,8 @@ from lrms_sim.workload.jobs import SECONDS_PER_DAY, JobTable, Shift, concatenate
 from lrms_sim.workload.lublin import generate
 from lrms_sim.workload.preparation import prepare
 from lrms_sim.workload.swf import read_swf
-from scenarios.spec.spec import OVERLOADED, SiteSpec
+from scenarios.spec.spec import OVERLOADED, LublinWorkload, SiteSpec, SwfWorkload, TraceWorkload
 from scenarios.spec.traces import TRACES, file_sha256, require_trace
-from scenarios.spec.workloads import LublinWorkload, SwfWorkload, TraceWorkload
 from scenarios.util.errors import WorkloadError
 
 

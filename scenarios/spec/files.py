@@ -6,6 +6,7 @@ key shows, on the raw document, so that it works beside other mistakes.
 
 from collections.abc import Iterator
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeGuard
 
@@ -97,23 +98,28 @@ def cross_problems(document: object) -> Iterator[Mistake]:
     if len(sites) > SITES_MAX:
         return  # Said elsewhere; comparing each with each would take long.
     names = [name if isinstance(name := site.get("name"), str) else "" for site in sites]
-    for index, (site, name) in enumerate(zip(sites, names, strict=True)):
-        key = _site_key(document, index)
-        if name and name in names[:index]:
-            first = names.index(name)
-            text = f"{shown(name)} is the name of sites[{first}] too; names must be unique"
-            yield Mistake(f"{key}.name", text)
-        if name in _TRANSFER_KEYS:
-            text = f"is {shown(name)}, which is a key of [sites.transfer]; choose another name"
-            yield Mistake(f"{key}.name", text)
-        partners = [other for other in dict.fromkeys(names) if other and other != name]
-        transfer = site.get("transfer")
-        transfer = transfer if isinstance(transfer, dict) else {}
-        yield from _transfer_problems(f"{key}.transfer", transfer, name, partners)
-        location = site.get("location")
-        if isinstance(location, list):
-            yield from _location_problems(f"{key}.location", location, transfer, name, partners)
+    for index, site in enumerate(sites):
+        for each in _site_problems(site, index, names):
+            yield Mistake(f"{_site_key(document, index)}.{each.key}", each.text)
     yield from _broker_problems(document, sites)
+
+
+def _site_problems(site: dict[str, Any], index: int, names: list[str]) -> Iterator[Mistake]:
+    """Yields what is wrong in the table of a site; keys are those within it, `names` are of all sites."""
+    name = names[index]
+    if name and name in names[:index]:
+        text = f"{shown(name)} is the name of sites[{names.index(name)}] too; names must be unique"
+        yield Mistake("name", text)
+    if name in _TRANSFER_KEYS:
+        text = f"is {shown(name)}, which is a key of [sites.transfer]; choose another name"
+        yield Mistake("name", text)
+    partners = [other for other in dict.fromkeys(names) if other and other != name]
+    transfer = site.get("transfer")
+    transfer = transfer if isinstance(transfer, dict) else {}
+    yield from _transfer_problems(transfer, name, partners)
+    location = site.get("location")
+    if isinstance(location, list):
+        yield from _location_problems(location, transfer, name, partners)
 
 
 def _broker_problems(document: object, sites: list[dict[str, Any]]) -> Iterator[Mistake]:
@@ -182,23 +188,23 @@ def _is_list(value: object) -> TypeGuard[list[Any]]:
 
 
 def _transfer_problems(
-    key: str, transfer: dict[str, Any], name: str, partners: list[str]
+    transfer: dict[str, Any], name: str, partners: list[str]
 ) -> Iterator[Mistake]:
     for partner in transfer:
         if partner in _TRANSFER_KEYS or partner in partners:
             continue
         if name and partner == name:
-            yield Mistake(f"{key}.{partner}", "a site has no transfer policy for itself")
+            yield Mistake(f"transfer.{partner}", "a site has no transfer policy for itself")
         else:
             text = unknown("partner", partner, [*partners, *_TRANSFER_KEYS])
-            yield Mistake(f"{key}.{partner}", text)
+            yield Mistake(f"transfer.{partner}", text)
 
 
 def _location_problems(
-    key: str, location: list[Any], transfer: dict[str, Any], name: str, partners: list[str]
+    location: list[Any], transfer: dict[str, Any], name: str, partners: list[str]
 ) -> Iterator[Mistake]:
     for index, partner in enumerate(location):
-        place = f"{key}[{index}]"
+        place = f"location[{index}]"
         if not isinstance(partner, str):
             continue
         if partner in location[:index]:
@@ -211,7 +217,7 @@ def _location_problems(
     wanted = [p for p in partners if transfer.get(p, transfer.get("default")) != NO_EXCHANGE]
     if missing := [partner for partner in wanted if partner not in location]:
         text = f"lacks {', '.join(missing)}; an order names every partner, or is 'awrt'"
-        yield Mistake(key, text)
+        yield Mistake("location", text)
 
 
 FILE_BYTES_MAX: Final = 1 << 20
@@ -227,7 +233,7 @@ def load_spec(path: Path, *, shown: str | None = None) -> ScenarioSpec:
             error.
     """
     shown = shown or str(path)
-    data = read_bytes(path, FILE_BYTES_MAX, SpecError.of(shown), shown=shown)
+    data = read_bytes(path, FILE_BYTES_MAX, partial(SpecError.of, shown), shown=shown)
     return parse_spec(data, folder=path.parent, shown=shown)
 
 
@@ -237,7 +243,7 @@ def parse_spec(data: bytes, *, folder: Path, shown: str) -> ScenarioSpec:
     Raises:
         SpecError: it is no TOML, or breaks the format.
     """
-    document = parse_toml(data, shown, SpecError.of(shown))
+    document = parse_toml(data, shown, partial(SpecError.of, shown))
     problems: list[Mistake] = []
     try:
         spec = ScenarioSpec.model_validate(document, context={"folder": folder})

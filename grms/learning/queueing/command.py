@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from grms.learning.checkpoint import program
 from grms.learning.evolution.recorded import Recorded
 from grms.learning.queueing.encoding import CriterionEncoding, Encoding
 from grms.learning.queueing.fitness import TuningFitness
@@ -36,7 +35,7 @@ from grms.learning.queueing.problem import (
     shared_order,
 )
 from grms.learning.queueing.slurm import slurm_document, slurm_text, user_shares, users_csv
-from grms.learning.training import Session, TrainingResult, check_folder
+from grms.learning.training import Session, TrainingResult, check_folder, program
 from lrms_sim.report.templates import alone
 from lrms_sim.scheduling.selection import Policy
 from lrms_sim.scheduling.strategy_files import StrategyFile, save_strategy
@@ -73,7 +72,6 @@ def run_tuning(
     _check_calendars(encoding, workloads)
     fitness = TuningFitness(cases, encoding, options.combination)
     description = {
-        **program(),
         "strategy": options.words,
         "fitness": _fitness_document(options, encoding, workloads),
     }

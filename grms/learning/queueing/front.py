@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from rich.console import Console
 
-from grms.learning.checkpoint import Checkpoint, program
+from grms.learning.checkpoint import Checkpoint
 from grms.learning.evolution.genes import GeneSpace, Genome, bounded_reals
 from grms.learning.evolution.nsga2 import Nsga2, Nsga2Settings
 from grms.learning.evolution.randomness import generator
@@ -26,7 +26,7 @@ from grms.learning.queueing.problem import Workload
 from grms.learning.training import CHECKPOINT, Session
 from lrms_sim.machine.machine import user_numbers
 from lrms_sim.scheduling.disciplines import EasyByUser
-from lrms_sim.util.workers import Workers
+from lrms_sim.util.executors import Workers
 from lrms_sim.workload.groups import GROUPS
 
 SIGNS: Final = (-1.0, *(1.0,) * 6)
@@ -113,7 +113,6 @@ def run_front(
     """
     fitness = UserKeys(workload.training)
     description = {
-        **program(),
         "strategy": {"method": "users", "seed": seed, "settings": asdict(settings)},
         "fitness": {
             "theta": list(workload.training.trial.theta),

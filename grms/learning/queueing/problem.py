@@ -8,7 +8,6 @@ from typing import Any, Final, get_args
 
 import numpy as np
 
-from grms.learning.checkpoint import jobs_sha256
 from grms.learning.evolution.catalog import new_strategy
 from grms.learning.evolution.class_search import ClassSearch
 from grms.learning.evolution.genes import Genome
@@ -47,10 +46,10 @@ from lrms_sim.scheduling.selection import CLASSES
 from lrms_sim.scheduling.situations import KINDS, Calendar, make_calendar, zone_of_header
 from lrms_sim.scheduling.strategies import Strategy, paper_strategies
 from lrms_sim.util.errors import HanseError
+from lrms_sim.util.executors import Workers
 from lrms_sim.util.messages import unknown
-from lrms_sim.util.workers import Workers
 from lrms_sim.workload.groups import GROUPS, known_user_groups
-from lrms_sim.workload.jobs import JobTable, scale_to, window_by_days
+from lrms_sim.workload.jobs import JobTable, jobs_sha256, scale_to, window_by_days
 from lrms_sim.workload.preparation import prepare
 from lrms_sim.workload.swf import read_swf
 

@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 from grms.federation.federation import Site
-from grms.learning.checkpoint import program
 from grms.learning.evolution.catalog import new_strategy
 from grms.learning.evolution.genes import Genome
 from grms.learning.evolution.self_play import SelfPlay
@@ -50,9 +49,9 @@ from grms.learning.transfer.outcome import (
 from grms.learning.transfer.source import SourceError, TrainingSource, load_source, training_cases
 from grms.policy.constraints import CONSTRAINTS_WORDS, NO_CONSTRAINTS, constraints_by_word
 from grms.policy.transfer import STARTS_NOW, AcceptWhenFit, Constrained
+from lrms_sim.util.executors import Workers
 from lrms_sim.util.messages import unknown
 from lrms_sim.util.provenance import source_commit
-from lrms_sim.util.workers import Workers
 
 _Fitness = TypeVar("_Fitness", bound=FitnessFunction)
 
@@ -168,7 +167,6 @@ def _learn(
     for warning in dict.fromkeys(text for one in sources for text in one.warnings):
         console.print(f"warning: {warning}", markup=False, highlight=False, soft_wrap=True)
     description = {
-        **program(),
         "strategy": options.noted,
         "fitness": describe(problem.fitness),
     }

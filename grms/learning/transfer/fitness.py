@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from grms.federation.federation import Federation, ReplayWorkspace, Site
-from grms.learning.checkpoint import jobs_sha256
 from grms.learning.evolution.genes import Genome
 from grms.learning.evolution.self_play import parted
 from grms.learning.evolution.strategies import Evaluation
@@ -33,6 +32,7 @@ from lrms_sim.scheduling.disciplines import DISCIPLINES, Discipline
 from lrms_sim.scheduling.selection import Policy
 from lrms_sim.scheduling.strategies import Strategy
 from lrms_sim.scheduling.strategy_files import StrategyFile, strategy_to_document
+from lrms_sim.workload.jobs import jobs_sha256
 
 
 class Workspace:

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from grms.learning.checkpoint import program
 from grms.learning.evolution.self_play import parted
 from grms.learning.plots import convergence_svg
-from grms.learning.training import TrainingResult
+from grms.learning.training import TrainingResult, program
 from grms.learning.transfer.comparison import ComparedRow, verdict
 from grms.learning.transfer.decision_map import (
     DrawnMap,

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from grms.policy._awrt_order import history_with_open, order_by_awrt
+from grms.policy._decisions import history_with_open, order_by_awrt
 from grms.policy.location import LocationPolicy, PartnerRecord, UserDefinedLocation, location_of
 from grms.site.model.events import StatusAnswered
 from grms.site.model.jobs import Completion, GuestJob, HomeJob, OfferId, Request

@@ -5,10 +5,10 @@ from typing import Any
 
 import click
 
+from lrms_sim.util.executors import Workers, workers_of
 from lrms_sim.util.messages import unknown
 from lrms_sim.util.option_fields import field_options
 from lrms_sim.util.plugins import STUDY_GROUP, PluginError, is_plugin, load_plugin, plugin_names
-from lrms_sim.util.workers import Workers, workers_of
 from scenarios.studies.common.options import run_and_tell
 from scenarios.studies.electricity.options import StudyOptions as ElectricityOptions
 from scenarios.studies.kinds_of_nodes.options import StudyOptions as NodeOptions

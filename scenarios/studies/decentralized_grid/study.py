@@ -15,8 +15,8 @@ from grms.learning.transfer.command import TrainOptions, run_training
 from grms.learning.transfer.outcome import TrainingOutcome
 from grms.learning.transfer.source import TrainingSource
 from lrms_sim.scheduling.disciplines import discipline_by_name
+from lrms_sim.util.executors import Workers
 from lrms_sim.util.version import __version__
-from lrms_sim.util.workers import Workers
 from scenarios.library import rule_base_folder, scenario_path
 from scenarios.run.replay import run_scenario
 from scenarios.run.training_source import load_training_source

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
+from lrms_sim.util.executors import Workers
 from lrms_sim.util.option_fields import option
-from lrms_sim.util.workers import Workers
 from scenarios.studies.common.options import folder_option
 
 

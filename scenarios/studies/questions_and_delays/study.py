@@ -6,8 +6,7 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from lrms_sim.util.executors import ExecutorError
-from lrms_sim.util.workers import Workers
+from lrms_sim.util.executors import ExecutorError, Workers
 from scenarios.studies.common.frame import CaseStudy, run_cases
 from scenarios.studies.questions_and_delays.options import StudyOptions
 from scenarios.studies.questions_and_delays.replays import (

@@ -19,9 +19,9 @@ from grms.learning.queueing.problem import TuneOptions, Workload, read_workload
 from grms.learning.training import CHECKPOINT
 from lrms_sim.scheduling.strategies import Strategy
 from lrms_sim.scheduling.strategy_files import load_strategy
+from lrms_sim.util.executors import Workers
 from lrms_sim.util.provenance import source_commit
 from lrms_sim.util.version import __version__
-from lrms_sim.util.workers import Workers
 from scenarios.spec.traces import require_trace
 from scenarios.studies.common.frame import RESULT_FORMAT, plain_options
 from scenarios.studies.common.samples import Spread, machine_words

@@ -45,9 +45,8 @@ from grms.learning.training import (
     value_words,
 )
 from lrms_sim.cli.running import EXIT_INTERRUPTED
-from lrms_sim.util.executors import ProcessExecutor, ThreadExecutor
+from lrms_sim.util.executors import ProcessExecutor, ThreadExecutor, Workers, workers_of
 from lrms_sim.util.option_fields import field_options, taken
-from lrms_sim.util.workers import Workers, workers_of
 from tests.training_grids import (
     grid_of_known_optimum,
     rule_space,

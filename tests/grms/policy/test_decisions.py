@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grms.policy._awrt_order import order_by_awrt
-from grms.policy._decisions import CompiledTransfer, MembershipTable
+from grms.policy._decisions import CompiledTransfer, MembershipTable, order_by_awrt
 from grms.policy.constraints import START_NOW, ExchangeConstraints
 from grms.policy.transfer import Gaussian, Rule, RuleBase
 

@@ -15,7 +15,7 @@ from lrms_sim.analysis.comparison import METRICS, Comparison, Difference, Replay
 from lrms_sim.analysis.counted import Counted
 from lrms_sim.analysis.samples import figures
 from lrms_sim.scheduling.disciplines import DISCIPLINES
-from lrms_sim.util.workers import Workers
+from lrms_sim.util.executors import Workers
 
 JOBS = generate(32, jobs=120, load=0.9, seed=3)
 

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lrms_sim.workload.jobs import SECONDS_PER_DAY, JobTable, concatenate, scale_to, window_by_days
+from lrms_sim.workload.jobs import (
+    SECONDS_PER_DAY,
+    JobTable,
+    concatenate,
+    jobs_sha256,
+    scale_to,
+    window_by_days,
+)
 
 GOOD: dict[str, Any] = {
     "submit_time": [0.0, 5.0],
@@ -316,3 +323,26 @@ def test_every_job_comes_again_and_fits(widths: list[int], size: int, seed: int)
     assert sorted(set(scaled.submit_time)) == jobs.submit_time.tolist()
     assert (scaled.processors <= size).all()
     assert scaled.job_id.tolist() == list(range(1, len(scaled) + 1))
+
+
+COLUMNS = {
+    "submit_time": [0, 5],
+    "processors": [1, 2],
+    "run_time": [10, 20],
+    "requested_time": [10, 30],
+}
+
+
+def test_a_checksum_sees_what_a_replay_sees() -> None:
+    """Each column matters; job numbers and users do not. The bytes are the same everywhere."""
+    jobs = JobTable.from_columns(**COLUMNS)
+    checksum = jobs_sha256(jobs)
+    assert checksum == "e6a5ef0f6c53fb1fde40919ae048cd39c024e19cceef025e8e8ea06d7bb209bc"
+    assert jobs_sha256(JobTable.from_columns(**COLUMNS, job_id=[7, 9], user=[3, 4])) == checksum
+    for column, value in (
+        ("submit_time", [0, 6]),
+        ("processors", [1, 1]),
+        ("run_time", [10, 21]),
+        ("requested_time", [10, 31]),
+    ):
+        assert jobs_sha256(JobTable.from_columns(**COLUMNS | {column: value})) != checksum

@@ -10,8 +10,7 @@ from lrms_sim.util.files import to_toml
 from lrms_sim.util.messages import shown
 from scenarios.spec import files as spec_files
 from scenarios.spec.files import cross_problems, load_spec, parse_spec
-from scenarios.spec.spec import SITES_MAX
-from scenarios.spec.workloads import LublinWorkload
+from scenarios.spec.spec import SITES_MAX, LublinWorkload
 from scenarios.util.errors import SpecError
 
 GOOD = """

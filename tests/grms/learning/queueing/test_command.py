@@ -21,8 +21,8 @@ from grms.learning.queueing.options import WorkloadOptions
 from grms.learning.queueing.outcome import LEARNED, best_constant
 from grms.learning.queueing.problem import TuneOptions, WorkloadError
 from lrms_sim.scheduling.strategy_files import load_strategy
+from lrms_sim.util.executors import Workers
 from lrms_sim.util.trace_folders import LOG_FILES
-from lrms_sim.util.workers import Workers
 from tests.examples import runs
 from tests.tuning_cases import busy_log
 

@@ -19,7 +19,7 @@ from lrms_sim.scheduling.selection import (
     StrategyTable,
     class_number,
 )
-from lrms_sim.util.workers import Workers
+from lrms_sim.util.executors import Workers
 from tests.pictures import svg_texts
 from tests.tuning_cases import busy_log
 

@@ -21,7 +21,7 @@ from grms.learning.transfer.source import SourceError, TrainingSource
 from grms.policy.constraints import FAIR_EXCHANGE
 from grms.policy.files import load_rule_base
 from grms.policy.transfer import Constrained
-from lrms_sim.util.workers import Workers
+from lrms_sim.util.executors import Workers
 from lrms_sim.workload.jobs import JobTable
 from tests.training_grids import two_sites
 

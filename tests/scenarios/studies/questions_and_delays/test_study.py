@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from lrms_sim.util.executors import ExecutorError, ThreadExecutor
-from lrms_sim.util.workers import Workers
+from lrms_sim.util.executors import ExecutorError, ThreadExecutor, Workers
 from scenarios.studies.questions_and_delays import study
 from scenarios.studies.questions_and_delays.options import StudyOptions
 from scenarios.studies.questions_and_delays.replays import ALL, HALF_YEAR, TEN_DAYS, Case

@@ -91,9 +91,8 @@ from grms.site.scheduler.peer_state import PeerStateHandler
 from grms.site.scheduler.pilots import PilotHandler
 from grms.site.scheduler.rebalance import RebalanceHandler
 from grms.site.scheduler.reservations import ReservationHandler
-from grms.site.scheduler.submission import SubmissionHandler
+from grms.site.scheduler.submission import HeldJobHandler, SubmissionHandler
 from grms.site.scheduler.transaction import Transaction
-from grms.site.scheduler.waiting_jobs import DeadlineHandler, HeldJobHandler
 
 
 class SiteState:
@@ -124,7 +123,6 @@ class SiteState:
         self._partners = PeerStateHandler(self.memory, faults, self._offers, self._reoffers)
         self._operator = OperatorActionHandler(self.memory, self._offers)
         self._held = HeldJobHandler(self.memory, self._offers)
-        self._deadlines = DeadlineHandler(self.memory, self._offers)
         self._reservations = ReservationHandler(self.memory)
         self._pilots = PilotHandler(self.memory)
         self._handlers: dict[type[Event | LrmsNews], Callable[[Any, Transaction], None]] = {
@@ -281,7 +279,6 @@ class SiteState:
         self._account_due(event, transaction)
         self._guests.time_passed(transaction)
         self._offers.time_passed(event.load, transaction)
-        self._deadlines.time_passed(event, transaction)
 
     def _account_due(self, _event: Event, transaction: Transaction) -> None:
         account = self.memory.account

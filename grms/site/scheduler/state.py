@@ -137,8 +137,8 @@ class SiteState:
             ResolveReceived: self._guests.resolve_received,
             WithdrawReceived: self._guests.withdraw_received,
             ReportReceived: self._home.report_received,
-            OfferAnswered: self._reoffers.offer_answered,
-            OfferFailed: self._reoffers.offer_failed,
+            OfferAnswered: self._offer_answered,
+            OfferFailed: self._offer_failed,
             StatusAnswered: self._offers.status_answered,
             StatusFailed: self._offers.status_failed,
             StateFetched: self._offers.state_fetched,
@@ -196,7 +196,8 @@ class SiteState:
         what = event.news if isinstance(event, LrmsTold) else event
         self._handlers[type(what)](what, transaction)
         self._held.carry_on(event, transaction)
-        self._reoffers.carry_on(event, transaction)
+        if self._reoffers.queue is not None:
+            self._reoffers.carry_on(event, transaction)
         return transaction.commands()
 
     # --- what the shell may look at ------------------------------------------------------------
@@ -260,6 +261,28 @@ class SiteState:
             for answer in book.answered.values():
                 counts[answer if isinstance(answer, GuestState) else GuestState.ACKNOWLEDGED] += 1
         return counts
+
+    # --- answers to offers ---------------------------------------------------------------------
+
+    def _offer_answered(self, event: OfferAnswered, transaction: Transaction) -> None:
+        job = self._reoffered(event)
+        if job is None:
+            self._offers.offer_answered(event, transaction)
+        else:
+            self._reoffers.offer_answered(job, event, transaction)
+
+    def _offer_failed(self, event: OfferFailed, transaction: Transaction) -> None:
+        job = self._reoffered(event)
+        if job is None:
+            self._offers.offer_failed(event, transaction)
+        else:
+            self._reoffers.offer_failed(job, event, transaction)
+
+    def _reoffered(self, event: OfferAnswered | OfferFailed) -> HomeJob | None:
+        # The job for which a round has asked for a place; `None` if it is any other offer, whose answer decides.
+        book = self.memory.books.get(event.partner)
+        job = None if book is None else book.away(event.offer)
+        return job if job is not None and job.state is JobState.REOFFERING else None
 
     # --- the daemon itself ---------------------------------------------------------------------
 

@@ -57,7 +57,7 @@ from grms.site.model.records import (
     StateCame,
     StateMissed,
 )
-from grms.site.model.settings import SiteSettings
+from grms.site.model.settings import Requeue, SiteSettings
 from grms.site.model.state_tables import StateTables
 from grms.site.scheduler.exchange_decisions import (
     entrusts,
@@ -389,7 +389,7 @@ class OfferHandler:
 
     def allow_rerun(self, job: HomeJob, transaction: Transaction) -> None:
         """Notes that a job's offer says that it may be run again, if so."""
-        if self.memory.settings.may_run_again(job.request, job.checkpoint):
+        if _may_run_again(job, self.memory.settings.requeue):
             number = job.offer_number
             transaction.note(RerunAllowed(transaction.now, job.job, job.partner, number))
 
@@ -759,6 +759,14 @@ class OfferHandler:
         book.abandoned[number] = transaction.cause
         offer = OfferId(book.abandoned_epochs[number], number)
         transaction.do(SendWithdraw(transaction.cause, book.name, offer, delay_s, cancel=True))
+
+
+def _may_run_again(job: HomeJob, requeue: Requeue) -> bool:
+    # Whether a partner may be told so of a job. One that writes its state says that it can be, unless it says otherwise.
+    said = None if job.request.needs is None else job.request.needs.requeue
+    if said is None and job.checkpoint:
+        said = True
+    return requeue != "never" and (requeue == "allow" if said is None else said)
 
 
 def _how_busy(load: Load) -> str:

@@ -31,7 +31,11 @@ class _Methods:
         self._service = service
 
     def __getattr__(self, name: str) -> Any:
-        method = self._service.methods_by_name[name]
+        method = self._service.methods_by_name.get(name)
+        if method is None:
+            raise AttributeError(
+                f"{self._service.full_name} has no method {name}", name=name, obj=self
+            )
         make = self._channel.unary_stream if method.server_streaming else self._channel.unary_unary
         made = make(
             f"/{self._service.full_name}/{name}",

@@ -55,6 +55,16 @@ def start_deputy(socket: Path) -> None:
     )
 
 
+def _start_deputy_for(wanted: Mapping[str, Any], socket: Path) -> None:
+    # A deputy submits programs; where a job has none, nothing is submitted as its user.
+    if _has_program(wanted):
+        start_deputy(socket)
+
+
+def _has_program(wanted: Mapping[str, Any]) -> bool:
+    return wanted["script"] is not None or bool(wanted.get("shared"))
+
+
 def await_site(socket: Path, timeout_s: float) -> None:
     """Waits for a socket, at most `timeout_s` seconds, and checks that gRPC is installed.
 
@@ -109,7 +119,7 @@ def hand_in(
         job_id = _quickly(socket, timeout_s, wanted)
         if job_id is not None:
             tell(job_id)
-            start_deputy(socket)
+            _start_deputy_for(wanted, socket)
             if not wait:
                 return None
         from grms.client import SyncClient  # noqa: PLC0415  # see the module's docstring
@@ -119,7 +129,7 @@ def hand_in(
             with SyncClient(socket, timeout_s=left_s) as site:
                 job_id = _answered(site, wanted)
             tell(job_id)
-            start_deputy(socket)
+            _start_deputy_for(wanted, socket)
         if not wait:
             return None
         with SyncClient(socket, timeout_s=timeout_s) as site:
@@ -184,7 +194,7 @@ def checked(wanted: dict[str, Any], nowhere: Callable[[str], None] | None) -> It
             wanted.get("checkpoint_s"),
             wanted.get("checkpoint_files", ()),
             limit_s=wanted["requested_time_s"],
-            runs=wanted["script"] is not None or bool(wanted.get("shared")),
+            runs=_has_program(wanted),
             needs=wanted["needs"],
         )
         wanted["key"] = wanted["key"] or os.urandom(16).hex()

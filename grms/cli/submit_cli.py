@@ -185,6 +185,8 @@ _OF_SCRIPTS: Final = (
 class _Submit(click.Command):
     # Two forms in one command: of the second click is shown what is this command's own.
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if _begins_with_numbers(args):
+            return super().parse_args(ctx, args)
         from grms.lrms.slurm.sbatch_words import UnknownOptionError, has_option, split_words  # noqa: PLC0415  # see the module's docstring
 
         try:
@@ -213,6 +215,19 @@ class _Submit(click.Command):
             return super().invoke(ctx)
         except StaysHomeError as stays:
             return _stay(stays, ctx.params)
+
+
+def _begins_with_numbers(words: list[str]) -> bool:
+    # Whether one of a job of numbers is among the options that come before all that may be sbatch's.
+    at = 0
+    while at < len(words):
+        name, is_given, _ = words[at].partition("=")
+        if name in NUMBERS:
+            return True
+        if name not in OWN:
+            return False
+        at += 2 if OWN[name] and not is_given else 1
+    return False
 
 
 def _is_for_slurm(words: list[str]) -> bool:

@@ -8,17 +8,42 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import grpc
+from google.protobuf.descriptor import ServiceDescriptor
+from google.protobuf.message_factory import GetMessageClass
 from grpc import aio
 
 from grms.client.errors import SiteError, SiteUnavailable, unreached
 from grms.daemon.pacing import Backoff, attempts, is_absent
 from grms.daemon.status_details import DETAILS_KEY, read_details
-from grms.v1 import deputy_pb2_grpc, job_pb2_grpc, operator_pb2_grpc
+from grms.v1 import deputy_pb2, job_pb2, operator_pb2
 
 OPEN_S: Final = 5.0
 """A call that has lasted so long was not one that finds nobody, seconds."""
 
 T = TypeVar("T")
+
+
+class _Methods:
+    # The methods of a service, as attributes, as a generated stub has them; each is made when it is first called, as few
+    # programs call more than two or three.
+    def __init__(self, channel: aio.Channel, service: ServiceDescriptor) -> None:
+        self._channel = channel
+        self._service = service
+
+    def __getattr__(self, name: str) -> Any:
+        method = self._service.methods_by_name.get(name)
+        if method is None:
+            raise AttributeError(
+                f"{self._service.full_name} has no method {name}", name=name, obj=self
+            )
+        make = self._channel.unary_stream if method.server_streaming else self._channel.unary_unary
+        made = make(
+            f"/{self._service.full_name}/{name}",
+            request_serializer=GetMessageClass(method.input_type).SerializeToString,
+            response_deserializer=GetMessageClass(method.output_type).FromString,
+        )
+        setattr(self, name, made)
+        return made
 
 
 class Calls:
@@ -43,17 +68,19 @@ class Calls:
     @cached_property
     def jobs(self) -> Any:
         """The users' service."""
-        return job_pb2_grpc.JobServiceStub(self._connected)
+        return _Methods(self._connected, job_pb2.DESCRIPTOR.services_by_name["JobService"])
 
     @cached_property
     def operator(self) -> Any:
         """The operators' service."""
-        return operator_pb2_grpc.OperatorServiceStub(self._connected)
+        return _Methods(
+            self._connected, operator_pb2.DESCRIPTOR.services_by_name["OperatorService"]
+        )
 
     @cached_property
     def deputies(self) -> Any:
         """The service of users' deputies."""
-        return deputy_pb2_grpc.DeputyServiceStub(self._connected)
+        return _Methods(self._connected, deputy_pb2.DESCRIPTOR.services_by_name["DeputyService"])
 
     @property
     def _connected(self) -> aio.Channel:

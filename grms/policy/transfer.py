@@ -352,6 +352,19 @@ def compiled_transfer(policy: object) -> CompiledTransfer:
     return compiled
 
 
+def transfer_of(policy: Any) -> TransferPolicy:
+    """Returns a transfer policy whose `compiled` can run at once; one written in Python is wrapped.
+
+    Raises:
+        TypeError: it has no form that hosts execute.
+    """
+    compiled = compiled_transfer(policy)
+    if getattr(policy, "compiled", None) is compiled:
+        named: TransferPolicy = policy
+        return named
+    return UserDefinedTransfer(policy)
+
+
 def rails_of(policy: object) -> ExchangeConstraints | None:
     """Returns the constraints within which a policy decides; `None` for none."""
     return policy.rails if isinstance(policy, Constrained) else None

@@ -15,7 +15,7 @@ from grms.site.model.commands import Append, Command, ReplyJob
 from grms.site.model.events import Cancel, Resubmit, Submit, TakeBack
 from grms.site.model.jobs import HomeJob, Request
 from grms.site.model.lifecycle import JobState
-from grms.site.scheduler.waiting_jobs import deadline_of
+from grms.site.scheduler.outgoing_offers import deadline_of
 from grms.util.dependencies import Dependency
 from grms.util.job_arrays import ArraySpec
 

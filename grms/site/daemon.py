@@ -123,6 +123,7 @@ class Daemon:
             stack.push_async_callback(core.driver.lrms.close)
             if core.usage is not None:
                 stack.callback(core.usage.close)
+                core.usage.open()
             if (pilots := self._kept.pilots) is not None:
                 await pilots.open()
                 stack.push_async_callback(pilots.hub.close)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from grms.policy._decisions import history_with_open, order_by_awrt
-from grms.policy.location import LocationPolicy, PartnerRecord, UserDefinedLocation, location_of
+from grms.policy.location import FixedOrder, LocationPolicy, PartnerRecord, UserDefinedLocation
 from grms.site.model.events import StatusAnswered
 from grms.site.model.jobs import Completion, GuestJob, HomeJob, OfferId, Request
 from grms.site.model.lifecycle import GuestState, JobState, Outcome
@@ -349,8 +349,7 @@ def asking_order(
     The order of `books` breaks ties; with `in_turn`, of partners with the same AWRT the one asked less often comes
     first, without the questions in `put` (by partner). `now` is in seconds.
     """
-    location = location_of(location)
-    if location.order is not None:
+    if isinstance(location, FixedOrder):
         return [name for name in location.order if name in books]
     if isinstance(location, UserDefinedLocation):
         records = [

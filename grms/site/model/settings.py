@@ -7,10 +7,9 @@ from typing import Literal
 
 from grms.policy.circuit_breaker import CircuitBreaker
 from grms.policy.constraints import AccountRules
-from grms.policy.location import AwrtLocation, LocationPolicy
+from grms.policy.location import AwrtLocation, LocationPolicy, location_of
 from grms.policy.rebalancing import Rebalancing
-from grms.policy.transfer import TransferPolicy, rails_of
-from grms.site.model.jobs import Request
+from grms.policy.transfer import TransferPolicy, rails_of, transfer_of
 from grms.site.model.reservations import Resource
 from grms.site.model.translation import NO_TRANSLATION, Translation
 from grms.site.model.usage import NO_LIMITS, PROCESSORS, UsageLimits, Weights
@@ -140,9 +139,15 @@ class SiteSettings:
         empty_returns: a job that partners have sent home so often in all is not offered any more; with an account its rules say it.
         keeps_places: whether the batch system keeps the place in its queue of a local user's job that its partner may send home.
         discipline: of the machine, for the account that the site keeps of itself.
+        account: how the site keeps an account of itself, by its first policy within such constraints; `None` if by none.
+        sends_guests_home: whether guests are taken as ones that may be sent home, and the account says which stay.
+        questions: how many partners a decision may ask, fewer than there are; -1 if it may ask all.
+
+    Policies that are written in Python are wrapped, and all are compiled, so that no decision has to.
 
     Raises:
         ValueError: a name is duplicate or missing, or a bound is violated.
+        TypeError: what is given as a policy is none.
     """
 
     name: str
@@ -179,37 +184,24 @@ class SiteSettings:
     empty_returns: int = 2
     keeps_places: bool = False
     discipline: Discipline = field(default_factory=Easy)
-
-    @property
-    def questions(self) -> int:
-        """How many partners a decision may ask, fewer than there are; -1 if it may ask all."""
-        bound = self.partners_asked
-        return -1 if bound is None or bound >= len(self.transfer) else bound
-
-    @property
-    def account(self) -> AccountRules | None:
-        """How the site keeps an account of itself, by its first policy within such constraints; `None` if by none."""
-        found = map(rails_of, self.transfer.values())
-        return next((each.account for each in found if each and each.account is not None), None)
-
-    @property
-    def sends_guests_home(self) -> bool:
-        """Whether guests are taken as ones that may be sent home, and the account says which stay."""
-        account = self.account
-        return account is not None and account.guests == "preempt"
-
-    def may_run_again(self, request: Request, checkpoint: float = 0.0) -> bool:
-        """Returns whether a partner may be told that a local user's job can be run again.
-
-        `checkpoint` is how often it writes its state, seconds, which says that it can; 0 if it does not.
-        """
-        said = None if request.needs is None else request.needs.requeue
-        if said is None and checkpoint:
-            said = True
-        return self.requeue != "never" and (self.requeue == "allow" if said is None else said)
+    account: AccountRules | None = field(init=False, compare=False)
+    sends_guests_home: bool = field(init=False, compare=False)
+    questions: int = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         """Checks names and bounds."""
+        transfer = {name: transfer_of(policy) for name, policy in self.transfer.items()}
+        rules = (each.account for each in map(rails_of, transfer.values()) if each is not None)
+        account = next((each for each in rules if each is not None), None)
+        bound = self.partners_asked
+        for name, found in (
+            ("transfer", transfer),
+            ("location", location_of(self.location)),
+            ("account", account),
+            ("sends_guests_home", account is not None and account.guests == "preempt"),
+            ("questions", -1 if bound is None or bound >= len(transfer) else bound),
+        ):
+            object.__setattr__(self, name, found)
         check_site_name(self.name)
         for what, number, most in (
             ("processors", self.processors, 2**31),

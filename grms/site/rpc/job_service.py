@@ -141,9 +141,10 @@ class JobService(job_pb2_grpc.JobServiceServicer):
     async def Submit(self, request: job_pb2.SubmitRequest, context: Context) -> job_pb2.Job:  # noqa: N802  # gRPC's name
         """Takes a job."""
         user, wanted = await self._wanted(request, context)
-        await look_at_inputs(
-            context, self._admission, self._inputs, user.name, wanted.payload, field="request"
-        )
+        if request.request.program.inputs:
+            await look_at_inputs(
+                context, self._admission, self._inputs, user.name, wanted.payload, field="request"
+            )
         event = Submit(*self._engine.stamp(), **wanted._asdict())
         answer = await self._admission.ask(context, event, self._answer)
         self._admission.audit(

@@ -11,7 +11,7 @@ for, such as arrivals that stay here, is gathered into one group until something
 import asyncio
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any, Final, Protocol
 
 import structlog
@@ -120,7 +120,7 @@ class Engine(Loop[Event, Command, SiteState]):
         self.driver = driver
         self._new_id = itertools.count(1)
         self._outward: Outward | None = None
-        self._publish: list[Callable[[HomeJob], None]] = []
+        self._publish: list[tuple[Callable[[HomeJob], None], Container[int] | None]] = []
         self._publish_reservation: list[Callable[[Reservation], None]] = []
         self._publish_round: list[Callable[[PublishRound], None]] = []
         self._pilots: Callable[[PilotCommand], None] = _no_pilots
@@ -133,9 +133,14 @@ class Engine(Loop[Event, Command, SiteState]):
         """Sets the sender to partners; call it before the first event."""
         self._outward = outward
 
-    def on_publish(self, tell: Callable[[HomeJob], None]) -> None:
-        """Calls a function with every job that has changed, once the change is durable."""
-        self._publish.append(tell)
+    def on_publish(
+        self, tell: Callable[[HomeJob], None], *, among: Container[int] | None = None
+    ) -> None:
+        """Calls a function with every job that has changed, once the change is durable.
+
+        `among` are numbers of jobs at that moment, of which alone it is to hear; `None`: all.
+        """
+        self._publish.append((tell, among))
 
     def on_reservation(self, tell: Callable[[Reservation], None]) -> None:
         """Calls a function with every reservation that has changed, once the change is durable."""
@@ -253,8 +258,9 @@ class Engine(Loop[Event, Command, SiteState]):
         for number in (command.job, *command.also):
             job = jobs.get(number)
             if job is not None:
-                for tell in self._publish:
-                    tell(job)
+                for tell, among in self._publish:
+                    if among is None or number in among:
+                        tell(job)
 
 
 def _no_pilots(command: PilotCommand) -> None:

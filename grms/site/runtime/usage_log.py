@@ -133,7 +133,7 @@ def _read_month(path: Path, site: str) -> Iterator[UsageRecord]:
 
 
 class UsageLog:
-    """A log that is written. No file is open before the first `append`, and none after `close`.
+    """A log that is written. No file is open before `open` or the first `append`, and none after `close`.
 
     Attributes:
         folder: with the files; made if missing.
@@ -176,6 +176,15 @@ class UsageLog:
         if not more:
             self._known = None
         return len(missing)
+
+    def open(self, now: float) -> None:
+        """Opens the file to which records are written at a moment, seconds, as `append` does where none is open.
+
+        Raises:
+            JournalFullError: there is no room.
+            JournalError: the log cannot be read or written.
+        """
+        self._open(month_of(now))
 
     def append(self, records: Iterable[UsageRecord], now: float) -> None:
         """Writes records, which are durable when it returns.
@@ -277,6 +286,14 @@ class UsageWriter:
     def _is_due(self, records: Sequence[UsageRecord]) -> None:
         self._due += records
         self._wanted.set()
+
+    def open(self) -> None:
+        """Opens the log, so that what is wrong with it is known before the first job ends, and that another daemon has it.
+
+        Raises:
+            JournalError: it cannot be written.
+        """
+        self.log.open(self._engine.clock.now())
 
     async def run(self) -> None:
         """Writes until it is cancelled."""

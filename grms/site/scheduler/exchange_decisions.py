@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from grms.policy._constraints import CompiledConstraints
-from grms.policy.transfer import TransferPolicy, compiled_transfer, rails_of
+from grms.policy.transfer import TransferPolicy, rails_of
 from grms.site.model.jobs import GuestJob, HomeJob, Load, OfferId, Request
 from grms.site.model.partners import PartnerBook
 from grms.site.model.records import DebtNoted, PromisesReviewed
@@ -50,7 +50,7 @@ def wants(
     waiting = load.processors_waiting
     if waits:  # what the batch system has said may be older than the job
         waiting = max(0, waiting - request.processors)
-    compiled = compiled_transfer(policy)
+    compiled = policy.compiled
     rails, free = compiled.rails, load.room_for(request)
     if rails is None:
         return compiled.accept(
@@ -113,7 +113,8 @@ def takes(
     their ends. `now` is in seconds; so are `left`, what is left of its requested time as it goes on from state that it has written, and
     `checkpoint`, how often it writes such state, both 0 where it does not.
     """
-    constraints, account = rails_of(policy), memory.account
+    account = memory.account
+    constraints = None if account is None else rails_of(policy)
     rules = None if constraints is None else constraints.account
     if rules is None or account is None:
         agreed = wants(policy, memory, book, request, load, own=False, left=left)
@@ -151,7 +152,7 @@ def _may_go(
     assert account is not None
     if request.processors > load.idle:
         return None
-    compiled = compiled_transfer(policy)
+    compiled = policy.compiled
     rails = compiled.rails
     assert rails is not None
     found = rails.handing(
@@ -194,7 +195,7 @@ def owed_for(
     constraints = rails_of(policy)
     if policy is None or constraints is None or constraints.account is None:
         return None
-    rails, trust = compiled_transfer(policy).rails, book.trust
+    rails, trust = policy.compiled.rails, book.trust
     assert rails is not None
     after = rails.lost(
         lost,
@@ -241,7 +242,7 @@ def entrusts(
 
 def held_to(policy: TransferPolicy | None) -> CompiledConstraints | None:
     """Returns the constraints by which a partner is held to its promise; `None` if it is not."""
-    rails = None if policy is None else compiled_transfer(policy).rails
+    rails = None if policy is None else policy.compiled.rails
     return rails if rails is not None and rails.promise else None
 
 

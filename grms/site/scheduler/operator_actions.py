@@ -20,9 +20,8 @@ from grms.site.model.jobs import HomeJob
 from grms.site.model.lifecycle import JobState, Outcome
 from grms.site.model.records import JobResubmitted, JobTakenBack, JobWrittenOff
 from grms.site.model.state_tables import StateTables
-from grms.site.scheduler.outgoing_offers import OfferHandler
+from grms.site.scheduler.outgoing_offers import OfferHandler, deadline_of
 from grms.site.scheduler.transaction import Transaction
-from grms.site.scheduler.waiting_jobs import deadline_of
 
 Act = TakeBack | Resubmit | WriteOff
 

@@ -8,8 +8,12 @@ The order of steps that keeps a job from being lost and from running twice:
   one the partner is asked (RESOLVING); if it has never heard of the offer, the offer is withdrawn
   (WITHDRAWING): the partner then declines it should it still arrive.
 - The end of a delegated job is journaled before the partner may forget it.
+
+Operators see jobs that take too long at a partner, or on the way to one. A deadline has no other effect, unless an undecided
+job is at a faulty partner and the site decides lost jobs again.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
@@ -53,6 +57,7 @@ from grms.site.model.records import (
     StateCame,
     StateMissed,
 )
+from grms.site.model.settings import Requeue, SiteSettings
 from grms.site.model.state_tables import StateTables
 from grms.site.scheduler.exchange_decisions import (
     entrusts,
@@ -78,6 +83,15 @@ how much of its work that is."""
 
 UNPLACED_AT_ONCE: Final = 100
 """Most jobs that can run nowhere so far about which partners are asked at one moment; the others are asked about next."""
+
+
+def deadline_of(job: HomeJob, settings: SiteSettings) -> float:
+    """Returns when a job at a partner, or offered to one, becomes overdue, seconds; infinity for a job at home."""
+    if job.state in UNDECIDED:
+        return job.offer_time + settings.undecided_time_max
+    if job.state in AWAY:
+        return job.accept_time + job.request.requested_time + settings.delegated_time_max
+    return math.inf
 
 
 def begin_decision(job: HomeJob, memory: StateTables, now: float) -> None:
@@ -288,9 +302,9 @@ class OfferHandler:
         )
 
     def time_passed(self, load: Load | None, transaction: Transaction) -> None:
-        """Asks all partners once more about jobs that can run neither here nor at those that were asked.
+        """Asks all partners once more about jobs that can run neither here nor at those that were asked; reports overdue ones.
 
-        The pauses between that double.
+        The pauses between questions double. With on_lost "resubmit" overdue jobs are also acted on.
         """
         settings = self.memory.settings
         due = [
@@ -302,6 +316,29 @@ class OfferHandler:
         ]
         for job in due[:UNPLACED_AT_ONCE]:
             self.decide(job, load, transaction)
+        for book in list(self.memory.books.values()):
+            for job in [*book.undecided.values(), *book.open.values()]:
+                if job.partner == book.name and not job.overdue:
+                    self._check_deadline(job, book, load, transaction)
+
+    def _check_deadline(
+        self, job: HomeJob, book: PartnerBook, load: Load | None, transaction: Transaction
+    ) -> None:
+        deadline = deadline_of(job, self.memory.settings)
+        if transaction.now <= deadline:
+            return
+        job.overdue = True
+        if job.state in UNDECIDED:
+            waited = transaction.now - job.offer_time
+            job.reason = f"{book.name} has not said for {waited:.0f} s whether it has it"
+            if book.faulty and self.memory.settings.on_lost == "resubmit":
+                self.abandon(job, load, transaction)
+                return
+        else:
+            waited = transaction.now - job.accept_time
+            job.reason = f"accepted by {book.name} {waited:.0f} s ago, and not ended"
+        job.revision += 1
+        transaction.publish(job)
 
     def _askable(self, book: PartnerBook, job: HomeJob, now: float) -> bool:
         return book.name not in job.asked and self.can_ask(book, job, now)
@@ -352,7 +389,7 @@ class OfferHandler:
 
     def allow_rerun(self, job: HomeJob, transaction: Transaction) -> None:
         """Notes that a job's offer says that it may be run again, if so."""
-        if self.memory.settings.may_run_again(job.request, job.checkpoint):
+        if _may_run_again(job, self.memory.settings.requeue):
             number = job.offer_number
             transaction.note(RerunAllowed(transaction.now, job.job, job.partner, number))
 
@@ -722,6 +759,14 @@ class OfferHandler:
         book.abandoned[number] = transaction.cause
         offer = OfferId(book.abandoned_epochs[number], number)
         transaction.do(SendWithdraw(transaction.cause, book.name, offer, delay_s, cancel=True))
+
+
+def _may_run_again(job: HomeJob, requeue: Requeue) -> bool:
+    # Whether a partner may be told so of a job. One that writes its state says that it can be, unless it says otherwise.
+    said = None if job.request.needs is None else job.request.needs.requeue
+    if said is None and job.checkpoint:
+        said = True
+    return requeue != "never" and (requeue == "allow" if said is None else said)
 
 
 def _how_busy(load: Load) -> str:

@@ -21,7 +21,7 @@ from collections import deque
 from grms.policy.rebalancing import Rebalancing, RebalancingNotes, Waiting
 from grms.site.model.commands import LrmsCancel, PublishRound
 from grms.site.model.events import Event, LoadedEvent, OfferAnswered, OfferFailed, RoundDue
-from grms.site.model.jobs import HomeJob, Load, OfferId, has_left_before
+from grms.site.model.jobs import HomeJob, Load, has_left_before
 from grms.site.model.lifecycle import PROVISIONAL, JobState
 from grms.site.model.partners import PartnerBook, asking_order
 from grms.site.model.rebalance_rounds import as_waiting, may_wait
@@ -37,6 +37,9 @@ class RebalanceHandler:
 
     The journal has a round's progress (`grms.site.model.rebalance_rounds`): a site that dies within a round resumes it when a
     round is next due.
+
+    Attributes:
+        queue: jobs that the round under way has not come to yet; `None` between rounds.
     """
 
     def __init__(self, memory: StateTables, offers: OfferHandler) -> None:
@@ -44,7 +47,7 @@ class RebalanceHandler:
         self.offers = offers
         self._kind: float | Rebalancing | None = None
         self._notes = RebalancingNotes(1.0)
-        self._queue: deque[Waiting] | None = None
+        self.queue: deque[Waiting] | None = None
         self._one: Waiting | None = None
         self._partners: deque[str] = deque()
         self._questions = -1
@@ -61,7 +64,7 @@ class RebalanceHandler:
         rounds = self.memory.settings.reoffer
         if rounds is None:
             return
-        if self._queue is not None and self._one is not self._before:
+        if self.queue is not None and self._one is not self._before:
             self._before = self._one
             return
         book = self.memory.rounds
@@ -69,10 +72,10 @@ class RebalanceHandler:
             if self._kind is not None:
                 book.pauses.clear()
             self._kind, self._notes = rounds, RebalancingNotes(rounds, book.pauses)
-        self._noted = take_up = book.open and self._queue is None
+        self._noted = take_up = book.open and self.queue is None
         jobs = may_wait(self.memory.at_lrms.values())
         waiting = [as_waiting(job) for job in jobs if _may_leave(job)]
-        self._queue = deque(self._notes.begin(book.order if take_up else waiting))
+        self.queue = deque(self._notes.begin(book.order if take_up else waiting))
         self._one = self._before = self._asked = None
         self._silent.clear()
         if take_up:
@@ -83,11 +86,11 @@ class RebalanceHandler:
 
     def _take_up(self, transaction: Transaction) -> None:
         # Goes on with a round that was under way when the daemon ended.
-        assert self._queue is not None
+        assert self.queue is not None
         book, settings = self.memory.rounds, self.memory.settings
         self._notes.go_on(book.questions, book.declined)
-        while book.job and self._queue:
-            self._one = self._queue.popleft()
+        while book.job and self.queue:
+            self._one = self.queue.popleft()
             if self._one.job == book.job:
                 break
         self._asked, self._awaited = self.memory.jobs.get(book.job), book.again
@@ -115,21 +118,21 @@ class RebalanceHandler:
         return book is not None and book.listed and book.reachable and bool(book.abandoned)
 
     def carry_on(self, event: Event, transaction: Transaction) -> None:
-        """Continues a round after the outcome of its last question; called after every event."""
-        if self._queue is None or isinstance(event, RoundDue) or self._stands():
+        """Continues a round after the outcome of its last question; called after every event while one is under way."""
+        if isinstance(event, RoundDue) or self._stands():
             return
         if isinstance(event, LoadedEvent):
             self._go_on(event.load, transaction)
 
     def _go_on(self, told: Load | None, transaction: Transaction) -> None:
-        assert self._queue is not None
+        assert self.queue is not None
         load = self.memory.load(told)
         while load is not None:
             job = None if self._one is None else self.memory.jobs.get(self._one.job)
             if job is None or not _may_leave(job) or not self._partners:
-                if not self._queue or self._notes.left == 0:
+                if not self.queue or self._notes.left == 0:
                     break
-                self._one = self._queue.popleft()
+                self._one = self.queue.popleft()
                 settings = self.memory.settings
                 self._questions = settings.questions
                 order = asking_order(
@@ -143,7 +146,7 @@ class RebalanceHandler:
             self._awaited = ""
             if self._offered(job, load, transaction):
                 return
-        self._queue = None
+        self.queue = None
         if self.memory.rounds.open:
             transaction.note(RoundHeld(transaction.now, over=True, left_out=()))
         transaction.do(PublishRound(transaction.cause))
@@ -186,12 +189,8 @@ class RebalanceHandler:
 
     # --- answers -------------------------------------------------------------------------------
 
-    def offer_answered(self, event: OfferAnswered, transaction: Transaction) -> None:
-        """Has the batch system release the job, or leaves it where it is."""
-        job = self._provisional(event.partner, event.offer)
-        if job is None:
-            self.offers.offer_answered(event, transaction)
-            return
+    def offer_answered(self, job: HomeJob, event: OfferAnswered, transaction: Transaction) -> None:
+        """Has the batch system release a job whose place was asked for, or leaves it where it is."""
         self.offers.answered_well(event.partner)
         if not event.accepted:
             if self._asked is job and self._one is not None:
@@ -205,12 +204,8 @@ class RebalanceHandler:
             transaction.note(JobLeaving(transaction.now, job.job))
             transaction.leave(job)
 
-    def offer_failed(self, event: OfferFailed, transaction: Transaction) -> None:
-        """Withdraws the offer, so that a partner that does not answer delays no other."""
-        job = self._provisional(event.partner, event.offer)
-        if job is None:
-            self.offers.offer_failed(event, transaction)
-            return
+    def offer_failed(self, job: HomeJob, event: OfferFailed, transaction: Transaction) -> None:
+        """Withdraws a job's offer, so that a partner that does not answer delays no other."""
         if event.sent:
             self._silent.add(event.partner)
         # Else it is down, which is told by itself, or cannot have this job, and may have others.
@@ -220,11 +215,6 @@ class RebalanceHandler:
         """Notes that the partner holds no place: it has another job under the offer's number."""
         self._silent.add(job.partner)
         self._put_off(job, transaction, settled=job.state is JobState.REOFFERING)
-
-    def _provisional(self, partner: str, offer: OfferId) -> HomeJob | None:
-        book = self.memory.books.get(partner)
-        job = None if book is None else book.away(offer)
-        return job if job is not None and job.state is JobState.REOFFERING else None
 
     def _put_off(self, job: HomeJob, transaction: Transaction, *, settled: bool) -> None:
         partner, number = job.partner, job.offer_number

@@ -91,9 +91,8 @@ from grms.site.scheduler.peer_state import PeerStateHandler
 from grms.site.scheduler.pilots import PilotHandler
 from grms.site.scheduler.rebalance import RebalanceHandler
 from grms.site.scheduler.reservations import ReservationHandler
-from grms.site.scheduler.submission import SubmissionHandler
+from grms.site.scheduler.submission import HeldJobHandler, SubmissionHandler
 from grms.site.scheduler.transaction import Transaction
-from grms.site.scheduler.waiting_jobs import DeadlineHandler, HeldJobHandler
 
 
 class SiteState:
@@ -124,7 +123,6 @@ class SiteState:
         self._partners = PeerStateHandler(self.memory, faults, self._offers, self._reoffers)
         self._operator = OperatorActionHandler(self.memory, self._offers)
         self._held = HeldJobHandler(self.memory, self._offers)
-        self._deadlines = DeadlineHandler(self.memory, self._offers)
         self._reservations = ReservationHandler(self.memory)
         self._pilots = PilotHandler(self.memory)
         self._handlers: dict[type[Event | LrmsNews], Callable[[Any, Transaction], None]] = {
@@ -139,8 +137,8 @@ class SiteState:
             ResolveReceived: self._guests.resolve_received,
             WithdrawReceived: self._guests.withdraw_received,
             ReportReceived: self._home.report_received,
-            OfferAnswered: self._reoffers.offer_answered,
-            OfferFailed: self._reoffers.offer_failed,
+            OfferAnswered: self._offer_answered,
+            OfferFailed: self._offer_failed,
             StatusAnswered: self._offers.status_answered,
             StatusFailed: self._offers.status_failed,
             StateFetched: self._offers.state_fetched,
@@ -198,7 +196,8 @@ class SiteState:
         what = event.news if isinstance(event, LrmsTold) else event
         self._handlers[type(what)](what, transaction)
         self._held.carry_on(event, transaction)
-        self._reoffers.carry_on(event, transaction)
+        if self._reoffers.queue is not None:
+            self._reoffers.carry_on(event, transaction)
         return transaction.commands()
 
     # --- what the shell may look at ------------------------------------------------------------
@@ -263,6 +262,28 @@ class SiteState:
                 counts[answer if isinstance(answer, GuestState) else GuestState.ACKNOWLEDGED] += 1
         return counts
 
+    # --- answers to offers ---------------------------------------------------------------------
+
+    def _offer_answered(self, event: OfferAnswered, transaction: Transaction) -> None:
+        job = self._reoffered(event)
+        if job is None:
+            self._offers.offer_answered(event, transaction)
+        else:
+            self._reoffers.offer_answered(job, event, transaction)
+
+    def _offer_failed(self, event: OfferFailed, transaction: Transaction) -> None:
+        job = self._reoffered(event)
+        if job is None:
+            self._offers.offer_failed(event, transaction)
+        else:
+            self._reoffers.offer_failed(job, event, transaction)
+
+    def _reoffered(self, event: OfferAnswered | OfferFailed) -> HomeJob | None:
+        # The job for which a round has asked for a place; `None` if it is any other offer, whose answer decides.
+        book = self.memory.books.get(event.partner)
+        job = None if book is None else book.away(event.offer)
+        return job if job is not None and job.state is JobState.REOFFERING else None
+
     # --- the daemon itself ---------------------------------------------------------------------
 
     def _restarted(self, event: Restarted, transaction: Transaction) -> None:
@@ -281,7 +302,6 @@ class SiteState:
         self._account_due(event, transaction)
         self._guests.time_passed(transaction)
         self._offers.time_passed(event.load, transaction)
-        self._deadlines.time_passed(event, transaction)
 
     def _account_due(self, _event: Event, transaction: Transaction) -> None:
         account = self.memory.account

@@ -103,20 +103,19 @@ class StateFetch:
         self._bringing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def _told(self, job: HomeJob) -> None:
-        # What is published is in the journal: once it says that the state is here, the partner may forget it.
-        here = job.job in self._here or job.job in self._under_way
-        if job.state_there is not None or here:
-            self._wanted.put_nowait(job.job)
+        self._wanted.put_nowait(job.job)
 
     async def run(self) -> None:
         """Gets what is on its way until it is cancelled."""
-        self._engine.on_publish(self._told)
-        for job in tuple(self._engine.state.memory.fetching.values()):
-            self._told(job)
+        fetching = self._engine.state.memory.fetching
+        # What is published is in the journal: once it says that the state is here, the partner may forget it.
+        for concerned in (fetching, self._under_way, self._here):
+            self._engine.on_publish(self._told, among=concerned)
+        for number in fetching:
+            self._wanted.put_nowait(number)
         async with asyncio.TaskGroup() as group:
             while True:
                 number = await self._wanted.get()
-                fetching = self._engine.state.memory.fetching
                 if number in self._here and number not in fetching:
                     group.create_task(self._let_go(*self._here.pop(number)), name="state to drop")
                 elif number in self._under_way:

@@ -115,7 +115,8 @@ def read_request(message: request_pb2.JobRequest, field: str) -> tuple[Request, 
     if message.WhichOneof("payload") is None and len(UnknownFieldSet(message)):
         text = "what runs is of a kind that came with a later version; this one would run nothing"
         raise WireError(f"{field}.payload", text)
-    _check_files(message.program, f"{field}.program")
+    if message.program.inputs or message.program.outputs:
+        _check_files(message.program, f"{field}.program")
     _check_checkpoint(request, message.program, f"{field}.program.checkpoint")
     if len(message.program.name) > JOB_NAME_MAX or "\0" in message.program.name:
         text = f"name: at most {JOB_NAME_MAX} characters, without NUL"

@@ -10,6 +10,8 @@ from grms.cli.handing_in import start_deputy
 from grms.cli.main import run_command
 from grms.client.errors import SiteError
 from grms.v1 import deputy_pb2
+from tests.grms.cli.test_site_cli import grms
+from tests.grms.site.daemons import document, running
 
 STARTED = list[tuple[list[str], dict[str, Any]]]
 
@@ -68,6 +70,21 @@ def test_one_is_started_in_the_background(
     assert how["start_new_session"]
     assert how["cwd"] == "/"
     assert {how[name] for name in ("stdin", "stdout", "stderr")} == {subprocess.DEVNULL}
+
+
+@pytest.mark.parametrize("script", [None, "true"])
+async def test_a_job_without_a_program_needs_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str | None
+) -> None:
+    """So its site is not asked whether it wants one."""
+    asked: list[Path] = []
+    monkeypatch.setattr("grms.cli.handing_in.start_deputy", asked.append)
+    (tmp_path / "job.sh").write_text("true")
+    words = ["submit", "--site", str(tmp_path / "home.sock"), "-p", "1", "-t", "60"]
+    words += [] if script is None else ["--script", str(tmp_path / "job.sh")]
+    async with running(document(tmp_path), tmp_path):
+        assert await grms(*words) == 0
+    assert asked == ([] if script is None else [tmp_path / "home.sock"])
 
 
 def test_what_it_is_for_is_said(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ import pytest
 from grms.cli.handing_in import exit_status
 from grms.cli.main import run_command
 from grms.client import Client, Job, JobState, Outcome, SiteError
+from grms.lrms.slurm.sbatch_words import UnknownOptionError
 from grms.v1 import job_pb2, request_pb2
 from tests.grms.cli.test_site_cli import grms
 from tests.grms.site.daemons import document, running, two_sites
@@ -547,6 +548,32 @@ def test_without_slurm_the_other_form_is_named(
     monkeypatch.setenv("PATH", "/nowhere")
     assert run_command(["submit", "--site", str(slurm.folder / "nobody.sock"), "job.sh"]) == 2
     assert "without Slurm say -p, -t and --script" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "is_of_numbers"),
+    [
+        (("-W", "--key", "-t", "--processors", "2"), True),
+        (("--home-only", "--at=a", "--script=job.sh", "-p", "1"), True),
+        (("--at", "--processors", "job.sh"), False),  # the name of a site
+        (("--wait", "job.sh", "--processors", "2"), False),  # the script's own
+        (("-n", "2", "--", "--script"), False),
+    ],
+)
+def test_only_what_may_be_for_slurm_is_split_as_sbatch_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], is_of_numbers: bool
+) -> None:
+    """Each command's start counts: one of numbers alone loads nothing of Slurm's."""
+    split: list[list[str]] = []
+
+    def fail(given: list[str], _own: object) -> None:
+        split.append([*given])  # click takes its own away
+        raise UnknownOptionError
+
+    monkeypatch.setattr("grms.lrms.slurm.sbatch_words.split_words", fail)
+    site = ("--site", str(tmp_path / "nobody.sock"), "--timeout", "0.01")
+    assert run_command(["submit", *site, *words]) != 0
+    assert split == ([] if is_of_numbers else [[*site, *words]])
 
 
 # --- arrays and dependencies ---------------------------------------------------------------------

@@ -21,6 +21,7 @@ from grms.policy.transfer import (
     RuleBase,
     UserDefinedTransfer,
     compiled_transfer,
+    transfer_of,
 )
 from grms.simulation.replay import LockStepReplay
 from grms.site.config.load import ConfigError, load_policies, location_policy, policies_of
@@ -143,6 +144,36 @@ def test_what_a_policy_raises_comes_out() -> None:
         location_of(3)
     with pytest.raises(ValueError, match="jobs waiting on an idle machine"):
         Federation(sites(AcceptWhenFit(), None, lambda _: None)).replay()
+
+
+class Both:
+    """A policy written in Python that has what a compiled one has."""
+
+    compiled = AcceptWhenFit().compiled
+
+    def accept(self, question: Any) -> bool:
+        """Declines."""
+        del question
+        return False
+
+
+def test_a_policy_is_wrapped_where_it_has_to_be() -> None:
+    """What decides is what is asked afterwards: `accept` where there is one."""
+    assert transfer_of(RULE_BASE) is RULE_BASE
+    named = UserDefinedTransfer(lambda _: True)
+    assert transfer_of(named) is named
+    wrapped = transfer_of(Both())
+    assert (wrapped.name, wrapped.compiled is Both.compiled) == ("Both", False)
+    asked: dict[str, Any] = {
+        "processors": 2,
+        "processors_free": 2,
+        "processors_waiting": 0,
+        "own": True,
+    }
+    assert not wrapped.compiled.accept(1, **asked)
+    assert transfer_of(lambda _: True).compiled.accept(1, **asked)
+    with pytest.raises(TypeError, match="3 is no transfer policy"):
+        transfer_of(3)
 
 
 def yields(_: Any) -> Any:

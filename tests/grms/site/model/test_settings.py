@@ -1,9 +1,12 @@
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from grms.policy.transfer import AcceptWhenFit
+from grms.policy.constraints import STRICT_EXCHANGE
+from grms.policy.location import UserDefinedLocation
+from grms.policy.transfer import AcceptWhenFit, Constrained, UserDefinedTransfer
 from grms.site.model.settings import Limits, PartnerSettings, SiteSettings
 
 
@@ -68,3 +71,27 @@ def test_ordinary_names_are_taken() -> None:
     """Letters, digits, dot, underscore and hyphen make a name."""
     for name in ("KTH", "sdsc05-6", "site_1.example", "x" * 64):
         assert SiteSettings(name, 4).name == name
+
+
+def test_policies_are_ready_to_decide() -> None:
+    """Those written in Python are wrapped once, here, and again only with other policies."""
+
+    def mine(_: Any) -> bool:
+        return True
+
+    partners = (PartnerSettings("b"), PartnerSettings("c"))
+    transfer: dict[str, Any] = {"b": mine, "c": Constrained(STRICT_EXCHANGE)}
+    location: Any = lambda known: [each.name for each in known]  # noqa: E731  # as users write it
+    given = SiteSettings("a", 4, partners=partners, transfer=transfer, location=location)
+    assert given.transfer["b"] == UserDefinedTransfer(mine)
+    assert given.transfer["c"] is transfer["c"]
+    assert given.location == UserDefinedLocation(location)
+    assert given.account is STRICT_EXCHANGE.account is not None
+    again = replace(given, transfer={"b": given.transfer["b"]})
+    assert again.transfer["b"] is given.transfer["b"]
+    assert again.account is None
+    none: Any = 3
+    with pytest.raises(TypeError, match="3 is no transfer policy"):
+        replace(given, transfer={"b": none})
+    with pytest.raises(TypeError, match="3 is no location policy"):
+        replace(given, location=none)

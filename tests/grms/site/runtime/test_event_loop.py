@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import grpc
@@ -182,6 +183,7 @@ class Scripted:
 
     def __init__(self, *, ahead: bool) -> None:
         self.wants: dict[int, list[Command]] = {}
+        self.memory = SimpleNamespace(jobs={})
         self.done: list[str] = []
         self.full = False
         parts = cast("Any", self)
@@ -272,6 +274,23 @@ async def test_a_simulated_machine_may_be_ahead_and_nothing_else() -> None:
     assert site.engine.pending
     await until(lambda: not site.engine.pending)
     assert site.done[-1] == "written 1"
+
+
+async def test_who_is_concerned_by_some_jobs_hears_of_these_alone() -> None:
+    """Of those that are among them when the change is durable, and of no job that is forgotten by then."""
+    site, told = Scripted(ahead=False), list[tuple[str, int]]()
+    site.memory = SimpleNamespace(jobs={n: SimpleNamespace(job=n) for n in range(1, 5)})
+    some = {2: "", 9: ""}
+    site.engine.on_publish(lambda job: told.append(("all", job.job)))
+    site.engine.on_publish(lambda job: told.append(("some", job.job)), among=some)
+    for cause in (1, 2):
+        site.want(cause, Publish(cause, 1, (2, 3, 9)))
+    site.engine.tell(Resume(site.engine.new_id()))
+    assert told == [("all", 1), ("all", 2), ("some", 2), ("all", 3)]
+    del some[2]
+    some[3] = ""
+    site.engine.tell(Resume(site.engine.new_id()))
+    assert told[4:] == [("all", 1), ("all", 2), ("all", 3), ("some", 3)]
 
 
 def test_every_command_is_of_one_kind() -> None:

@@ -163,6 +163,18 @@ def test_whatever_dies_when_each_job_is_there_once(
     assert sorted(keys(folder)) == sorted(one.key for one in journal)
 
 
+def test_a_log_may_be_opened_before_anything_is_written(tmp_path: Path) -> None:
+    """As a daemon does: nobody else writes it from then on, and the first record is in the month of its own."""
+    with UsageLog(tmp_path, "home") as log:
+        log.open(NEW_YEAR + 30 * DAY)
+        assert [path.name for path in months(tmp_path)] == ["2026-01.usage"]
+        with pytest.raises(JournalError, match="one daemon alone writes it"):
+            UsageLog(tmp_path, "home").append([record(1)], NEW_YEAR + 30 * DAY)
+        log.append([record(1)], NEW_YEAR + 31 * DAY)
+    assert [path.name for path in months(tmp_path)] == ["2026-01.usage", "2026-02.usage"]
+    assert [one.number for one in read_usage(tmp_path, "home")] == [1]
+
+
 def test_old_months_go(tmp_path: Path) -> None:
     """The present one and so many before it stay; numbers are not given again."""
     log = UsageLog(tmp_path, "home")

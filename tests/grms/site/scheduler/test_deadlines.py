@@ -14,7 +14,7 @@ from grms.site.model.events import (
     TimePassed,
 )
 from grms.site.model.lifecycle import GuestState, JobState
-from grms.site.scheduler.waiting_jobs import deadline_of
+from grms.site.scheduler.outgoing_offers import deadline_of
 from tests.grms.site.conversation import FREE, FULL, REQUEST, Conversation, offer, one, settings
 
 B1 = {"partner": "b", "offer": offer(1)}

@@ -17,7 +17,7 @@ from grms.site.model.jobs import Completion, HomeJob, Load, Request
 from grms.site.model.lifecycle import JobState, Outcome
 from grms.site.model.records import ArrayReceived, JobReceived
 from grms.site.model.settings import Limits
-from grms.site.scheduler.waiting_jobs import RELEASED_AT_ONCE
+from grms.site.scheduler.submission import RELEASED_AT_ONCE
 from grms.util.dependencies import ALL_MAX, Dependency, parse_dependencies
 from grms.util.job_arrays import ArraySpec
 from tests.grms.site.conversation import FREE, FULL, KEEP, Conversation, kinds, one, settings

@@ -67,9 +67,11 @@ def task_line(task: "workflow_pb2.Task") -> str:
     if task.job:
         said.append(f"job {task.job}")
     if task.HasField("signal"):
-        said.append(f"signal {task.signal}")
-    elif task.HasField("exit_code"):
-        said.append(f"exit code {task.exit_code}")
+        end = f"signal {task.signal}"
+    else:
+        end = f"exit code {task.exit_code}" if task.HasField("exit_code") else ""
+    if end not in task.reason:  # which says it already where the program has failed
+        said.append(end)
     if task.runs > 1:
         said.append(f"{task.runs} runs")
     if task.estimate_runs and not task.HasField("outcome"):

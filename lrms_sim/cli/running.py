@@ -241,6 +241,9 @@ def _said(error: Exception, no_memory: str) -> str | None:
         return str(error) or f"not enough memory; {no_memory}"
     if isinstance(error, UnicodeEncodeError) and error.reason == _SURROGATES:
         return f"{error.object[:WORD_MAX]} is not UTF-8"
+    if isinstance(error, OSError) and error.strerror:
+        where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        return f"{where}{error.strerror}"
     return None
 
 

@@ -23,7 +23,7 @@ from broker.util.errors import CallError, InputError
 from broker.v1 import plan_pb2, workflow_pb2
 from broker.wire.convert import read_estimates
 from grms.daemon.messages import enum_word
-from lrms_sim.util.messages import count
+from lrms_sim.util.messages import count, duration
 
 if TYPE_CHECKING:
     from broker.client import BrokerClient
@@ -234,14 +234,17 @@ def page(
     drawn = Problem(problem.workflows, kept, problem.now, problem.fixed)
     names = list(shown.workflows)
     title = names[0] if len(names) == 1 else f"Plan {shown.message.number}"
-    made = [(name, str(value)) for name, value in _made(shown).items()]
+    message = shown.message
+    made = _made(shown) | {"adopted": f"{duration(message.now_s - message.adopted_s)} before"}
+    if message.HasField("fitness"):
+        made["fitness"] = fitness(message.fitness)
     # The page cannot know why tasks have no place; they are counted at its end.
     known = [] if estimates is None else read_estimates(estimates)
     return render_page(
         drawn,
         Plan(plan.placements),
         title=title,
-        made=made,
+        made=[(name, str(value)) for name, value in made.items()],
         estimates=known,
         learned=estimates is not None and estimates.used,
     )

@@ -128,4 +128,7 @@ def test_the_page_has_what_is_planned_and_no_resource_that_does_nothing() -> Non
     assert "idle" not in text
     assert "closes for good" not in text, "that is one reason of many"
     assert "tasks without a place" in text
+    for figure in ("10 s before", "61,234"):
+        assert f">{figure}<" in "".join(text.split("\n")).replace("> ", ">"), "for people"
+    assert "990.0" not in text
     assert "<title>two" in page(shown("two"), SUPPLIES)

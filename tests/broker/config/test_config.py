@@ -46,6 +46,7 @@ tls = { authority = "a", certificate = "b", key = "c" }
     ("text", "words"),
     [
         ("[cycle]\nevery_s = 0\n", ("cycle.every_s", "0", "more than 0")),
+        ("[cycle]\nmargin_s = 1e-300\n", ("cycle.margin_s", "1e-300", "at least 0.1")),
         ("[cycle]\nislands = 0\n", ("cycle.islands", "0", "at least 1")),
         ("[cycle]\nislands = 257\n", ("cycle.islands", "257", "256")),
         ("[cycle]\nislands = 1.5\n", ("cycle.islands", "1.5", "whole number")),

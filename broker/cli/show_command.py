@@ -134,6 +134,8 @@ def lines(shown: PlanSelection) -> list[str]:
     else:
         worth = f", fitness {fitness(plan.fitness)}" if plan.HasField("fitness") else ""
         found = [f"plan {plan.number}, {plan.now_s - plan.adopted_s:.0f} s old{worth}"]
+    if plan.silent_sites:
+        found.append(f"no answer from {', '.join(plan.silent_sites)}: nothing new begins there")
     for each in plan.placements:
         where = ", ".join(
             demand.resource + (f" x{demand.units}" if demand.units > 1 else "")

@@ -142,6 +142,7 @@ def status_of(
         "workflows": dict(sorted(states.items())),
         "resources": len(resources),
         "broken": [each.name for each in resources if each.broken],
+        "silent_sites": list(plan.silent_sites),
         "plan": plan.number,
         "adopted_s": plan.adopted_s if plan.number else None,
         **of_message(plan, "fitness", "next_planning_s"),
@@ -158,6 +159,8 @@ def lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield f"workflows  {', '.join(states) or 'none'}"
     broken = f", broken: {', '.join(found['broken'])}" if found["broken"] else ""
     yield f"resources  {found['resources'] or 'none'}{broken}"
+    if found["silent_sites"]:
+        yield f"sites      no answer from {', '.join(found['silent_sites'])}"
     if not found["plan"]:
         yield "plan       none yet"
         return

@@ -61,6 +61,11 @@ def test_completed_tasks_are_left_out_and_counted() -> None:
         "no place: two/b: closed",
         "1 task that has ended is left out; --all shows them",
     ]
+    silent = plan()
+    silent.silent_sites.append("riga")
+    found = lines(pick(silent, WORKFLOWS, (), everything=False))
+    assert found[1] == "no answer from riga: nothing new begins there"
+    assert lines(shown()) == [found[0], *found[2:]]
     everything = lines(shown(everything=True))
     assert "    -100.0 s      -50.0 s  completed  one/a on alpha" in everything
     assert "left out" not in everything[-1]

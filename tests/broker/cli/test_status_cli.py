@@ -19,11 +19,13 @@ def test_everything_has_its_line() -> None:
     plan.placements.add(workflow="one", task="a")
     plan.unplanned.add(workflow="one", task="b", reason="closed")
     plan.next_planning_s = 1300.0
+    plan.silent_sites.extend(["kth", "riga"])
     workflows = [workflow_pb2.Workflow(state=state) for state in (DONE, RUNS, DONE)]
     supplies = [Supply(Resource("alpha")), Supply(Resource("beta"), broken=True)]
     assert list(lines(status_of(workflows, supplies, plan))) == [
         "workflows  2 completed, 1 running",
         "resources  2, broken: beta",
+        "sites      no answer from kth, riga",
         "plan       7, 10 s old: 1 task placed, 1 without a place, fitness 61,234",
         "planning   begins anew in 300 s",
     ]

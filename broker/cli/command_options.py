@@ -224,7 +224,13 @@ def _name(word: str, key: str | None) -> str:
 
 
 def _variable(word: str) -> tuple[str, str]:
+    from broker.io.task_programs import check_variable  # noqa: PLC0415  # see `one_command`
+
     name, sign, value = word.partition("=")
+    try:
+        check_variable(name)
+    except ValueError as error:
+        raise ValueError(f"--env: {error}") from None
     if not sign and name not in os.environ:
         raise ValueError(f"--env: there is no variable {name!r} here; say {name}=VALUE")
     return name, value if sign else os.environ[name]

@@ -187,6 +187,8 @@ def submit(
         )
         for each, programs in found
     ]
+    if not submissions:
+        raise click.UsageError(f"there is no workflow in {', '.join(words)}")
     if key is not None and len(submissions) > 1:
         raise click.UsageError(f"--key names one workflow, and these are {len(submissions)}")
     taken = []

@@ -133,13 +133,16 @@ def task_folders(tasks: Iterable[str]) -> dict[str, str]:
     """
     folders: dict[str, str] = {}
     taken: set[str] = set()
+    last: dict[str, int] = {}  # number of the last task of that name; all up to it are taken
     for task in tasks:
         plain = _folder_name(task)
-        name, number = plain, 1
+        number = last.get(plain, 0) + 1
+        name = plain if number == 1 else f"{plain}.{number}"
         while name in taken:
             number += 1
             name = f"{plain}.{number}"
         taken.add(name)
+        last[plain] = number
         folders[task] = name
     return folders
 

@@ -276,8 +276,8 @@ def validate(
 ) -> None:
     """Check files of workflows and resources, each by itself and all together.
 
-    Nothing is planned. Where there are workflows and resources, it is checked that every task can
-    run somewhere.
+    Nothing is planned. Tasks, programs and their files are checked; where there are resources as well, also
+    that every task can run somewhere.
     """
     from broker.gantt.wording import count_of  # noqa: PLC0415  # same
     from broker.io.loading import make_problem, read_inputs  # noqa: PLC0415  # see the module's docstring
@@ -294,6 +294,9 @@ def validate(
         now = time.time() if inputs.now is None else inputs.now
         problem = make_problem(inputs, now=now, options=options)
         tasks = sum(len(workflow.tasks) for workflow in problem.workflows)
+    else:
+        for document in inputs.documents:
+            document.check()
     if as_json:
         found = {"workflows": count, "tasks": tasks, "resources": resources}
         print_json("gorba-validate", found)

@@ -162,6 +162,7 @@ class StatusOutput(OutputModel):
     workflows: dict[str, int] = Field(description="How many, by state.")
     resources: int
     broken: Sequence[str] = Field(description="Resources that are out of order.")
+    silent_sites: Sequence[str] = Field(description="Sites that do not answer now.")
     plan: int = Field(description="The number of the plan; 0 before the first.")
     adopted_s: float | None
     fitness: float | None

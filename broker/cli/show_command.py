@@ -23,7 +23,7 @@ from broker.util.errors import CallError, InputError
 from broker.v1 import plan_pb2, workflow_pb2
 from broker.wire.convert import read_estimates
 from grms.daemon.messages import enum_word
-from lrms_sim.util.messages import count
+from lrms_sim.util.messages import count, duration
 
 if TYPE_CHECKING:
     from broker.client import BrokerClient
@@ -134,6 +134,8 @@ def lines(shown: PlanSelection) -> list[str]:
     else:
         worth = f", fitness {fitness(plan.fitness)}" if plan.HasField("fitness") else ""
         found = [f"plan {plan.number}, {plan.now_s - plan.adopted_s:.0f} s old{worth}"]
+    if plan.silent_sites:
+        found.append(f"no answer from {', '.join(plan.silent_sites)}: nothing new begins there")
     for each in plan.placements:
         where = ", ".join(
             demand.resource + (f" x{demand.units}" if demand.units > 1 else "")
@@ -234,14 +236,17 @@ def page(
     drawn = Problem(problem.workflows, kept, problem.now, problem.fixed)
     names = list(shown.workflows)
     title = names[0] if len(names) == 1 else f"Plan {shown.message.number}"
-    made = [(name, str(value)) for name, value in _made(shown).items()]
+    message = shown.message
+    made = _made(shown) | {"adopted": f"{duration(message.now_s - message.adopted_s)} before"}
+    if message.HasField("fitness"):
+        made["fitness"] = fitness(message.fitness)
     # The page cannot know why tasks have no place; they are counted at its end.
     known = [] if estimates is None else read_estimates(estimates)
     return render_page(
         drawn,
         Plan(plan.placements),
         title=title,
-        made=made,
+        made=[(name, str(value)) for name, value in made.items()],
         estimates=known,
         learned=estimates is not None and estimates.used,
     )

@@ -67,9 +67,11 @@ def task_line(task: "workflow_pb2.Task") -> str:
     if task.job:
         said.append(f"job {task.job}")
     if task.HasField("signal"):
-        said.append(f"signal {task.signal}")
-    elif task.HasField("exit_code"):
-        said.append(f"exit code {task.exit_code}")
+        end = f"signal {task.signal}"
+    else:
+        end = f"exit code {task.exit_code}" if task.HasField("exit_code") else ""
+    if end not in task.reason:  # which says it already where the program has failed
+        said.append(end)
     if task.runs > 1:
         said.append(f"{task.runs} runs")
     if task.estimate_runs and not task.HasField("outcome"):
@@ -140,6 +142,7 @@ def status_of(
         "workflows": dict(sorted(states.items())),
         "resources": len(resources),
         "broken": [each.name for each in resources if each.broken],
+        "silent_sites": list(plan.silent_sites),
         "plan": plan.number,
         "adopted_s": plan.adopted_s if plan.number else None,
         **of_message(plan, "fitness", "next_planning_s"),
@@ -156,6 +159,8 @@ def lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield f"workflows  {', '.join(states) or 'none'}"
     broken = f", broken: {', '.join(found['broken'])}" if found["broken"] else ""
     yield f"resources  {found['resources'] or 'none'}{broken}"
+    if found["silent_sites"]:
+        yield f"sites      no answer from {', '.join(found['silent_sites'])}"
     if not found["plan"]:
         yield "plan       none yet"
         return

@@ -29,6 +29,9 @@ from lrms_sim.util.file_errors import Mistake
 DASHBOARD_FILE: Final = "broker.dashboard.json"
 """In the journal's folder: the token that a reverse proxy presents to the dashboard."""
 
+MARGIN_MIN: Final = 0.1
+"""Seconds: below, bookings expire while a site answers, are made anew, and nothing runs."""
+
 Seconds = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 Bytes = Annotated[int, Field(ge=1, le=10**15)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -61,7 +64,7 @@ class CycleConfig(Model):
     slot_s: Seconds = 180.0
     pause_s: Seconds = 5.0
     gather_s: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] = 60.0
-    margin_s: Seconds = 2.0
+    margin_s: Annotated[float, Field(ge=MARGIN_MIN, le=1e9, allow_inf_nan=False)] = 2.0
     extension: Annotated[float, Field(ge=0, le=1000)] = 0.25
     extension_max: Annotated[float, Field(ge=0, le=1000)] = 1.0
     early: bool = True

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from broker.executor.jobs import RESOURCE as JOBS
 from broker.model.pool import KIND_DEFAULT
-from broker.model.resources import PRICE_MAX, Resource
+from broker.model.resources import PERFORMANCE_MIN, PRICE_MAX, Resource
 from broker.util.errors import OutputError
 from grms.daemon.config_base import FilePath, Model, SocketPath, TlsConfig, absolute, wrong
 from grms.daemon.config_errors import must_be
@@ -66,7 +66,7 @@ class JobsConfig(Model):
 
     processors: Annotated[int, Field(ge=1, le=2**31 - 1)]
     kind: Annotated[str, Field(min_length=1, max_length=4096)] = KIND_DEFAULT
-    performance: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    performance: Annotated[float, Field(ge=PERFORMANCE_MIN, allow_inf_nan=False)] = 1.0
     price_per_hour: Annotated[float, Field(ge=0, le=PRICE_MAX * HOUR, allow_inf_nan=False)] = 0.0
 
 

@@ -26,6 +26,7 @@ from broker.model.resources import Resource
 from broker.scheduler.offers import ResourceOffer
 from grms.client import Client, Job, JobState, Results, SiteError
 from grms.util.outcomes import Outcome
+from lrms_sim.util.messages import system_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -151,7 +152,9 @@ class JobSite(NoGroups):
                 raise ProgramRefused(f"its site refuses it: {error.reason}") from error
             raise SiteUnavailable(str(error)) from error
         except OSError as error:
-            raise ProgramRefused(f"a file that it is given cannot be read: {error}") from error
+            raise ProgramRefused(
+                f"a file that it is given cannot be read: {system_words(error)}"
+            ) from error
         except ValueError as error:
             raise ProgramRefused(str(error)) from error
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field, ValidationError, model_validator
 
 from broker.model.network import (
+    BANDWIDTH_MIN,
     BYTE_PRICE_MAX,
     BYTES_MAX,
     HOME,
@@ -24,7 +25,7 @@ LINKS_MAX: Final = 100_000
 
 Name = Annotated[str, Field(min_length=1, max_length=4096)]
 Bytes = Annotated[float, Field(ge=0, le=BYTES_MAX, allow_inf_nan=False)]
-Bandwidth = Annotated[float, Field(gt=0, le=BYTES_MAX, allow_inf_nan=False)]
+Bandwidth = Annotated[float, Field(ge=BANDWIDTH_MIN, le=BYTES_MAX, allow_inf_nan=False)]
 Latency = Annotated[float, Field(ge=0, le=LATENCY_MAX, allow_inf_nan=False)]
 Price = Annotated[float, Field(ge=0, le=BYTE_PRICE_MAX * 1e9, allow_inf_nan=False)]
 

@@ -4,9 +4,10 @@ One file may hold resources, workflows, or both. Resource names in workflows are
 files are read, so that workflows can be written before the pool is known.
 """
 
+import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -50,7 +51,8 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 SecondPrice = Annotated[float, Field(ge=0, le=PRICE_MAX, allow_inf_nan=False)]
 HourPrice = Annotated[float, Field(ge=0, le=PRICE_MAX * HOUR, allow_inf_nan=False)]
-Units = Annotated[int, Field(ge=1, le=2**31 - 1)]
+UNITS_MAX: Final = 2**31 - 1
+Units = Annotated[int, Field(ge=1, le=UNITS_MAX)]
 Moment = Annotated[float, BeforeValidator(moments.moment)]
 TimeOfDay = Annotated[float, BeforeValidator(moments.time_of_day)]
 Weekdays = Annotated[tuple[int, ...], BeforeValidator(moments.weekdays)]
@@ -242,7 +244,7 @@ class _Task(ProgramTable, _PlannedTask):
             raise wrong("work is missing; only alternatives that all have seconds do without it")
         return self
 
-    def program(self, tasks: Sequence[str], folder: Path) -> Program | None:
+    def program(self, tasks: Collection[str], folder: Path) -> Program | None:
         return program_of(self.name, self, self.effort, tasks, folder)
 
     def times(self) -> list[float | None]:
@@ -341,6 +343,26 @@ class Document:
         """
         return tuple(workflow for workflow, _ in self.submissions(pool))
 
+    def check(self) -> None:
+        """Checks the workflows by themselves, where it is not known on which resources they are to run.
+
+        Raises:
+            FileError: as for `submissions`, but for what is wrong only with some resources.
+        """
+        kinds: set[str] = set()
+        names: set[str] = set()
+        for task in (task for workflow in self._content.workflows for task in workflow.tasks):
+            if task.alternatives is None:
+                kinds.add(task.kind or KIND_DEFAULT)
+            for each in task.alternatives or ():
+                one = each.of if isinstance(each, _Timed) else each
+                names.update((one.resource,) if isinstance(one, Demand) else one.resources)
+        # With one of each, as large as there are; what is named gets names that no other has.
+        free = (name for name in map("any-{}".format, itertools.count()) if name not in names)
+        large = [Resource(name, capacity=UNITS_MAX) for name in sorted(names)]
+        large += [Resource(next(free), kind, capacity=UNITS_MAX) for kind in sorted(kinds)]
+        self.submissions(Pool(tuple(large), {}))
+
     @property
     def tasks_count(self) -> int:
         """How many tasks and arrays there are that belong to no workflow here, and are added to an open one."""
@@ -355,10 +377,10 @@ class Document:
             FileError: a resource is unknown, a program could run nowhere, or a file of it is not there.
         """
         known_resources = _Known(pool)
-        members = [*known]
+        members = {*known}
         for task in self._content.tasks:
             numbers = range(1, len(task.elements) + 1)
-            members += [f"{task.name}/{number}" for number in numbers] or [task.name]
+            members.update([f"{task.name}/{number}" for number in numbers] or [task.name])
         made, mistakes = [], []
         for task in self._content.tasks:
             try:
@@ -387,7 +409,7 @@ class Document:
             key = f"workflows.{workflow.name}" if rows[workflow.name] == 1 else ""
             key = key or f"workflows[{index}]"
             tasks, programs = [], []
-            members = [task.name for task in workflow.tasks]
+            members = {task.name for task in workflow.tasks}
             for task in workflow.tasks:
                 try:
                     program = task.program(members, Path(self.file).parent)

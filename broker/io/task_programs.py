@@ -1,14 +1,16 @@
 """What tasks run, as files of workflows say it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from broker.model.names import NAME_LENGTH_MAX
 from broker.model.program import URLS, Checkpoint, Input, Program, Rerun
+from broker.model.workflow import WORK_MAX
 from grms.daemon.config_base import Model, wrong
 from lrms_sim.util.messages import duration_of, shown
 from lrms_sim.workload.requests import Request, gpus_of, licence_of, memory_of, nodes_of
@@ -32,11 +34,31 @@ def _nodes(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}")
+"""What sites pass on."""
+
+
 def _seconds(value: object) -> object:
     seconds = duration_of(value) if isinstance(value, str) else value
     if seconds is None:
         raise wrong(f"is {shown(value)}; it must be a time, such as 90, 15min or 1h")
     return seconds
+
+
+def check_variable(name: str) -> None:
+    """Raises `ValueError` where no site can pass on a variable of this name."""
+    if _VARIABLE.fullmatch(name) is None:
+        what = "letters, digits and `_`, the first no digit, 256 at most"
+        raise ValueError(f"{shown(name)} is no name of an environment variable; it has {what}")
+
+
+def _variables(value: dict[str, str]) -> dict[str, str]:
+    for name in value:
+        try:
+            check_variable(name)
+        except ValueError as error:
+            raise wrong(str(error)) from None
+    return value
 
 
 class Resources(Model):
@@ -135,10 +157,10 @@ class ProgramTable(Model):
     command: Annotated[str | list[str] | None, BeforeValidator(_command)] = None
     script: Name | None = None
     arguments: list[str] = Field(default_factory=list)
-    environment: dict[str, str] = Field(default_factory=dict)
+    environment: Annotated[dict[str, str], AfterValidator(_variables)] = Field(default_factory=dict)
     resources: Resources | None = None
     image: str = ""
-    limit: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    limit: Annotated[float, Field(gt=0, le=WORK_MAX, allow_inf_nan=False)] | None = None
     inputs: Annotated[list[Source] | dict[str, Source], BeforeValidator(_sources)] = Field(
         default_factory=list
     )
@@ -151,7 +173,7 @@ KEYS: Final = frozenset(ProgramTable.model_fields)
 
 
 def program_of(
-    name: str, table: ProgramTable, work: float, tasks: Sequence[str], folder: Path
+    name: str, table: ProgramTable, work: float, tasks: Collection[str], folder: Path
 ) -> Program | None:
     """Returns what a task runs; `None` for nothing.
 
@@ -217,7 +239,7 @@ def _script(text: str, folder: Path) -> str:
 
 
 def _inputs(
-    said: Sequence[Any] | Mapping[str, Any], tasks: Sequence[str], folder: Path
+    said: Sequence[Any] | Mapping[str, Any], tasks: Collection[str], folder: Path
 ) -> Iterator[Input]:
     if isinstance(said, Mapping):
         for name, source in said.items():
@@ -227,8 +249,10 @@ def _inputs(
         yield input_of("", source, tasks, folder)
 
 
-def input_of(name: str, source: str | InputTable, tasks: Sequence[str], folder: Path) -> Input:
+def input_of(name: str, source: str | InputTable, tasks: Collection[str], folder: Path) -> Input:
     """Returns a file that a program is given, from what is written of it; `name` may be empty.
+
+    Of many `tasks` there is best a set.
 
     Raises:
         ValueError: it is none; the text says why.
@@ -242,9 +266,9 @@ def input_of(name: str, source: str | InputTable, tasks: Sequence[str], folder: 
     if source.startswith(URLS):
         return Input(name or source.partition("?")[0].rpartition("/")[2], path=source)
     # A task's name may have slashes; the longest that fits is meant.
-    found = [task for task in tasks if source.startswith(f"{task}/")]
-    if found:
-        task = max(found, key=len)
+    ends = [each.start() for each in re.finditer("/", source)]
+    task = next((source[:end] for end in reversed(ends) if source[:end] in tasks), None)
+    if task is not None:
         output = source[len(task) + 1 :]
         return Input(name or output, task=task, output=output)
     return _file(name, source, folder)

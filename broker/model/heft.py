@@ -17,7 +17,7 @@ import math
 from bisect import bisect_right, insort
 from collections.abc import Iterator, Mapping, Sequence
 
-from broker.model.network import Link, Network
+from broker.model.network import BANDWIDTH_MIN, Link, Network
 from broker.model.plan import Placement, Plan
 from broker.model.problem import Problem
 from broker.model.resources import EPOCH_IN_WEEK, WEEK, Resource
@@ -102,7 +102,9 @@ def mean_link(network: Network, resources: Sequence[Resource]) -> Link:
                 link = network.link(source, target)
                 latency += share * link.latency
                 slowness += share / link.bandwidth
-    return Link(1 / slowness if slowness > 0 else math.inf, latency)
+    # No mean is beyond all of its links but for rounding.
+    bandwidth = max(BANDWIDTH_MIN, 1 / slowness) if slowness > 0 else math.inf
+    return Link(bandwidth, latency)
 
 
 def _between(problem: Problem, workflow: Workflow) -> dict[tuple[str, str], float]:

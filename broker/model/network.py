@@ -22,6 +22,9 @@ Contention = Literal["none", "link"]
 BYTES_MAX: Final = 1e18
 """Of one file; more is a mistake."""
 
+BANDWIDTH_MIN: Final = 1e-6
+"""Bytes a second: so the largest file still has an end, far beyond any plan."""
+
 LATENCY_MAX: Final = 1e7
 BYTE_PRICE_MAX: Final = 1.0
 
@@ -31,7 +34,7 @@ class Link:
     """A connection of two sites.
 
     Attributes:
-        bandwidth: bytes a second, more than 0; infinite where bytes take no time.
+        bandwidth: bytes a second, at least `BANDWIDTH_MIN`; infinite where bytes take no time.
         latency: seconds that a transfer takes in addition.
         price: for a byte.
 
@@ -44,8 +47,10 @@ class Link:
     price: float = 0.0
 
     def __post_init__(self) -> None:
-        if not self.bandwidth > 0:
-            raise ValueError(f"the bandwidth is {self.bandwidth:g}; more than 0 bytes a second")
+        if not self.bandwidth >= BANDWIDTH_MIN:
+            raise ValueError(
+                f"the bandwidth is {self.bandwidth:g}; at least {BANDWIDTH_MIN:g} bytes a second"
+            )
         if not 0 <= self.latency <= LATENCY_MAX:
             raise ValueError(f"the latency is {self.latency:g} s; from 0 to {LATENCY_MAX:g}")
         if not 0 <= self.price <= BYTE_PRICE_MAX:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, Self
 
-from broker.model.workflow import Task, Workflow
+from broker.model.workflow import WORK_MAX, Task, Workflow
 from grms.daemon.job_files import check_inputs, check_name, check_wanted
 from grms.util.outcomes import Outcome
 from lrms_sim.workload.requests import Request, check_names
@@ -306,7 +306,7 @@ class Program:
         """Returns it with a limit, for an estimate of so many seconds where it says none."""
         if self.request.wall_time is not None:
             return self
-        limit = max(LIMIT_LEAST_S, LIMIT_FACTOR * work)
+        limit = min(WORK_MAX, max(LIMIT_LEAST_S, LIMIT_FACTOR * work))
         return replace(self, request=replace(self.request, wall_time=limit))
 
     @property

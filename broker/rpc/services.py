@@ -280,7 +280,10 @@ class PlanService(plan_pb2_grpc.PlanServiceServicer):
         """Returns the current plan."""
         engine = self._frontend.engine
         return await self._frontend.look(
-            context, lambda state: write_plan(state.memory, engine.now(), state.cycle.next_time)
+            context,
+            lambda state: write_plan(
+                state.memory, engine.now(), state.cycle.next_time, state.sites_down
+            ),
         )
 
     async def Watch(  # noqa: N802  # gRPC's name

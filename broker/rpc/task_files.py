@@ -18,6 +18,7 @@ from grms.daemon.messages import WireError
 from grms.daemon.rpc.requests import Context, refuse
 from grms.daemon.uploads import NoRoomError
 from grms.v1 import job_pb2, results_pb2
+from lrms_sim.util.messages import system_words
 
 _PROBLEMS: Final = {
     "": results_pb2.FILE_PROBLEM_UNSPECIFIED,
@@ -50,7 +51,7 @@ class TaskFiles:
         except ValueError as error:
             await self._frontend.invalid(context, WireError("file", str(error)))
         except OSError as error:
-            text = f"the file cannot be kept: {error.strerror or error}"
+            text = f"the file cannot be kept where the configuration says (files.folder): {system_words(error)}"
             await refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, text)
         return job_pb2.PutInputResponse(held_bytes=held)
 
@@ -61,7 +62,9 @@ class TaskFiles:
                 given = program.inputs
                 lacking = await self._contents.lacking(given) if given else ""
             except OSError as error:
-                text = f"the files that programs are given cannot be looked at: {error}"
+                text = (
+                    f"the files that programs are given cannot be looked at: {system_words(error)}"
+                )
                 await refuse(context, grpc.StatusCode.UNAVAILABLE, text)
             if lacking:
                 text = f"task {program.task!r}: {lacking} is not here; it is handed over before the workflow"

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from broker.v1 import workflow_pb2 as broker_dot_v1_dot_workflow__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14\x62roker/v1/plan.proto\x12\tbroker.v1\x1a\x18\x62roker/v1/workflow.proto\"\x11\n\x0fOpenPageRequest\"4\n\x10OpenPageResponse\x12\x0f\n\x07\x61\x64\x64ress\x18\x01 \x01(\t\x12\x0f\n\x07seconds\x18\x02 \x01(\x01\"\xc2\x01\n\tPlacement\x12\x10\n\x08workflow\x18\x01 \x01(\t\x12\x0c\n\x04task\x18\x02 \x01(\t\x12\"\n\x07\x64\x65mands\x18\x03 \x03(\x0b\x32\x11.broker.v1.Demand\x12\x14\n\x0cstart_time_s\x18\x04 \x01(\x01\x12\x12\n\nend_time_s\x18\x05 \x01(\x01\x12\x0c\n\x04\x63ost\x18\x06 \x01(\x01\x12#\n\x05state\x18\x07 \x01(\x0e\x32\x14.broker.v1.TaskState\x12\x14\n\x0cpredecessors\x18\x08 \x03(\t\"\xdf\x01\n\x04Plan\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\r\n\x05now_s\x18\x02 \x01(\x01\x12\x11\n\tadopted_s\x18\x03 \x01(\x01\x12\x14\n\x07\x66itness\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12(\n\nplacements\x18\x05 \x03(\x0b\x32\x14.broker.v1.Placement\x12\'\n\tunplanned\x18\x06 \x03(\x0b\x32\x14.broker.v1.Unplanned\x12\x1c\n\x0fnext_planning_s\x18\x07 \x01(\x01H\x01\x88\x01\x01\x42\n\n\x08_fitnessB\x12\n\x10_next_planning_s\";\n\tUnplanned\x12\x10\n\x08workflow\x18\x01 \x01(\t\x12\x0c\n\x04task\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\"\x86\x01\n\x08Progress\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07seconds\x18\x03 \x01(\x01\x12\x12\n\ngeneration\x18\x04 \x01(\x03\x12\x13\n\x0b\x65valuations\x18\x05 \x01(\x03\x12\x0f\n\x07\x66itness\x18\x06 \x01(\x01\x12\x0f\n\x07islands\x18\x07 \x01(\r\"p\n\x07PlanEnd\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\x14\n\x07\x66itness\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x0f\n\x07planned\x18\x03 \x01(\x05\x12\x11\n\tunplanned\x18\x04 \x01(\x05\x12\x0f\n\x07problem\x18\x05 \x01(\tB\n\n\x08_fitness\"^\n\x08PlanNews\x12\'\n\x08progress\x18\x01 \x01(\x0b\x32\x13.broker.v1.ProgressH\x00\x12!\n\x03\x65nd\x18\x02 \x01(\x0b\x32\x12.broker.v1.PlanEndH\x00\x42\x06\n\x04news\"\x10\n\x0eGetPlanRequest\"\x12\n\x10WatchPlanRequest\"\x0f\n\rReplanRequest\" \n\x0eReplanResponse\x12\x0e\n\x06number\x18\x01 \x01(\x04\"\x12\n\x10\x45stimatesRequest\"O\n\x11\x45stimatesResponse\x12\x0c\n\x04used\x18\x01 \x01(\x08\x12,\n\x08programs\x18\x02 \x03(\x0b\x32\x1a.broker.v1.ProgramEstimate\"\xa4\x01\n\x0fProgramEstimate\x12\x0f\n\x07program\x18\x01 \x01(\t\x12\x0c\n\x04runs\x18\x02 \x01(\x05\x12\x0c\n\x04\x66orm\x18\x03 \x01(\t\x12\r\n\x05ratio\x18\x04 \x01(\x01\x12\x0b\n\x03low\x18\x05 \x01(\x01\x12\x0c\n\x04high\x18\x06 \x01(\x01\x12\x0e\n\x06work_s\x18\x07 \x01(\x01\x12*\n\x07\x66\x61\x63tors\x18\x08 \x03(\x0b\x32\x19.broker.v1.ResourceFactor\"2\n\x0eResourceFactor\x12\x10\n\x08resource\x18\x01 \x01(\t\x12\x0e\n\x06\x66\x61\x63tor\x18\x02 \x01(\x01\x32\xc9\x02\n\x0bPlanService\x12\x31\n\x03Get\x12\x19.broker.v1.GetPlanRequest\x1a\x0f.broker.v1.Plan\x12;\n\x05Watch\x12\x1b.broker.v1.WatchPlanRequest\x1a\x13.broker.v1.PlanNews0\x01\x12=\n\x06Replan\x12\x18.broker.v1.ReplanRequest\x1a\x19.broker.v1.ReplanResponse\x12\x46\n\tEstimates\x12\x1b.broker.v1.EstimatesRequest\x1a\x1c.broker.v1.EstimatesResponse\x12\x43\n\x08OpenPage\x12\x1a.broker.v1.OpenPageRequest\x1a\x1b.broker.v1.OpenPageResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14\x62roker/v1/plan.proto\x12\tbroker.v1\x1a\x18\x62roker/v1/workflow.proto\"\x11\n\x0fOpenPageRequest\"4\n\x10OpenPageResponse\x12\x0f\n\x07\x61\x64\x64ress\x18\x01 \x01(\t\x12\x0f\n\x07seconds\x18\x02 \x01(\x01\"\xc2\x01\n\tPlacement\x12\x10\n\x08workflow\x18\x01 \x01(\t\x12\x0c\n\x04task\x18\x02 \x01(\t\x12\"\n\x07\x64\x65mands\x18\x03 \x03(\x0b\x32\x11.broker.v1.Demand\x12\x14\n\x0cstart_time_s\x18\x04 \x01(\x01\x12\x12\n\nend_time_s\x18\x05 \x01(\x01\x12\x0c\n\x04\x63ost\x18\x06 \x01(\x01\x12#\n\x05state\x18\x07 \x01(\x0e\x32\x14.broker.v1.TaskState\x12\x14\n\x0cpredecessors\x18\x08 \x03(\t\"\xf5\x01\n\x04Plan\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\r\n\x05now_s\x18\x02 \x01(\x01\x12\x11\n\tadopted_s\x18\x03 \x01(\x01\x12\x14\n\x07\x66itness\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12(\n\nplacements\x18\x05 \x03(\x0b\x32\x14.broker.v1.Placement\x12\'\n\tunplanned\x18\x06 \x03(\x0b\x32\x14.broker.v1.Unplanned\x12\x1c\n\x0fnext_planning_s\x18\x07 \x01(\x01H\x01\x88\x01\x01\x12\x14\n\x0csilent_sites\x18\x08 \x03(\tB\n\n\x08_fitnessB\x12\n\x10_next_planning_s\";\n\tUnplanned\x12\x10\n\x08workflow\x18\x01 \x01(\t\x12\x0c\n\x04task\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\"\x86\x01\n\x08Progress\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07seconds\x18\x03 \x01(\x01\x12\x12\n\ngeneration\x18\x04 \x01(\x03\x12\x13\n\x0b\x65valuations\x18\x05 \x01(\x03\x12\x0f\n\x07\x66itness\x18\x06 \x01(\x01\x12\x0f\n\x07islands\x18\x07 \x01(\r\"p\n\x07PlanEnd\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\x14\n\x07\x66itness\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x0f\n\x07planned\x18\x03 \x01(\x05\x12\x11\n\tunplanned\x18\x04 \x01(\x05\x12\x0f\n\x07problem\x18\x05 \x01(\tB\n\n\x08_fitness\"^\n\x08PlanNews\x12\'\n\x08progress\x18\x01 \x01(\x0b\x32\x13.broker.v1.ProgressH\x00\x12!\n\x03\x65nd\x18\x02 \x01(\x0b\x32\x12.broker.v1.PlanEndH\x00\x42\x06\n\x04news\"\x10\n\x0eGetPlanRequest\"\x12\n\x10WatchPlanRequest\"\x0f\n\rReplanRequest\" \n\x0eReplanResponse\x12\x0e\n\x06number\x18\x01 \x01(\x04\"\x12\n\x10\x45stimatesRequest\"O\n\x11\x45stimatesResponse\x12\x0c\n\x04used\x18\x01 \x01(\x08\x12,\n\x08programs\x18\x02 \x03(\x0b\x32\x1a.broker.v1.ProgramEstimate\"\xa4\x01\n\x0fProgramEstimate\x12\x0f\n\x07program\x18\x01 \x01(\t\x12\x0c\n\x04runs\x18\x02 \x01(\x05\x12\x0c\n\x04\x66orm\x18\x03 \x01(\t\x12\r\n\x05ratio\x18\x04 \x01(\x01\x12\x0b\n\x03low\x18\x05 \x01(\x01\x12\x0c\n\x04high\x18\x06 \x01(\x01\x12\x0e\n\x06work_s\x18\x07 \x01(\x01\x12*\n\x07\x66\x61\x63tors\x18\x08 \x03(\x0b\x32\x19.broker.v1.ResourceFactor\"2\n\x0eResourceFactor\x12\x10\n\x08resource\x18\x01 \x01(\t\x12\x0e\n\x06\x66\x61\x63tor\x18\x02 \x01(\x01\x32\xc9\x02\n\x0bPlanService\x12\x31\n\x03Get\x12\x19.broker.v1.GetPlanRequest\x1a\x0f.broker.v1.Plan\x12;\n\x05Watch\x12\x1b.broker.v1.WatchPlanRequest\x1a\x13.broker.v1.PlanNews0\x01\x12=\n\x06Replan\x12\x18.broker.v1.ReplanRequest\x1a\x19.broker.v1.ReplanResponse\x12\x46\n\tEstimates\x12\x1b.broker.v1.EstimatesRequest\x1a\x1c.broker.v1.EstimatesResponse\x12\x43\n\x08OpenPage\x12\x1a.broker.v1.OpenPageRequest\x1a\x1b.broker.v1.OpenPageResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -39,31 +39,31 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PLACEMENT']._serialized_start=135
   _globals['_PLACEMENT']._serialized_end=329
   _globals['_PLAN']._serialized_start=332
-  _globals['_PLAN']._serialized_end=555
-  _globals['_UNPLANNED']._serialized_start=557
-  _globals['_UNPLANNED']._serialized_end=616
-  _globals['_PROGRESS']._serialized_start=619
-  _globals['_PROGRESS']._serialized_end=753
-  _globals['_PLANEND']._serialized_start=755
-  _globals['_PLANEND']._serialized_end=867
-  _globals['_PLANNEWS']._serialized_start=869
-  _globals['_PLANNEWS']._serialized_end=963
-  _globals['_GETPLANREQUEST']._serialized_start=965
-  _globals['_GETPLANREQUEST']._serialized_end=981
-  _globals['_WATCHPLANREQUEST']._serialized_start=983
-  _globals['_WATCHPLANREQUEST']._serialized_end=1001
-  _globals['_REPLANREQUEST']._serialized_start=1003
-  _globals['_REPLANREQUEST']._serialized_end=1018
-  _globals['_REPLANRESPONSE']._serialized_start=1020
-  _globals['_REPLANRESPONSE']._serialized_end=1052
-  _globals['_ESTIMATESREQUEST']._serialized_start=1054
-  _globals['_ESTIMATESREQUEST']._serialized_end=1072
-  _globals['_ESTIMATESRESPONSE']._serialized_start=1074
-  _globals['_ESTIMATESRESPONSE']._serialized_end=1153
-  _globals['_PROGRAMESTIMATE']._serialized_start=1156
-  _globals['_PROGRAMESTIMATE']._serialized_end=1320
-  _globals['_RESOURCEFACTOR']._serialized_start=1322
-  _globals['_RESOURCEFACTOR']._serialized_end=1372
-  _globals['_PLANSERVICE']._serialized_start=1375
-  _globals['_PLANSERVICE']._serialized_end=1704
+  _globals['_PLAN']._serialized_end=577
+  _globals['_UNPLANNED']._serialized_start=579
+  _globals['_UNPLANNED']._serialized_end=638
+  _globals['_PROGRESS']._serialized_start=641
+  _globals['_PROGRESS']._serialized_end=775
+  _globals['_PLANEND']._serialized_start=777
+  _globals['_PLANEND']._serialized_end=889
+  _globals['_PLANNEWS']._serialized_start=891
+  _globals['_PLANNEWS']._serialized_end=985
+  _globals['_GETPLANREQUEST']._serialized_start=987
+  _globals['_GETPLANREQUEST']._serialized_end=1003
+  _globals['_WATCHPLANREQUEST']._serialized_start=1005
+  _globals['_WATCHPLANREQUEST']._serialized_end=1023
+  _globals['_REPLANREQUEST']._serialized_start=1025
+  _globals['_REPLANREQUEST']._serialized_end=1040
+  _globals['_REPLANRESPONSE']._serialized_start=1042
+  _globals['_REPLANRESPONSE']._serialized_end=1074
+  _globals['_ESTIMATESREQUEST']._serialized_start=1076
+  _globals['_ESTIMATESREQUEST']._serialized_end=1094
+  _globals['_ESTIMATESRESPONSE']._serialized_start=1096
+  _globals['_ESTIMATESRESPONSE']._serialized_end=1175
+  _globals['_PROGRAMESTIMATE']._serialized_start=1178
+  _globals['_PROGRAMESTIMATE']._serialized_end=1342
+  _globals['_RESOURCEFACTOR']._serialized_start=1344
+  _globals['_RESOURCEFACTOR']._serialized_end=1394
+  _globals['_PLANSERVICE']._serialized_start=1397
+  _globals['_PLANSERVICE']._serialized_end=1726
 # @@protoc_insertion_point(module_scope)

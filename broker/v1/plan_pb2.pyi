@@ -40,7 +40,7 @@ class Placement(_message.Message):
     def __init__(self, workflow: _Optional[str] = ..., task: _Optional[str] = ..., demands: _Optional[_Iterable[_Union[_workflow_pb2.Demand, _Mapping]]] = ..., start_time_s: _Optional[float] = ..., end_time_s: _Optional[float] = ..., cost: _Optional[float] = ..., state: _Optional[_Union[_workflow_pb2.TaskState, str]] = ..., predecessors: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Plan(_message.Message):
-    __slots__ = ("number", "now_s", "adopted_s", "fitness", "placements", "unplanned", "next_planning_s")
+    __slots__ = ("number", "now_s", "adopted_s", "fitness", "placements", "unplanned", "next_planning_s", "silent_sites")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     NOW_S_FIELD_NUMBER: _ClassVar[int]
     ADOPTED_S_FIELD_NUMBER: _ClassVar[int]
@@ -48,6 +48,7 @@ class Plan(_message.Message):
     PLACEMENTS_FIELD_NUMBER: _ClassVar[int]
     UNPLANNED_FIELD_NUMBER: _ClassVar[int]
     NEXT_PLANNING_S_FIELD_NUMBER: _ClassVar[int]
+    SILENT_SITES_FIELD_NUMBER: _ClassVar[int]
     number: int
     now_s: float
     adopted_s: float
@@ -55,7 +56,8 @@ class Plan(_message.Message):
     placements: _containers.RepeatedCompositeFieldContainer[Placement]
     unplanned: _containers.RepeatedCompositeFieldContainer[Unplanned]
     next_planning_s: float
-    def __init__(self, number: _Optional[int] = ..., now_s: _Optional[float] = ..., adopted_s: _Optional[float] = ..., fitness: _Optional[float] = ..., placements: _Optional[_Iterable[_Union[Placement, _Mapping]]] = ..., unplanned: _Optional[_Iterable[_Union[Unplanned, _Mapping]]] = ..., next_planning_s: _Optional[float] = ...) -> None: ...
+    silent_sites: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, number: _Optional[int] = ..., now_s: _Optional[float] = ..., adopted_s: _Optional[float] = ..., fitness: _Optional[float] = ..., placements: _Optional[_Iterable[_Union[Placement, _Mapping]]] = ..., unplanned: _Optional[_Iterable[_Union[Unplanned, _Mapping]]] = ..., next_planning_s: _Optional[float] = ..., silent_sites: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Unplanned(_message.Message):
     __slots__ = ("workflow", "task", "reason")

@@ -535,9 +535,18 @@ def read_estimates(message: plan_pb2.EstimatesResponse) -> list[ProgramEstimate]
     ]
 
 
-def write_plan(memory: StateTables, now: float, next_planning: float) -> plan_pb2.Plan:
-    """Returns the plan; `now` and `next_planning` are in seconds, the latter infinity for never."""
-    message = plan_pb2.Plan(now_s=now)
+def write_plan(
+    memory: StateTables, now: float, next_planning: float, silent: Iterable[str] = ()
+) -> plan_pb2.Plan:
+    """Returns the plan.
+
+    Args:
+        memory: what the broker knows.
+        now: seconds.
+        next_planning: seconds; infinity for never.
+        silent: sites that do not answer.
+    """
+    message = plan_pb2.Plan(now_s=now, silent_sites=sorted(silent))
     if memory.plan is not None:
         message.number = memory.plan.number
         message.adopted_s = memory.plan.time

@@ -18,6 +18,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "int_type": "a whole number",
     "int_from_float": "a whole number",
     "float_type": "a number",
+    "bool_type": "true or false",
     "string_type": "a text in quotes",
     "list_type": "a list",
     "dict_type": "a table",

@@ -102,7 +102,10 @@ def check_inputs(names: Iterable[str]) -> tuple[str, ...]:
         if check_name(name) in OWN_NAMES:
             raise ValueError(f"{name!r} is a name that the site itself uses in the job's folder")
         if name in found:
-            raise ValueError(f"{name!r} comes twice")
+            text = (
+                f"{name!r} comes twice among the files that are given; name one of them otherwise"
+            )
+            raise ValueError(text)
         found[name] = None
     if len(found) > INPUTS_MAX:
         text = f"{len(found)} files are given; at most {INPUTS_MAX} are allowed: pack them (tar)"
@@ -342,7 +345,7 @@ def check_wanted(declared: Iterable[str]) -> "WantedFiles":
                 text = f"{each!r} begins with ~, which means nothing here; name files as they are in the job's folder"
                 raise ValueError(text)
         if each in found:
-            raise ValueError(f"{each!r} comes twice")
+            raise ValueError(f"{each!r} comes twice among the files that are left")
         found[each] = None
     if len(found) > FILES_MAX:
         text = f"{len(found)} files are declared; at most {FILES_MAX} are allowed, or a folder"

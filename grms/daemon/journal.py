@@ -438,8 +438,8 @@ class JournalFile(Generic[R]):
         try:
             # Resolved, as the lock lies next to the file itself.
             self.path = without_links(path)
-            self._beside = self.path.with_name(f"{self.path.name}.new")
             self._lock = self._take()
+            self._beside = self.path.with_name(f"{self.path.name}.new")
         except OSError as error:
             raise JournalError(f"{path}: cannot be opened: {error}") from error
         try:

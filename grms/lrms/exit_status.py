@@ -307,6 +307,8 @@ def true_end(
     failed = end.outcome is Outcome.FAILED and end.reason == NOT_LAUNCHED
     if begun is False and (failed or end.outcome is Outcome.TIMEOUT):
         return _never_started(end, failed=failed)
+    if begun and failed and end.signal not in {None, _NOT_SET_UP}:
+        end = replace(end, reason="")  # Slurm's word for any batch script that a signal has ended
     if script is None or end.outcome not in {Outcome.TIMEOUT, Outcome.NODE_FAIL}:
         return end
     early = script.run_time is not None and script.run_time < limit_s - 1.0

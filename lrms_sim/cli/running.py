@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from lrms_sim.util.errors import HanseError
-from lrms_sim.util.messages import printable, unknown
+from lrms_sim.util.messages import printable, system_words, unknown
 from lrms_sim.util.process_guard import EXIT_INTERRUPTED, in_unicode
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ def run_group(
     except Exception as error:
         said = _said(error, no_memory)
         if said is None:
-            if not isinstance(error, HanseError | OSError):
+            if not isinstance(error, HanseError):
                 raise
             said = str(error)
         for line in said.splitlines():
@@ -241,7 +241,7 @@ def _said(error: Exception, no_memory: str) -> str | None:
         return str(error) or f"not enough memory; {no_memory}"
     if isinstance(error, UnicodeEncodeError) and error.reason == _SURROGATES:
         return f"{error.object[:WORD_MAX]} is not UTF-8"
-    return None
+    return system_words(error) if isinstance(error, OSError) else None
 
 
 def open_console(*, stderr: bool = False, pipe_width: int = PIPE_WIDTH) -> "Console":

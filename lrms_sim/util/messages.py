@@ -169,6 +169,13 @@ def unknown(what: str, value: object, choices: Iterable[str]) -> str:
     return f"{shown(value)} is no {what}{meant} there are: {told}{more}"
 
 
+def system_words(error: OSError) -> str:
+    """Returns what the system says, with the file or folder if there is one, and without numbers: "a/b: Not a directory"."""
+    if not error.strerror:
+        return str(error)
+    return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+
+
 def shown(value: object) -> str:
     """Returns a value as an error repeats it."""
     text = repr(value)

@@ -147,6 +147,7 @@ def test_a_site_that_vanishes_for_good_loses_no_task(tmp_path: Path) -> None:
             ended = client.wait(name)
             assert ended.state == SIMULATED
             assert ended.tasks[0].demands[0].resource == "riga-slow"
+        assert list(client.plan().silent_sites) == ["luebeck"]
         process.end(signal.SIGTERM)
     journal = tmp_path / "broker.journal"
     launches = check_history(journal)

@@ -133,3 +133,29 @@ def test_what_is_wrong_is_said_with_its_place(
     assert told.out == ""
     assert "broken" in told.err or name == "units"  # which all files together have
     assert not plan.exists()
+
+
+ALONE: Final = ("cycle", "itself", "not there", "waits twice", "file reader", "input")
+"""What is wrong whatever there is to run it on."""
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_no_resources_are_needed_to_find_what_is_wrong_with_a_workflow(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who writes one looks at it before a broker does, whose resources it may name."""
+    content, said = BROKEN[name]
+    assert isinstance(content, str)
+    path = tmp_path / "broken.toml"
+    path.write_text(content.removeprefix(POOL))
+    assert run_command(["validate", str(path)]) == 2
+    assert said in capsys.readouterr().err
+    tasks = (
+        TASK
+        + 'alternatives = ["any-0", { resource = ["luebeck", "licence"], setup = 3 }]\n'
+        + TASK.replace('"x"', '"y"')
+        + 'kind = "gpu"\nunits = 7\npredecessors = ["x"]\ncommand = "./y"\n'
+    )
+    path.write_text(FLOW.removeprefix(POOL) + tasks)
+    assert run_command(["validate", str(path)]) == 0
+    assert "valid: 1 workflow; without resources" in capsys.readouterr().out

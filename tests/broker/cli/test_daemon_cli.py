@@ -82,6 +82,33 @@ def test_a_workflow_from_file_to_end(tmp_path: Path) -> None:
         assert (again.exit_code, "simulated  2/2 tasks" in again.output) == (3, True)
 
 
+def test_a_file_without_workflows_is_not_handed_in(tmp_path: Path) -> None:
+    """Nothing was, and a script would wait for nothing."""
+    (tmp_path / "none.toml").write_text('[[resources]]\nname = "alpha"\n')
+    with serving(configure(tmp_path)):
+        refused = gorba(tmp_path, "submit", str(tmp_path / "none.toml"), "--wait")
+    assert refused.exit_code == 2
+    assert "there is no workflow in " in refused.output
+    assert "none.toml" in refused.output
+
+
+def test_a_folder_in_which_no_file_can_be_kept_is_named(tmp_path: Path) -> None:
+    """With the key that says where it is; nothing is handed in."""
+    (tmp_path / "plain").write_text("no folder")
+    (tmp_path / "one.toml").write_text('[[resources]]\nname = "alpha"\n')
+    with serving(configure(tmp_path, '[files]\nfolder = "plain/x"\n')):
+        gorba(tmp_path, "resources", "add", str(tmp_path / "one.toml"))
+        given = str(tmp_path / "one.toml")
+        refused = gorba(
+            tmp_path, "submit", "--work", "1s", "--input", given, "--", "cat", "one.toml"
+        )
+        assert gorba(tmp_path, "list").output == ""
+    said = str(refused.exception)
+    assert f"(files.folder): {tmp_path}/plain/x/" in said
+    assert "Not a directory" in said
+    assert "Errno" not in said
+
+
 def test_commands_of_a_recording_are_said_not_to_be_run(tmp_path: Path) -> None:
     """A recording whose tasks name programs says that none of them is run; one without says nothing."""
     pool, recording = tmp_path / "all.toml", tmp_path / "made.json"

@@ -61,6 +61,11 @@ def test_completed_tasks_are_left_out_and_counted() -> None:
         "no place: two/b: closed",
         "1 task that has ended is left out; --all shows them",
     ]
+    silent = plan()
+    silent.silent_sites.append("riga")
+    found = lines(pick(silent, WORKFLOWS, (), everything=False))
+    assert found[1] == "no answer from riga: nothing new begins there"
+    assert lines(shown()) == [found[0], *found[2:]]
     everything = lines(shown(everything=True))
     assert "    -100.0 s      -50.0 s  completed  one/a on alpha" in everything
     assert "left out" not in everything[-1]
@@ -128,4 +133,7 @@ def test_the_page_has_what_is_planned_and_no_resource_that_does_nothing() -> Non
     assert "idle" not in text
     assert "closes for good" not in text, "that is one reason of many"
     assert "tasks without a place" in text
+    for figure in ("10 s before", "61,234"):
+        assert f">{figure}<" in "".join(text.split("\n")).replace("> ", ">"), "for people"
+    assert "990.0" not in text
     assert "<title>two" in page(shown("two"), SUPPLIES)

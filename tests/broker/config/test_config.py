@@ -46,6 +46,7 @@ tls = { authority = "a", certificate = "b", key = "c" }
     ("text", "words"),
     [
         ("[cycle]\nevery_s = 0\n", ("cycle.every_s", "0", "more than 0")),
+        ("[cycle]\nmargin_s = 1e-300\n", ("cycle.margin_s", "1e-300", "at least 0.1")),
         ("[cycle]\nislands = 0\n", ("cycle.islands", "0", "at least 1")),
         ("[cycle]\nislands = 257\n", ("cycle.islands", "257", "256")),
         ("[cycle]\nislands = 1.5\n", ("cycle.islands", "1.5", "whole number")),
@@ -73,6 +74,11 @@ tls = { authority = "a", certificate = "b", key = "c" }
         ('[limits]\non_lost = "forget"\n', ("limits.on_lost", "forget", "wait")),
         ("[limits]\nsite_down_s = 10\nsite_lost_s = 5\n", ("site_lost_s", "5", "10")),
         ("[simulation]\nfailing = 1.5\n", ("simulation.failing", "1.5", "1")),
+        ("[cycle]\nearly = 1\n", ("cycle.early", "is 1", "must be true or false")),
+        (
+            '[[sites]]\nname = "a"\naddress = "unix:a"\njobs = { processors = 1, performance = 1e-9 }\n',
+            ("sites[0].jobs.performance", "1e-09", "at least 1e-06"),
+        ),
     ],
 )
 def test_a_mistake_names_file_key_value_and_what_is_allowed(
@@ -165,5 +171,12 @@ def test_a_network_is_planned_with(tmp_path: Path) -> None:
     path.write_text(f'{text}\n[network]\nbandwidth = 8\ncontention = "link"\n')
     assert load_config(path).settings().network == Network(Link(8.0), contention="link")
     path.write_text(f"{text}\n[network]\nbandwidth = -8\n")
-    with pytest.raises(FileError, match=r"network\.bandwidth: is -8; it must be more than 0"):
+    with pytest.raises(FileError, match=r"network\.bandwidth: is -8; it must be at least 1e-06"):
+        load_config(path)
+    path.write_text(
+        f"{text}\n[network]\nbandwidth = 1e-300\n"
+    )  # files of a byte would never be there
+    with pytest.raises(
+        FileError, match=r"network\.bandwidth: is 1e-300; it must be at least 1e-06"
+    ):
         load_config(path)

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from broker.model.heft import heft, mean_link, upward_ranks
-from broker.model.network import DataFile, Link, Network
+from broker.model.network import BANDWIDTH_MIN, DataFile, Link, Network
 from broker.model.problem import Problem
 from broker.model.resources import Resource
 from broker.model.workflow import Alternative, Demand, Task, Workflow
@@ -109,3 +109,7 @@ def test_the_mean_link_counts_pairs_of_one_site() -> None:
     assert mean.latency == pytest.approx((2 * 6.0 + 2 * 3.0) / 6)
     assert 1 / mean.bandwidth == pytest.approx((2 / 5 + 2 / 10) / 6)
     assert mean_link(network, resources[:1]) == Link(math.inf, 0.0)
+    slowest = Network(Link(BANDWIDTH_MIN), {"a": "x"})  # rounded, its mean would be a little less
+    for count in range(2, 50):
+        some = [Resource(f"r{number}") for number in range(count)]
+        assert mean_link(slowest, some).bandwidth == pytest.approx(BANDWIDTH_MIN)

@@ -15,7 +15,7 @@ from broker.model.program import (
     ending_words,
     needed_outputs,
 )
-from broker.model.workflow import Alternative, Task, Workflow
+from broker.model.workflow import WORK_MAX, Alternative, Task, Workflow
 from grms.util.outcomes import Outcome
 from lrms_sim.workload.requests import Request
 
@@ -130,6 +130,7 @@ def test_who_says_no_limit_has_twice_the_estimate() -> None:
     assert program.limited(10.0).limit == LIMIT_LEAST_S
     assert program.limited(3600.0).limit == 7200.0
     assert program.limited(10.0).limited(3600.0).limit == LIMIT_LEAST_S
+    assert program.limited(WORK_MAX).limit == WORK_MAX  # as long as any program may say
 
 
 def test_programs_belong_to_tasks_and_are_given_what_those_leave() -> None:

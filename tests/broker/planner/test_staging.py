@@ -234,6 +234,8 @@ def test_special_kernels_leave_data_to_the_builder() -> None:
     [
         (lambda: Link(0.0), "bandwidth is 0"),
         (lambda: Link(-1.0), "bandwidth is -1"),
+        (lambda: Link(1e-300), "bandwidth is 1e-300; at least 1e-06"),
+        (lambda: Link(math.nan), "bandwidth is nan"),
         (lambda: Link(1.0, -1.0), "latency is -1"),
         (lambda: Link(1.0, 0.0, math.inf), "price of a byte is inf"),
         (lambda: DataFile("f", -1.0, ("t",)), "size is -1"),

@@ -325,6 +325,9 @@ def test_a_plan_is_in_order_of_time_and_names_what_has_no_place() -> None:
     (waiting,) = write_plan(made.state.memory, made.now, 5.0).unplanned
     assert waiting.reason == "the next planning gives it a place"
     assert plan.next_planning_s == 5.0
+    assert list(plan.silent_sites) == []
+    silent = write_plan(made.state.memory, made.now, 5.0, {"riga", "kth"}).silent_sites
+    assert list(silent) == ["kth", "riga"]
 
 
 def test_states_are_read_by_number() -> None:

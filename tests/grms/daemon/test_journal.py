@@ -699,6 +699,12 @@ def test_what_is_no_file_is_left_alone(tmp_path: Path, kind: str) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_the_root_is_no_file_either() -> None:
+    """It has no name to which that of a lock could be added."""
+    with pytest.raises(JournalError, match="/: this is no file; name one"):
+        Things(Path("/"))
+
+
 def test_a_journal_is_its_users_alone(tmp_path: Path) -> None:
     """Whatever the umask is, nobody else reads scripts and keys, in no file of it."""
     mask = os.umask(0)

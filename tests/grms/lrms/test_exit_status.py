@@ -186,6 +186,15 @@ def test_what_was_never_started_did_not_run_out_of_time() -> None:
         assert true_end(end, None, 60.0, begun=False) is end
 
 
+def test_a_script_that_a_signal_has_ended_was_launched() -> None:
+    """Slurm has `JobLaunchFailure` as the reason of each, which says nothing of a script that has begun."""
+    end = replace(TIMEOUT, outcome=Outcome.FAILED, signal=15, reason="JobLaunchFailure")
+    assert true_end(end, ScriptEnd(143, 2.0), 60.0, begun=True) == replace(end, reason="")
+    assert true_end(end, None, 60.0, begun=None) is end
+    unlucky = replace(end, signal=None, exit_code=1)
+    assert true_end(unlucky, None, 60.0, begun=True) is unlucky
+
+
 def test_other_ends() -> None:
     """A script that has ended was there to the end, whatever became of its node; a cancel stays one."""
     failed = replace(TIMEOUT, outcome=Outcome.NODE_FAIL)

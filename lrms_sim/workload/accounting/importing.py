@@ -6,10 +6,12 @@ is left out or completed is counted.
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, tzinfo
 from inspect import isfunction
-from typing import Final, Literal
+from numbers import Integral, Real
+from types import NoneType
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -33,11 +35,13 @@ from lrms_sim.workload.accounting.records import (
     Import,
     Reading,
     Record,
+    Unreadable,
     counted,
     memory_column,
 )
 from lrms_sim.workload.accounting.table import UNIX_LEAST, Layout
 from lrms_sim.workload.jobs import TIME_MAX
+from lrms_sim.workload.requests import Request
 from lrms_sim.workload.swf_log import SwfHeader, SwfLog
 
 
@@ -82,15 +86,52 @@ def _plugin(kind: str) -> "Reader":
     )
 
     def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
-        for record in loaded(lines, reading):
+        found = loaded(lines, reading)
+        if not isinstance(found, Iterable):
+            raise PluginError(
+                f"importer {kind!r} returns {type(found).__name__}; it must yield {_WANTED}"
+            )
+        for record in found:
             if not isinstance(record, Record):
                 raise PluginError(
-                    f"importer {kind!r} yields {type(record).__name__}; it must yield Record of "
-                    "lrms_sim.workload.accounting.records"
+                    f"importer {kind!r} yields {type(record).__name__}; it must yield {_WANTED}"
                 )
-            yield record
+            for field, (kinds, expected) in _KINDS.items():
+                if not isinstance(value := getattr(record, field), kinds):
+                    raise PluginError(
+                        f"importer {kind!r} yields a Record whose {field} is {value!r}; "
+                        f"it must be {expected}"
+                    )
+            if record.processors < 1:
+                reading.leave_out(None, Unreadable(f"{record.processors} processors", "width"))
+            else:
+                yield record
 
     return read
+
+
+_WANTED: Final = "Record of lrms_sim.workload.accounting.records"
+
+_NUMBER: Final = (Real, "a number")
+_NUMBER_OR_NONE: Final = ((Real, NoneType), "a number or None")
+_WHOLE: Final = (Integral, "a whole number")
+_TEXT: Final = (str, "a text")
+
+_KINDS: Final[Mapping[str, tuple[Any, str]]] = {
+    "submit": _NUMBER,
+    "start": _NUMBER_OR_NONE,
+    "end": _NUMBER,
+    "processors": _WHOLE,
+    "requested_time": _NUMBER_OR_NONE,
+    "status": _WHOLE,
+    "user": _TEXT,
+    "group": _TEXT,
+    "queue": _TEXT,
+    "site": _TEXT,
+    "job": _TEXT,
+    "request": ((Request, NoneType), "a Request or None"),
+}
+"""What the fields of a `Record` are; type annotations do not bind the code of others."""
 
 
 def import_table(

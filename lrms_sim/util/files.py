@@ -11,7 +11,7 @@ import re
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,33 @@ def without_links(path: Path) -> Path:
     if found.is_symlink():  # later ones leave a link of the circle
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
     return found
+
+
+def check_written(
+    written: Iterable[Path | None], read: Iterable[Path | None], mistake: Mistake
+) -> None:
+    """Refuses, before any work, to write over a file that is read, and two outputs in one file.
+
+    `None` is a file that is not asked for. Standard output and input (`-`), devices and pipes may come
+    as often as one likes.
+    """
+    sources = [path for path in read if path is not None and path.exists()]
+    before: list[Path] = []
+    for path in written:
+        if path is None or str(path) == "-" or (path.exists() and not path.is_file()):
+            continue
+        if any(_is_same(path, source) for source in sources):
+            raise mistake(f"{path}: is read here, and would be overwritten")
+        if any(_is_same(path, other) for other in before):
+            raise mistake(f"{path}: two outputs would be written to this one file")
+        before.append(path)
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    # Hard links are the same file by number only, files that are not there yet by path only.
+    if path.exists() and other.exists():
+        return path.samefile(other)
+    return os.path.realpath(path) == os.path.realpath(other)
 
 
 @contextmanager

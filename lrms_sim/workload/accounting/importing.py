@@ -7,6 +7,7 @@ is left out or completed is counted.
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, tzinfo
 from inspect import isfunction
 from numbers import Integral, Real
@@ -38,6 +39,7 @@ from lrms_sim.workload.accounting.records import (
     Unreadable,
     counted,
     memory_column,
+    second_time,
 )
 from lrms_sim.workload.accounting.table import UNIX_LEAST, Layout
 from lrms_sim.workload.jobs import TIME_MAX
@@ -198,7 +200,10 @@ def import_records(
         there = [record for record in found if record.site == site]
         counts["elsewhere"] += len(found) - len(there)
         found = there
-    kept = sorted(filter(_in_order, found), key=lambda record: (record.submit, record.end))
+    ordered = [
+        record if _in_order(record) else _in_second_hour(record, reading) for record in found
+    ]
+    kept = sorted(filter(_in_order, ordered), key=lambda record: (record.submit, record.end))
     counts["disorder"] += len(found) - len(kept)
     counts["never"] += sum(record.start is None for record in kept)
     counts["wait"] += sum(not record.is_wait_known for record in kept)
@@ -268,6 +273,20 @@ def _in_order(record: Record) -> bool:
     # Clocks of machines differ, and a requeued job may be submitted after its first start.
     start = record.submit if record.start is None else record.start
     return record.submit <= start <= record.end
+
+
+def _in_second_hour(record: Record, reading: Reading) -> Record:
+    """Returns a job in order, where an hour that comes twice explains the disorder; else the same one."""
+    start, end = record.start, record.end
+    if start is not None and start < record.submit:
+        start = second_time(start, reading.zone)
+    if end < (record.submit if start is None else start):
+        end = second_time(end, reading.zone)
+    moved = replace(record, start=start, end=end)
+    if not _in_order(moved):
+        return record
+    reading.counts["twice"] += 1
+    return moved
 
 
 PROCESSORS_MAX: Final = 2**31 - 1

@@ -3,6 +3,7 @@
 Every error names the file, the place in it and the problem.
 """
 
+import codecs
 import errno
 import json
 import math
@@ -228,6 +229,8 @@ def read_bytes(path: Path, bytes_max: int, mistake: Mistake, *, shown: str | Non
 
 
 def _text(data: bytes, shown: str, mistake: Mistake) -> str:
+    # Some editors put a byte order mark before the first letter, which neither TOML nor JSON knows.
+    data = data.removeprefix(codecs.BOM_UTF8)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -221,3 +221,13 @@ def test_what_is_read_is_not_written_over(tmp_path: Path, monkeypatch: pytest.Mo
             check_written([*map(Path, pair)], [], ValueError)
     fine = [Path("a"), Path("b"), Path("circle"), Path("/dev/null"), Path("/dev/null"), Path("-")]
     check_written(fine, [log, Path("none"), Path("/dev/null"), Path("log.swf/x")], ValueError)
+
+
+def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:
+    """At the beginning of TOML and JSON, as some editors write it; elsewhere it is."""
+    assert parse_toml(b"\xef\xbb\xbfa = 1\r\n", "x.toml", ValueError) == {"a": 1}
+    file = tmp_path / "x.json"
+    file.write_bytes(b'\xef\xbb\xbf{"a": 1}')
+    assert read_json(file, 100, ValueError) == {"a": 1}
+    with pytest.raises(ValueError, match="no TOML"):
+        parse_toml(b"a = 1\n\xef\xbb\xbf", "x.toml", ValueError)

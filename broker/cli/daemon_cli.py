@@ -16,6 +16,7 @@ from broker.cli.connection import SOCKET_VARIABLE, broker_of, pool_of, with_brok
 from broker.cli.resources_cli import resources
 from grms.daemon.journal_commands import journal_group
 from grms.daemon.web.link_command import link_command
+from lrms_sim.util.files import check_written
 from lrms_sim.util.json_output import json_option, print_json
 from lrms_sim.util.messages import count
 from lrms_sim.util.option_fields import FloatRange
@@ -411,6 +412,7 @@ def show_plan(
     """  # noqa: D301  # see `serve`
     from broker.cli.show_command import show  # noqa: PLC0415  # see the module's docstring
 
+    check_written((html, json), (), click.ClickException)
     show(broker, workflows, everything=everything, json=json, html=html)
 
 

@@ -19,6 +19,7 @@ from broker.cli.search_options import Wanted
 from broker.cli.status_cli import estimates, status
 from broker.io.import_options import ImportOptions
 from lrms_sim.cli.running import SectionedGroup, file_or_second_word, open_console, run_group
+from lrms_sim.util.files import check_written
 from lrms_sim.util.json_output import json_option, print_json
 from lrms_sim.util.option_fields import FloatRange, field_options, taken
 from lrms_sim.util.version import __version__
@@ -166,6 +167,7 @@ def plan(
         old=old,
         network=network,
     )
+    check_written((wanted.html, json), (*request.files, network), click.ClickException)
     problem, before = prepared(request)
     planned = run_plan(
         wanted, problem, open_console(), open_console(stderr=True), old=before, files=request.files
@@ -209,6 +211,7 @@ def jobshop(
         title=file.name,
         **given,
     )
+    check_written((wanted.html, json), (file,), click.ClickException)
     planned = run_plan(
         wanted, read_job_shop(file), open_console(), open_console(stderr=True), files=(file,)
     )
@@ -257,6 +260,7 @@ def rcpsp(
         title=file.name,
         **given,
     )
+    check_written((wanted.html, json), (file,), click.ClickException)
     problem = read_project(file)
     planned = run_plan(wanted, problem, open_console(), open_console(stderr=True), files=(file,))
     if json is None or str(json) != "-":

@@ -134,6 +134,13 @@ def metric_named(name: str) -> Metric:
     return METRICS[name] if name in METRICS else ELECTRICITY_METRICS[name]
 
 
+ROUNDING: Final = 1e-12
+"""Figures are the same if they differ by no more than this share.
+
+Sums of the same terms in another order differ in their last digits: a bill that two disciplines share would
+be won by one of them.
+"""
+
 DEFAULT_METRICS: Final = ("awrt", "mean-wait-time", "mean-bounded-slowdown", "utilization")
 
 
@@ -166,7 +173,7 @@ class Difference:
         low: lower end of its 95 % interval; nan with one shift, or if a figure has no meaning.
         high: upper end; same.
         wins: shifts with which the discipline is better.
-        ties: shifts with which both are the same.
+        ties: shifts with which both are the same, up to rounding.
         losses: shifts with which it is worse.
     """
 
@@ -475,7 +482,7 @@ def _replayed(
 def _difference(
     log: str, name: str, metric: str, baseline: Sequence[float], values: Sequence[float]
 ) -> Difference:
-    pairs = [one - other for one, other in zip(values, baseline, strict=True)]
+    pairs = [_apart(one, other) for one, other in zip(values, baseline, strict=True)]
     interval = MeanInterval(math.nan, math.nan, math.nan)
     if all(map(math.isfinite, pairs)):
         interval = mean_interval(pairs)
@@ -494,6 +501,12 @@ def _difference(
         ties=sum(pair == 0 for pair in pairs),
         losses=sum(sign * pair > 0 for pair in pairs),
     )
+
+
+def _apart(one: float, other: float) -> float:
+    """Returns by how much a figure is more than another; rounding is no difference."""
+    apart = one - other
+    return 0.0 if abs(apart) <= ROUNDING * max(abs(one), abs(other)) else apart
 
 
 def _named(

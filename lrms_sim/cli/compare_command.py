@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -10,7 +10,7 @@ from lrms_sim.cli.log_options import (
     EXIT_NOTHING,
     LOG,
     PROCESSORS,
-    check_output,
+    check_outputs,
     counting_options,
     located_log,
     preparation_options,
@@ -23,6 +23,7 @@ from lrms_sim.cli.repeat_command import SHIFT_DEFAULT
 from lrms_sim.cli.running import SEED_MAX, bar, open_console
 from lrms_sim.electricity.options import ElectricityOptions
 from lrms_sim.util.executors import Workers
+from lrms_sim.util.files import check_written
 from lrms_sim.util.json_output import json_option, print_json
 from lrms_sim.util.messages import printable
 from lrms_sim.util.option_fields import FloatRange, field_options, taken, two_days
@@ -36,6 +37,17 @@ if TYPE_CHECKING:
 
 RUNS = "runs.jsonl"
 """Replays that are done, in the folder."""
+
+_FILES: Final = (
+    "differences.csv",
+    "differences.md",
+    "differences.tex",
+    "differences.pdf",
+    "differences.svg",
+    "replays.csv",
+    "notes.jsonl",
+)
+"""Of the folder, besides finished replays; the last only where there are notes."""
 
 
 def _located_logs(
@@ -186,10 +198,16 @@ def compare(
 
     require("matplotlib")  # for the figures at the end
     if html is not None and html.parent not in {output, *output.parents}:  # which are made
-        check_output(html, None)
+        check_outputs([html])
     first_day, last_day = two_days(window_days)
     who = taken(Workers, given)
     electricity = ElectricityOptions(**taken(ElectricityOptions, given))
+    named = (*disciplines.split(","), electricity.price, electricity.carbon)
+    check_written(
+        [html, *(output / name for name in (RUNS, *_FILES))],
+        [*logs, *(Path(each.strip()) for each in named if each)],
+        click.ClickException,
+    )
     with user_errors():
         supply = electricity.supply()
         chosen = _disciplines(disciplines, supply, 3600.0 * delay)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lrms_sim.cli.log_options import FILE, PROCESSORS, check_output, user_errors, writing
+from lrms_sim.cli.log_options import FILE, PROCESSORS, check_outputs, user_errors, writing
 from lrms_sim.cli.running import SEED_MAX
 from lrms_sim.util.option_fields import FloatRange
 from lrms_sim.util.version import __version__
@@ -57,7 +57,7 @@ def generate(
     """  # noqa: D301  # \b keeps the lines of the examples as they are
     if (jobs is None) == (days is None):
         raise click.UsageError("one of --jobs and --days is needed, and not both")
-    check_output(output, None)
+    check_outputs([output])
     from lrms_sim.workload import lublin  # noqa: PLC0415  # see the module's docstring
     from lrms_sim.workload.swf import SwfHeader, write_swf  # noqa: PLC0415  # same
 

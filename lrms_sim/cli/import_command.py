@@ -13,7 +13,7 @@ from lrms_sim.cli.log_options import (
     FILE,
     LOG,
     PROCESSORS,
-    check_output,
+    check_outputs,
     located_log,
     preparation_options,
     processors_of,
@@ -175,7 +175,7 @@ def import_log(
     from lrms_sim.workload.request_files import write_requests  # noqa: PLC0415  # help and errors come at once
     from lrms_sim.workload.swf import write_swf  # noqa: PLC0415  # same
 
-    check_output(requests, file)
+    check_outputs([output, requests], [file])
     name = shown_name(file)
     try:
         found = _found(kind, file, name, site, options)
@@ -372,7 +372,7 @@ def export_log(
     from lrms_sim.workload.request_files import read_requests  # noqa: PLC0415  # same
 
     del kind  # there is one
-    check_output(output, trace)
+    check_outputs([output], [trace, requests])
     with user_errors():
         log = read_log(trace)
         size = processors or processors_of(log)

@@ -2,13 +2,14 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from lrms_sim.util.files import check_written
 from lrms_sim.util.messages import shown
 from lrms_sim.util.option_fields import FloatRange, field_options
 from lrms_sim.workload.preparation_report import PreparationOptions
@@ -143,13 +144,15 @@ def processors_of(log: "SwfLog") -> int:
     )
 
 
-def check_output(path: Path | None, trace: Path | None) -> None:
-    """Refuses before the work what could not be written after it."""
-    if path is None:
-        return
-    if not path.parent.is_dir():
-        raise click.ClickException(f"{path}: cannot be written: there is no folder {path.parent}")
-    if trace is not None and path.exists() and trace.exists() and path.samefile(trace):
-        raise click.ClickException(f"{path}: is the log itself; it would be overwritten")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise click.ClickException(f"{path}: cannot be written: permission denied")
+def check_outputs(written: Sequence[Path | None], read: Sequence[Path | None] = ()) -> None:
+    """Refuses before the work what could not be written after it, or would replace what is read."""
+    for path in written:
+        if path is None:
+            continue
+        if not path.parent.is_dir():
+            raise click.ClickException(
+                f"{path}: cannot be written: there is no folder {path.parent}"
+            )
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise click.ClickException(f"{path}: cannot be written: permission denied")
+    check_written(written, read, click.ClickException)

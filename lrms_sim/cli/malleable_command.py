@@ -6,10 +6,9 @@ from typing import Any
 
 import click
 
-from lrms_sim.cli.log_options import FILE, user_errors
+from lrms_sim.cli.log_options import FILE, check_outputs, user_errors
 from lrms_sim.cli.malleable_options import (
     SECONDS,
-    check_outputs,
     machine_of,
     machine_options,
     ordered_by,
@@ -88,7 +87,7 @@ def run(
     from lrms_sim.report.malleable_gantt import draw  # noqa: PLC0415  # same
     from lrms_sim.report.malleable_report import FORMAT, figures_of, print_figures  # noqa: PLC0415  # same
 
-    check_outputs(results, log_file, gantt)
+    check_outputs([results, log_file, gantt], [Path(source), Path(given["rules"]), value])
     first, last = two_days(window_days, upward=False)
     begin, end = two_days(picture, "--picture", upward=False)
     with user_errors():
@@ -158,7 +157,7 @@ def train(
     """
     from lrms_sim.malleable.trainer import Lessons, teach  # noqa: PLC0415  # see the module's docstring
 
-    check_outputs(output)
+    check_outputs([output], [Path(source), Path(given["rules"])])
     with user_errors():
         lessons = Lessons(
             policy=given.pop("policy"),
@@ -233,7 +232,7 @@ def compare(
     from lrms_sim.report.malleable_comparison import Plan, compare_policies, draw_bars  # noqa: PLC0415  # see the module's docstring
     from lrms_sim.report.malleable_report import FORMAT, print_figures  # noqa: PLC0415  # same
 
-    check_outputs(results, picture)
+    check_outputs([results, picture], [Path(source), Path(given["rules"])])
     with user_errors():
         seed = given["seed"]
         found = source_of(source, given)

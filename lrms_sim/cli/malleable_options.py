@@ -1,7 +1,6 @@
 """Options of the commands `lrms-sim utility …`."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -137,10 +136,3 @@ def source_of(source: str, given: dict[str, Any], *, training: bool = False) -> 
         seed=given.pop("seed"),
         training=training,
     )
-
-
-def check_outputs(*paths: Path | None) -> None:
-    """Refuses output files in missing folders, before the work; raises `click.ClickException`."""
-    for path in paths:
-        if path is not None and not path.parent.is_dir():
-            raise click.ClickException(f"{path}: there is no folder {path.parent}")

@@ -10,7 +10,7 @@ from lrms_sim.cli.log_options import (
     FILE,
     LOG,
     PROCESSORS,
-    check_output,
+    check_outputs,
     counting_options,
     located_log,
     preparation_options,
@@ -153,10 +153,11 @@ def run(
     from lrms_sim.workload.jobs import window_by_days  # noqa: PLC0415  # same
     from lrms_sim.workload.preparation import PreparationOptions, prepare  # noqa: PLC0415  # see the module's docstring
 
-    _check_outputs(trace, schedule, swf, html)
     strategy = StrategyOptions(**taken(StrategyOptions, given))
     repeat = RepeatOptions(**taken(RepeatOptions, given))
     nodes = NodeOptions(**taken(NodeOptions, given))
+    check_outputs([schedule, swf, html], [trace, strategy.strategy, nodes.nodes, nodes.requests])
+    _check_kinds(schedule, swf, html)
     demand_rules = DemandOptions(**taken(DemandOptions, given))
     if dependencies and repeat.repeat is not None:
         raise click.UsageError("--dependencies says when jobs come, which --repeat would shift")
@@ -274,10 +275,8 @@ def _are_drawn(jobs: "JobTable") -> bool:
     return len(jobs) <= GANTT_JOBS_MAX
 
 
-def _check_outputs(trace: Path, schedule: Path | None, swf: Path | None, html: Path | None) -> None:
-    """Refuses before the work what could not be written after it."""
-    for path in (schedule, swf, html):
-        check_output(path, trace)
+def _check_kinds(schedule: Path | None, swf: Path | None, html: Path | None) -> None:
+    """Warns of endings, and refuses before the work what lacks a package."""
     _warn_of_ending(schedule, (".csv", ".csv.gz", ".parquet"))
     _warn_of_ending(swf, (".swf", ".swf.gz"))
     if schedule is not None and schedule.suffix == ".parquet":

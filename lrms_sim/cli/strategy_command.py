@@ -108,11 +108,9 @@ def at_local_time(
             text = f"--time-zone changes nothing: {discipline.name} does not ask what time it is"
             click.echo(f"warning: {printable(text)}", err=True)
         return discipline
+    unix_start = header_start(fields)  # no option says that
     try:
-        if time_zone is None:
-            zone, unix_start = zone_of_header(fields)
-        else:
-            zone, unix_start = zone_named(time_zone), header_start(fields)
+        zone = zone_of_header(fields)[0] if time_zone is None else zone_named(time_zone)
     except ValueError as error:
         hint = "" if time_zone is not None else "; --time-zone names one"
         raise ValueError(f"{error}{hint}") from error

@@ -11,6 +11,7 @@ from lrms_sim.kernel._python_scheduler import PythonScheduler
 from lrms_sim.kernel._scheduler import Scheduler
 from lrms_sim.scheduling.disciplines import Discipline, Fcfs, scheduler_of
 from lrms_sim.scheduling.user_defined import Decides, MachineView
+from lrms_sim.util.columns import is_whole
 from lrms_sim.workload.groups import check_groups, known_user_groups
 from lrms_sim.workload.jobs import FloatArray, Int32Array, JobTable
 from lrms_sim.workload.schedule import MachineInfo, Schedule
@@ -41,12 +42,15 @@ def check_machine(jobs: JobTable, processors: int, name: str, *, overruns: bool 
     """Checks that every job fits the machine; `overruns`: jobs may outlive their requests there.
 
     Raises:
-        ValueError: the machine has no processor, or a job is wider than it or outlives its request.
+        ValueError: the machine has no number of processors, or a job is wider than it or outlives its request.
     """
     if not overruns:
         jobs.refuse_overruns(f"here no job of {name!r} may outlive its request")
-    if not 1 <= processors < 2**31:
-        raise ValueError(f"machine {name!r} has {processors} processors; at least 1 is needed")
+    if not is_whole(processors, 1, 2**31 - 1):
+        raise ValueError(
+            f"machine {name!r} has {processors!r} processors; a whole number from 1 to {2**31 - 1} "
+            "is needed"
+        )
     if len(jobs) and int(jobs.processors.max()) > processors:
         row = int(np.argmax(jobs.processors > processors))
         raise ValueError(

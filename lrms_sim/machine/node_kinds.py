@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from lrms_sim.util.columns import is_whole
 from lrms_sim.workload.requests import COUNT_MAX, MEMORY_MAX
 
 Placement = Literal["best-fit", "first-fit"]
@@ -45,9 +46,10 @@ class NodeKind:
             ("memory", self.memory, 0, MEMORY_MAX),
             ("GPUs", self.gpus, 0, 2**15),
         ):
-            if not least <= number <= most:
+            if not is_whole(number, least, most):
                 raise ValueError(
-                    f"node kind {self.name!r}: {what} is {number}; it must be from {least} to {most}"
+                    f"node kind {self.name!r}: {what} is {number!r}; it must be a whole number from "
+                    f"{least} to {most}"
                 )
 
 

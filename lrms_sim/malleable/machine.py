@@ -5,7 +5,7 @@ arrival), then all arrivals, then every machine makes one pass; docs/utility.md 
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from lrms_sim.malleable.log import AllocationLog
 from lrms_sim.malleable.options import MachineOptions
 from lrms_sim.malleable.policies import Ordered, Policy
 from lrms_sim.malleable.value import Scales, ValueFunction
+from lrms_sim.util.columns import is_whole
 from lrms_sim.workload.jobs import FloatArray, Int32Array
 
 STATUSES: Final = ("not submitted", "waiting", "running", "completed", "left")
@@ -176,8 +177,10 @@ def kernel_for(
     Raises:
         ValueError: there is no machine, one has no processors, or a job is too wide.
     """
-    if not processors or min(processors) < 1:
-        raise ValueError(f"machines of {list(processors)} processors; each needs at least 1")
+    if not processors or not all(is_whole(each, 1, 2**31 - 1) for each in processors):
+        raise ValueError(
+            f"machines of {list(processors)} processors; each needs a whole number from 1 to {2**31 - 1}"
+        )
     if isinstance(policy, Ordered) and policy.order == "weights" and not any(policy.weights):
         raise ValueError("an order by weights needs a weight that is not 0")
     widest = max(processors)
@@ -225,7 +228,7 @@ def simulate(
     Raises:
         ValueError: an argument is out of its bounds, or a value function is missing.
     """
-    sizes = [processors] if isinstance(processors, int) else list(processors)
+    sizes = list(processors) if isinstance(processors, Iterable) else [processors]
     kernel = kernel_for(workload, sizes, policy, options or MachineOptions())
     values = _values(value, sizes)
     if policy.by_value and values is None:

@@ -195,6 +195,7 @@ def figure_rows(report: RunReport) -> list[tuple[str, str, str]]:
     warm_up, cool_down = report.cut_days
     least = f"at least {report.tau:g} s"
     cut = (f"{metrics.jobs_submitted:,}", f"without {warm_up:g} and {cool_down:g} days")
+    whole = ", of all jobs" if warm_up or cool_down else ""
     return [
         ("queue discipline", report.discipline, ""),
         ("jobs", f"{metrics.jobs_executed:,}", part),
@@ -208,8 +209,8 @@ def figure_rows(report: RunReport) -> list[tuple[str, str, str]]:
         ("mean bounded slowdown", _number(metrics.mean_bounded_slowdown, 4), least),
         ("fairness over users", _number(fair.jain, 4), f"1 is alike; {fair.users:,} users"),
         ("utilization", _number(100 * metrics.utilization, 3, " %"), ""),
-        ("squashed area", _number(metrics.squashed_area, 0, " s"), "processor-seconds"),
-        ("makespan", _number(metrics.makespan_s, 0, " s"), f"from {origin}"),
+        ("squashed area", _number(metrics.squashed_area, 0, " s"), f"processor-seconds{whole}"),
+        ("makespan", _number(metrics.makespan_s, 0, " s"), f"from {origin}{whole}"),
     ]
 
 

@@ -172,7 +172,8 @@ def header_start(fields: Mapping[str, str]) -> float:
     start = _number(fields, "UnixStartTime")
     if start is None:
         raise ValueError(
-            "the header of the log does not say UnixStartTime, so its local time is not known"
+            "the header of the log does not say UnixStartTime, so its local time is not known; add a "
+            "line such as '; UnixStartTime: 1704067200', the Unix time of its second 0"
         )
     return start
 

@@ -24,6 +24,13 @@ _OTHERS: Final = (bool, str, bytes, time)
 _KINDS: Final = {"b": "a truth value", "U": "a text", "S": "a text", "T": "a text", "c": "complex"}
 
 
+def is_whole(value: object, least: int, most: int) -> bool:
+    """Returns whether a value is a whole number, of Python or numpy, within two bounds; 8.0 and True are none."""
+    return (
+        not isinstance(value, bool) and isinstance(value, Integral) and least <= int(value) <= most
+    )
+
+
 def numbers(name: str, values: Any) -> Array:
     """Returns a column of plain numbers.
 

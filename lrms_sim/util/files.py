@@ -3,6 +3,7 @@
 Every error names the file, the place in it and the problem.
 """
 
+import codecs
 import errno
 import json
 import math
@@ -11,7 +12,7 @@ import re
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,33 @@ def without_links(path: Path) -> Path:
     if found.is_symlink():  # later ones leave a link of the circle
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
     return found
+
+
+def check_written(
+    written: Iterable[Path | None], read: Iterable[Path | None], mistake: Mistake
+) -> None:
+    """Refuses, before any work, to write over a file that is read, and two outputs in one file.
+
+    `None` is a file that is not asked for. Standard output and input (`-`), devices and pipes may come
+    as often as one likes.
+    """
+    sources = [path for path in read if path is not None and path.exists()]
+    before: list[Path] = []
+    for path in written:
+        if path is None or str(path) == "-" or (path.exists() and not path.is_file()):
+            continue
+        if any(_is_same(path, source) for source in sources):
+            raise mistake(f"{path}: is read here, and would be overwritten")
+        if any(_is_same(path, other) for other in before):
+            raise mistake(f"{path}: two outputs would be written to this one file")
+        before.append(path)
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    # Hard links are the same file by number only, files that are not there yet by path only.
+    if path.exists() and other.exists():
+        return path.samefile(other)
+    return os.path.realpath(path) == os.path.realpath(other)
 
 
 @contextmanager
@@ -201,6 +229,8 @@ def read_bytes(path: Path, bytes_max: int, mistake: Mistake, *, shown: str | Non
 
 
 def _text(data: bytes, shown: str, mistake: Mistake) -> str:
+    # Some editors put a byte order mark before the first letter, which neither TOML nor JSON knows.
+    data = data.removeprefix(codecs.BOM_UTF8)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

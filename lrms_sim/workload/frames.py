@@ -198,6 +198,13 @@ def column_of(frame: Any, name: str) -> Any:
         raise ValueError(f"the frame has no column {name!r}") from error
 
 
+def without_index(frame: Any) -> Any:
+    """Returns a frame of pandas whose index, where it has the name of a column, is one; others as they are."""
+    named = getattr(getattr(frame, "index", None), "names", ())
+    lost = [name for name in named if name in SCHEDULE_COLUMNS and name not in frame.columns]
+    return frame.reset_index(level=lost) if lost else frame
+
+
 def names_in(frame: Any) -> set[str]:
     """Returns the names of a frame's columns."""
     names = getattr(frame, "column_names", None)

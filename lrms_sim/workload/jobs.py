@@ -183,11 +183,12 @@ class JobTable(frames.Framed):
         """Builds a table from a frame of pandas, polars or Arrow, or a mapping of columns.
 
         Columns are `submit_time`, `processors`, `run_time`, and if known `requested_time`,
-        `job_id`, `user`; others are ignored. Dates and durations are taken as by `from_columns`.
+        `job_id`, `user`; others are ignored. An index of pandas with such a name is a column. Dates and durations are taken as by `from_columns`.
 
         Raises:
             ValueError: a column is missing or breaks a promise of the class.
         """
+        frame = frames.without_index(frame)
         known = frames.names_in(frame)
         optional = {
             name: frames.column_of(frame, name)

@@ -27,6 +27,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from lrms_sim.util.columns import is_whole
 from lrms_sim.workload.jobs import JOBS_MAX, TIME_MAX, FloatArray, Int32Array, JobTable
 
 IntpArray = npt.NDArray[np.intp]
@@ -275,12 +276,14 @@ def generate_many(
 def _check_arguments(
     processors: int, jobs: int | None, duration: float | None, load: float | None
 ) -> None:
-    if not 1 <= processors <= np.iinfo(np.int32).max:
-        raise ValueError(f"processors is {processors}; it must be from 1 to 2147483647")
+    if not is_whole(processors, 1, np.iinfo(np.int32).max):
+        raise ValueError(
+            f"processors is {processors!r}; it must be a whole number from 1 to 2147483647"
+        )
     if (jobs is None) == (duration is None):
         raise ValueError("one of jobs and duration is to be given, and not both")
-    if jobs is not None and not 0 <= jobs <= JOBS_MAX:
-        raise ValueError(f"jobs is {jobs}; it must be from 0 to {JOBS_MAX}")
+    if jobs is not None and not is_whole(jobs, 0, JOBS_MAX):
+        raise ValueError(f"jobs is {jobs!r}; it must be a whole number from 0 to {JOBS_MAX}")
     for name, value in (("duration", duration), ("load", load)):
         if value is not None and not (math.isfinite(value) and value > 0):
             raise ValueError(f"{name} is {value}; it must be finite and more than 0")

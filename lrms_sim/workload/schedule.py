@@ -62,7 +62,7 @@ class Schedule(frames.Framed):
     def from_frame(cls, frame: Any, machines: Sequence[MachineInfo] | None = None) -> Self:
         """Builds a schedule, sorted by `(submit_time, job_id)`, from a frame or a mapping of columns.
 
-        Frames of pandas, polars and Arrow will do. With dates the first submission is time 0.
+        Frames of pandas, polars and Arrow will do; an index of pandas with the name of a column is one. With dates the first submission is time 0.
 
         Args:
             frame: with the columns of a job table, `start_time`, and if known `end_time` (else
@@ -75,6 +75,7 @@ class Schedule(frames.Framed):
             ValueError: a column is missing or breaks a promise, a machine is not known, or a job
                 does not start and end at finite times in this order.
         """
+        frame = frames.without_index(frame)
         known = frames.names_in(frame)
         found = _machines_of(frame) if machines is None else tuple(machines)
         names = ["submit_time", "start_time", *({"end_time"} & known)]

@@ -6,10 +6,13 @@ is left out or completed is counted.
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, tzinfo
 from inspect import isfunction
-from typing import Final, Literal
+from numbers import Integral, Real
+from types import NoneType
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -33,11 +36,14 @@ from lrms_sim.workload.accounting.records import (
     Import,
     Reading,
     Record,
+    Unreadable,
     counted,
     memory_column,
+    second_time,
 )
 from lrms_sim.workload.accounting.table import UNIX_LEAST, Layout
 from lrms_sim.workload.jobs import TIME_MAX
+from lrms_sim.workload.requests import Request
 from lrms_sim.workload.swf_log import SwfHeader, SwfLog
 
 
@@ -82,15 +88,52 @@ def _plugin(kind: str) -> "Reader":
     )
 
     def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
-        for record in loaded(lines, reading):
+        found = loaded(lines, reading)
+        if not isinstance(found, Iterable):
+            raise PluginError(
+                f"importer {kind!r} returns {type(found).__name__}; it must yield {_WANTED}"
+            )
+        for record in found:
             if not isinstance(record, Record):
                 raise PluginError(
-                    f"importer {kind!r} yields {type(record).__name__}; it must yield Record of "
-                    "lrms_sim.workload.accounting.records"
+                    f"importer {kind!r} yields {type(record).__name__}; it must yield {_WANTED}"
                 )
-            yield record
+            for field, (kinds, expected) in _KINDS.items():
+                if not isinstance(value := getattr(record, field), kinds):
+                    raise PluginError(
+                        f"importer {kind!r} yields a Record whose {field} is {value!r}; "
+                        f"it must be {expected}"
+                    )
+            if record.processors < 1:
+                reading.leave_out(None, Unreadable(f"{record.processors} processors", "width"))
+            else:
+                yield record
 
     return read
+
+
+_WANTED: Final = "Record of lrms_sim.workload.accounting.records"
+
+_NUMBER: Final = (Real, "a number")
+_NUMBER_OR_NONE: Final = ((Real, NoneType), "a number or None")
+_WHOLE: Final = (Integral, "a whole number")
+_TEXT: Final = (str, "a text")
+
+_KINDS: Final[Mapping[str, tuple[Any, str]]] = {
+    "submit": _NUMBER,
+    "start": _NUMBER_OR_NONE,
+    "end": _NUMBER,
+    "processors": _WHOLE,
+    "requested_time": _NUMBER_OR_NONE,
+    "status": _WHOLE,
+    "user": _TEXT,
+    "group": _TEXT,
+    "queue": _TEXT,
+    "site": _TEXT,
+    "job": _TEXT,
+    "request": ((Request, NoneType), "a Request or None"),
+}
+"""What the fields of a `Record` are; type annotations do not bind the code of others."""
 
 
 def import_table(
@@ -157,7 +200,10 @@ def import_records(
         there = [record for record in found if record.site == site]
         counts["elsewhere"] += len(found) - len(there)
         found = there
-    kept = sorted(filter(_in_order, found), key=lambda record: (record.submit, record.end))
+    ordered = [
+        record if _in_order(record) else _in_second_hour(record, reading) for record in found
+    ]
+    kept = sorted(filter(_in_order, ordered), key=lambda record: (record.submit, record.end))
     counts["disorder"] += len(found) - len(kept)
     counts["never"] += sum(record.start is None for record in kept)
     counts["wait"] += sum(not record.is_wait_known for record in kept)
@@ -227,6 +273,20 @@ def _in_order(record: Record) -> bool:
     # Clocks of machines differ, and a requeued job may be submitted after its first start.
     start = record.submit if record.start is None else record.start
     return record.submit <= start <= record.end
+
+
+def _in_second_hour(record: Record, reading: Reading) -> Record:
+    """Returns a job in order, where an hour that comes twice explains the disorder; else the same one."""
+    start, end = record.start, record.end
+    if start is not None and start < record.submit:
+        start = second_time(start, reading.zone)
+    if end < (record.submit if start is None else start):
+        end = second_time(end, reading.zone)
+    moved = replace(record, start=start, end=end)
+    if not _in_order(moved):
+        return record
+    reading.counts["twice"] += 1
+    return moved
 
 
 PROCESSORS_MAX: Final = 2**31 - 1

@@ -28,6 +28,7 @@ RULES: Final = {
     "beyond": "jobs with numbers beyond those of a log, left out",
     "endless": "jobs whose run time nothing says, left out",
     "disorder": "jobs that end before they start or start before their submission, left out",
+    "twice": "jobs that start or end in the hour that comes twice when daylight saving ends, kept with its second time",
     "never": "jobs that never started, kept as cancelled",
     "restart": "jobs that were started several times, kept with their last run",
     "wait": "jobs whose wait is not known, kept without one",
@@ -190,6 +191,17 @@ def memory_column(request: Request | None) -> float:
     if request is None or not request.memory_least:
         return -1.0
     return float(-(-1024 * request.memory_least // request.processors))
+
+
+def second_time(moment: float, zone: tzinfo) -> float:
+    """Returns the later moment at which clocks of a zone show what they show at a Unix time.
+
+    It is the same one, except in the first of the two hours that look alike when daylight saving ends.
+    """
+    try:
+        return datetime.fromtimestamp(moment, zone).replace(fold=1).timestamp()
+    except (ValueError, OverflowError, OSError):  # beyond the years of dates
+        return moment
 
 
 def counted(counts: Mapping[str, int]) -> dict[str, int]:

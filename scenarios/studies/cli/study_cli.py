@@ -23,7 +23,8 @@ class _Studies(click.Group):
     """The studies below, and those of plugins, which are looked up for other names alone."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*super().list_commands(ctx), *plugin_names(STUDY_GROUP)]
+        own = super().list_commands(ctx)
+        return [*own, *(name for name in plugin_names(STUDY_GROUP) if name not in own)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Returns a study; of a plugin that cannot be used a command that says why."""

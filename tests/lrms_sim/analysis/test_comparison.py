@@ -67,6 +67,32 @@ def test_a_comparison_by_hand() -> None:
     assert (use.verdict, use.wins) == ("better", 2)
 
 
+def test_rounding_is_no_difference() -> None:
+    """0.1 + 0.2 is no worse than 0.3, however often it comes; a billionth is a difference."""
+    values = {"a": [0.3, 0.3], "b": [0.1 + 0.2, 0.1 + 0.2], "c": [0.3 + 3e-10, 0.3 + 3e-10]}
+    found = Comparison(
+        baseline="a",
+        disciplines=("a", "b", "c"),
+        metrics=("awrt",),
+        shifts=2,
+        seconds=60.0,
+        seed=0,
+        warm_up_days=0.0,
+        cool_down_days=0.0,
+        sizes={"log": (3, 3, 4)},
+        replays=tuple(
+            Replay("log", name, shift + 1, {"awrt": values[name][shift]})
+            for shift in range(2)
+            for name in values
+        ),
+    )
+    same, more = found.differences
+    assert values["a"] != values["b"]
+    assert (same.difference, same.verdict) == (0.0, "equal")
+    assert (same.wins, same.ties, same.losses) == (0, 2, 0)
+    assert (more.verdict, more.losses) == ("worse", 2)
+
+
 def test_an_interval_by_hand() -> None:
     """Differences of 1, 2 and 6: mean 3, standard deviation √7, and t is 4.3027 with two degrees of freedom."""
     values = {"a": [10.0, 20.0, 30.0], "b": [11.0, 22.0, 36.0]}

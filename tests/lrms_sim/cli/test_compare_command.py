@@ -226,6 +226,8 @@ def test_one_shift_is_told(log: Path, capsys: Capture) -> None:
         (("--disciplines", NAMES, "--warm-up", "9999"), "no job of the log 'some_log' counts"),
         (("--disciplines", NAMES, "--output", "some_log.swf"), "some_log.swf"),
         (("--disciplines", NAMES, "--html", "no/page.html"), "there is no folder no"),
+        (("--disciplines", NAMES, "--html", "some_log.swf"), "some_log.swf: is read here"),
+        (("--disciplines", NAMES, "--html", "out/compare/replays.csv"), "replays.csv: two outputs"),
         ((), "--disciplines"),
     ],
 )

@@ -62,7 +62,10 @@ def test_jobs_of_warm_up_and_cool_down_run_and_do_not_count(capsys: Capture) -> 
     assert part["makespan_s"] == whole["makespan_s"]
     assert sum(group["jobs"] for group in part["user_groups"]) == 2
     assert part["user_fairness"]["users"] == 2
-    assert "jobs that count 2 without 1 and 1 days" in " ".join(said(capsys, *words).split())
+    text = " ".join(said(capsys, *words).split())
+    assert "jobs that count 2 without 1 and 1 days" in text
+    assert "processor-seconds, of all jobs makespan" in text
+    assert "from time 0, of all jobs" in text
     one = printed(
         "lrms-sim-run", said(capsys, *words, "--json", "--repeat", "2", "--shift-arrivals", "0")
     )

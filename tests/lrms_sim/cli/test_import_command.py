@@ -41,7 +41,7 @@ def test_options_and_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         (["pbs", str(tmp_path / "none"), "-o", str(log)], "No such file"),
         (["sacct", str(file), "-o", str(log)], "pbs:1: no column"),
         (["pbs", str(file), "-o", str(log), "--time-zone", "Mars"], "Mars"),
-        (["pbs", str(file), "-o", str(tmp_path / "no" / "x.swf")], "No such file"),
+        (["pbs", str(file), "-o", str(tmp_path / "no" / "x.swf")], "there is no folder"),
     ):
         assert run_command(["import", *arguments]) == 2
         error = capsys.readouterr().err

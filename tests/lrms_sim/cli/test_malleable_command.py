@@ -212,6 +212,7 @@ def test_the_models_test_jobs_are_not_learned_on(capsys: Capture, tmp_path: Path
         (["run", "model", "--processors", "8"], "processors wide; the machine has 8"),
         (["run", "model", "--gantt", "no/such/x.svg"], "there is no folder"),
         (["run", "model", "--gantt", "g.svg", "--picture", "5:5"], "must be upward"),
+        (["run", "x.csv", "--results", "r.csv", "--log", "./r.csv"], "r.csv: two outputs"),
         (["train", "model", "-o", "x.json", "--policy", "replan"], "has nothing to learn"),
         (["compare", "model", "--policies", "fcfs,fcfs"], "a policy comes twice"),
         (["compare", "model", "--policies", "foo"], "is no policy"),

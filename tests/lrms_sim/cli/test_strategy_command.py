@@ -119,7 +119,9 @@ def test_an_order_of_groups_can_be_given(run: Run) -> None:
         (("nobody.swf", "--discipline", "easy-group"), "does not say which user"),
         (("nobody.swf", "--strategy", "table.json"), "does not say which user"),
         (("nowhere.swf", "--strategy", "by-day.json"), "names no time zone.*--time-zone names one"),
-        (("never.swf", "--strategy", "by-day.json"), "does not say UnixStartTime"),
+        # A time zone would not help, so none is asked for.
+        (("never.swf", "--strategy", "by-day.json"), "UnixStartTime: .*, the Unix time of its second 0$"),
+        (("never.swf", "--strategy", "by-day.json", "--time-zone", "UTC"), "of its second 0$"),
         (("log.swf", "--strategy", "by-day.json", "--time-zone", "Atlantis"), "'Atlantis' is not"),
         (("log.swf", "--strategy", "by-day.json", "--time-zone", "1e9"), "offset is 1000000000.0"),
         (("log.swf", "--time-zone", "Atlantis"), "'Atlantis' is not"),

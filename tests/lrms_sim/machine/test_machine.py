@@ -1,6 +1,7 @@
 """The machine: what holds whatever the discipline."""
 
 from itertools import pairwise
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -134,9 +135,9 @@ def test_a_replay_may_be_interrupted_anywhere(case: OneMachine, name: str, rows:
 # The caller's mistakes.
 
 
-@pytest.mark.parametrize("processors", [0, -1, 2**31])
-def test_a_machine_of_impossible_size_is_refused(processors: int) -> None:
-    """A machine has at least one processor and fewer than 2^31; the error names the number."""
+@pytest.mark.parametrize("processors", [0, -1, 2**31, 8.5, 8.0, True, "8", None])
+def test_a_machine_of_impossible_size_is_refused(processors: Any) -> None:
+    """A machine has at least one processor and fewer than 2^31, a whole number; the error names it."""
     with pytest.raises(ValueError, match=str(processors)):
         simulate(JobTable.empty(), processors)
     with pytest.raises(ValueError, match=str(processors)):

@@ -309,6 +309,8 @@ def test_what_does_not_belong_together_is_refused() -> None:
         simulate_on_nodes(
             jobs, machine, demands=Demands(demands.requests, demands.shape[::-1].copy())
         )
+    with pytest.raises(ValueError, match=r"cores is 4\.5; it must be a whole number from 1"):
+        NodeKind("n", 1, 4.5)  # type: ignore[arg-type]  # the mistake
     with pytest.raises(ValueError, match="no discipline 'sjf' on a machine of nodes"):
         simulate_on_nodes(jobs, machine, "sjf", demands=demands)
 

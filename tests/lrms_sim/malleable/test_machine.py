@@ -278,8 +278,10 @@ def test_what_cannot_be_run_is_refused() -> None:
     workload = UtilityJobs.of(table([[0, 20, 10]]))
     with pytest.raises(ValueError, match=r"job 1 \(row 0\) is 20 processors wide.* has 8"):
         simulate(workload, 8, POLICIES["best-fit"])
-    with pytest.raises(ValueError, match="at least 1"):
-        simulate(workload, 0, POLICIES["best-fit"])
+    for size in (0, 24.5):
+        with pytest.raises(ValueError, match="each needs a whole number from 1"):
+            simulate(workload, size, POLICIES["best-fit"])  # type: ignore[arg-type]  # the mistake
+    assert simulate(workload, np.int64(24), POLICIES["best-fit"]).end.tolist() == [10]  # type: ignore[arg-type]  # works as well
     with pytest.raises(ValueError, match="needs a value function"):
         simulate(workload, 24, POLICIES["both-value"])
     with pytest.raises(ValueError, match="1 value functions for 2 machines"):

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lrms_sim.util.files import (
+    check_written,
     parse_toml,
     read_bytes,
     read_json,
@@ -201,3 +202,32 @@ def test_a_file_that_is_not_there_is_the_callers_error(tmp_path: Path) -> None:
     for path, words in ((tmp_path / "no", "No such file"), (tmp_path, "Is a directory")):
         with pytest.raises(NoneOfOursError, match=f"{path}: cannot be read: {words}"):
             read_bytes(path, 10, NoneOfOursError)
+
+
+def test_what_is_read_is_not_written_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By whatever name: another path, a symbolic link, a hard link; nor two outputs in one file."""
+    monkeypatch.chdir(tmp_path)
+    log = Path("log.swf")
+    log.write_text("x")
+    Path("soft").symlink_to(log)
+    os.link(log, "hard")
+    Path("circle").symlink_to("circle")
+    for same in (log, Path("./log.swf"), tmp_path / "log.swf", Path("soft"), Path("hard")):
+        with pytest.raises(ValueError, match="is read here, and would be overwritten"):
+            check_written([None, same], [None, Path("-"), log], ValueError)
+    Path("later").symlink_to("new")
+    for pair in (("new", "./new"), ("later", "new"), ("soft", "hard")):
+        with pytest.raises(ValueError, match=r"(new|hard): two outputs"):
+            check_written([*map(Path, pair)], [], ValueError)
+    fine = [Path("a"), Path("b"), Path("circle"), Path("/dev/null"), Path("/dev/null"), Path("-")]
+    check_written(fine, [log, Path("none"), Path("/dev/null"), Path("log.swf/x")], ValueError)
+
+
+def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:
+    """At the beginning of TOML and JSON, as some editors write it; elsewhere it is."""
+    assert parse_toml(b"\xef\xbb\xbfa = 1\r\n", "x.toml", ValueError) == {"a": 1}
+    file = tmp_path / "x.json"
+    file.write_bytes(b'\xef\xbb\xbf{"a": 1}')
+    assert read_json(file, 100, ValueError) == {"a": 1}
+    with pytest.raises(ValueError, match="no TOML"):
+        parse_toml(b"a = 1\n\xef\xbb\xbf", "x.toml", ValueError)

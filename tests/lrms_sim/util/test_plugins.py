@@ -13,6 +13,8 @@ from grms.site.config.load import load_config, parse_config
 from lrms_sim.scheduling.disciplines import discipline_by_name
 from lrms_sim.util import plugins
 from lrms_sim.util.plugins import PluginError, is_plugin, load_plugin, plugin_names
+from lrms_sim.workload.accounting.importing import import_lines
+from lrms_sim.workload.accounting.records import AccountingError
 from tests.plugins import install
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
@@ -102,6 +104,60 @@ def test_an_importer_that_yields_no_records_is_told(
     install(tmp_path, monkeypatch, {"hanse.importers": {"mine": "texts:read"}}, {"texts": code})
     with pytest.raises(Exception, match="importer 'mine' yields str; it must yield Record of"):
         as_importer("mine")
+
+
+RECORDS = """from lrms_sim.workload.accounting.records import Record
+def read(lines, reading):
+    return [Record(0, 1, 11, 2, 20, 1, "u", "g", "q"), Record({0})]
+def nothing(lines, reading):
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("record", "told"),
+    [
+        ('"0", 1, 11, 2, 20, 1, "u", "g", "q"', "submit is '0'; it must be a number"),
+        ('0, 1, 11, 2.5, 20, 1, "u", "g", "q"', "processors is 2.5; it must be a whole number"),
+        ('0, 1, 11, 2, "1h", 1, "u", "g", "q"', "requested_time is '1h'; it must be a number or"),
+        ('0, 1, 11, 2, 20, "ok", "u", "g", "q"', "status is 'ok'; it must be a whole number"),
+        ('0, 1, 11, 2, 20, 1, 7, "g", "q"', "user is 7; it must be a text"),
+    ],
+)
+def test_an_importer_with_fields_of_other_types_is_told(
+    record: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the field, its value, and what it should be."""
+    points = {"hanse.importers": {"mine": "fields:read"}}
+    install(tmp_path, monkeypatch, points, {"fields": RECORDS.replace("{0}", record)})
+    with pytest.raises(PluginError) as error:
+        import_lines("mine", ["x"], name="cards.txt")
+    assert f"importer 'mine' yields a Record whose {told}" in str(error.value)
+
+
+def test_an_importer_that_returns_nothing_and_a_job_without_processors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first is told; the second is counted and left out, as in any other format."""
+    points = {"hanse.importers": {"mine": "fields:read", "none": "fields:nothing"}}
+    code = RECORDS.replace("{0}", '0, 1, 11, 0, 20, 1, "u", "g", "q"')
+    install(tmp_path, monkeypatch, points, {"fields": code})
+    with pytest.raises(PluginError, match="importer 'none' returns NoneType; it must yield Record"):
+        import_lines("none", ["x"], name="cards.txt")
+    found = import_lines("mine", ["x"], name="cards.txt")
+    assert (found.counts, found.log.processors_allocated.tolist()) == ({"width": 1}, [2])
+    with pytest.raises(AccountingError, match="0 processors"):
+        import_lines("mine", ["x"], name="cards.txt", unreadable="error")
+
+
+def test_a_study_with_a_name_of_the_program_is_listed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the program's own, which it cannot replace."""
+    install(tmp_path, monkeypatch, {"hanse.studies": {"scale": "gone:x", "zz": "gone:x"}}, {})
+    assert scenarios.cli.main.run_command(["study", "--help"]) == 0
+    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line[:3] == "  s"]
+    assert listed.count("scale") == 1
 
 
 def test_a_broken_study_leaves_the_help_of_others(

@@ -122,6 +122,25 @@ def test_what_is_missing_in_a_frame_is_said() -> None:
         JobTable.from_frame(holes)
 
 
+def test_an_index_of_pandas_is_a_column() -> None:
+    """Where it has the name of one: ids do not become 1, 2, 3 because a frame is indexed by them."""
+    jobs = JobTable.from_columns(
+        submit_time=[0, 1, 2], processors=[1, 2, 3], run_time=[5, 6, 7], job_id=[70, 90, 40]
+    )
+    frame = jobs.to_pandas()
+    assert JobTable.from_frame(frame.set_index("job_id")).job_id.tolist() == [70, 90, 40]
+    indexed = frame.set_index(["job_id", "submit_time"])
+    assert JobTable.from_frame(indexed).submit_time.tolist() == [0, 1, 2]
+    # One that is there as a column, too, and one of another name, say nothing.
+    both = frame.set_index("job_id", drop=False).set_axis([1, 2, 3]).rename_axis("job_id")
+    assert JobTable.from_frame(both).job_id.tolist() == [70, 90, 40]
+    assert JobTable.from_frame(frame.rename_axis("row")).job_id.tolist() == [70, 90, 40]
+    schedule = simulate(jobs, 3)
+    again = Schedule.from_frame(schedule.to_pandas().set_index("job_id"), schedule.machines)
+    assert again.jobs.job_id.tolist() == [70, 90, 40]
+    assert again.start_time.tolist() == schedule.start_time.tolist() == [0, 1, 7]
+
+
 def test_slices_and_text() -> None:
     """A slice is a table, and a table says what it holds in a few lines."""
     assert same(JOBS[5:9], JOBS.select(np.arange(5, 9)))

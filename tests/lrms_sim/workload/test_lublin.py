@@ -242,9 +242,11 @@ def test_any_machine_gets_jobs_that_fit(processors: int, seed: int, count: int) 
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ({"processors": 0, "jobs": 1}, "processors is 0; it must be from 1"),
+        ({"processors": 0, "jobs": 1}, "processors is 0; it must be a whole number from 1"),
         ({"processors": 2**31, "jobs": 1}, "processors is 2147483648"),
-        ({"jobs": -1}, "jobs is -1; it must be from 0"),
+        ({"processors": 8.5, "jobs": 1}, "processors is 8.5; it must be a whole number"),
+        ({"jobs": -1}, "jobs is -1; it must be a whole number from 0"),
+        ({"jobs": 2.5}, "jobs is 2.5; it must be a whole number"),
         ({"jobs": 2**31}, "jobs is 2147483648"),
         ({}, "one of jobs and duration"),
         ({"jobs": 1, "duration": 1.0}, "one of jobs and duration"),

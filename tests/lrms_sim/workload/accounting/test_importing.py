@@ -2,6 +2,7 @@
 
 from datetime import timedelta, timezone
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -51,6 +52,26 @@ def test_the_zone_of_the_site() -> None:
     """Times without a zone are the site's."""
     log = read("sacct", SACCT, zone=timezone(timedelta(hours=1))).log
     assert log.header.fields["UnixStartTime"] == "1704063600"
+
+
+def test_the_hour_that_comes_twice() -> None:
+    """Berlin, 27 October 2024: 2:00 to 3:00 comes twice. Where its first time does not fit, it is the second."""
+    lines = [
+        SACCT[0],
+        # From 2:50 to 2:10, 20 minutes; submitted at 2:55, started at 2:05, ended at 3:05: 10 and 60 minutes.
+        "1|a|g|q|2024-10-27T01:30:00|2024-10-27T02:50:00|2024-10-27T02:10:00|02:00:00|8|8|COMPLETED",
+        "2|a|g|q|2024-10-27T02:55:00|2024-10-27T02:05:00|2024-10-27T03:05:00|02:00:00|8|8|COMPLETED",
+        # Cancelled in the queue, submitted at 2:40 and ended at 2:20.
+        "3|a|g|q|2024-10-27T02:40:00|None|2024-10-27T02:20:00|02:00:00|0|8|CANCELLED",
+        # A day later the same clock times are disorder.
+        "4|a|g|q|2024-10-28T01:30:00|2024-10-28T02:50:00|2024-10-28T02:10:00|02:00:00|8|8|COMPLETED",
+    ]
+    found = read("sacct", lines, zone=ZoneInfo("Europe/Berlin"))
+    assert found.log.submit_time.tolist() == [0, 4200, 5100]
+    assert found.log.wait_time.tolist() == [4800, -1, 600]
+    assert found.log.run_time.tolist() == [1200, -1, 3600]
+    assert found.counts == {"disorder": 1, "twice": 2 + 1, "never": 1}
+    assert read("sacct", lines).counts["disorder"] == 4  # in UTC no hour comes twice
 
 
 def test_pbs() -> None:

@@ -33,7 +33,7 @@ from grms.lrms.batch.job_tracker import Act, Order
 from grms.lrms.batch.launcher import Spool
 from grms.lrms.batch.poller import Poller, Rotation
 from grms.lrms.batch.queue_snapshot import JobRow, Question
-from grms.lrms.batch.system import BatchSystem, ReleasesMany
+from grms.lrms.batch.system import BatchSystem, KeepsNames, ReleasesMany
 from grms.lrms.batch.tracked_job import Want
 
 TOGETHER: Final = 200
@@ -335,6 +335,9 @@ class Reconciler:
         try:
             if order.act is Act.CANCEL:
                 await self._system.cancel(order.row)
+            elif order.act is Act.TAG:
+                if isinstance(self._system, KeepsNames):
+                    await self._system.give_tag(order.row)
             elif order.act is Act.RELEASE or await self._ours_to_lift(order):
                 await self._release(order)
         finally:

@@ -278,6 +278,7 @@ class Slurm:
         """Polls the queue and the machine."""
         began_at = self._clock()
         token = secrets.token_hex(8)
+        self._elements.look_begins()
         rules = await self._known_rules()
         table, machine = await asyncio.gather(
             self._ask("squeue", "-h", "-r", "-a", "-t", "all", "-o", f"{token}|{TABLE_FORMAT}"),
@@ -600,7 +601,8 @@ class Slurm:
 
     def _give_up_arrays(self, reason: str, for_s: float = NO_ARRAYS_S) -> None:
         _log.warning("lrms.no_arrays", reason=reason, for_s=for_s)
-        self._no_arrays_until = time.monotonic() + for_s
+        # What is refused once for a short time shortens no longer one, as after names were refused.
+        self._no_arrays_until = max(self._no_arrays_until, time.monotonic() + for_s)
 
     async def _parted(self, rows: Sequence[JobRow]) -> list[JobRow]:
         # Gives elements their own names, by which they are parted from each other, and returns the rows as they are then.
@@ -667,16 +669,18 @@ class Slurm:
 
     async def release(self, row: JobRow) -> None:
         """Lifts the submission hold."""
+        await self._check_still([row])
         await self._parted([row])
         await self._ask("scontrol", "release", row.number, account=self._whose(row))
 
     async def release_all(self, rows: Sequence[JobRow]) -> None:
         """Lifts submission holds, in one call for each account; `scontrol` goes on where it is refused one."""
-        await self._parted(rows)
+        there = await self._still(rows)
+        refused = None if len(there) == len(rows) else _not_there(rows, there)
+        await self._parted(there)
         numbers: dict[str, list[str]] = {}
-        for row in rows:
+        for row in there:
             numbers.setdefault(self._whose(row), []).append(row.number)
-        refused: LrmsRefusedError | None = None
         for account, those in numbers.items():
             try:
                 await self._ask("scontrol", "release", ",".join(those), account=account)
@@ -687,6 +691,7 @@ class Slurm:
 
     async def hold(self, row: JobRow) -> None:
         """Holds a job again."""
+        await self._check_still([row])
         await self._parted([row])
         await self._ask("scontrol", "hold", row.number, account=self._whose(row))
 
@@ -729,7 +734,41 @@ class Slurm:
         """Lets a job start in its turn."""
         await self._changed(row, "StartTime=now")
 
+    async def _still(self, rows: Sequence[JobRow]) -> list[JobRow]:
+        # Those whose numbers are theirs at this moment. `scontrol` goes by numbers alone, and a controller that comes back with an
+        # older state gives them away again: another's job would be released, held, or renamed to one of this site's.
+        token = secrets.token_hex(8)
+        numbers = ",".join(row.number for row in rows)
+        words = ("-h", "-r", "-a", "-t", "all", "-j", numbers, "-o", f"{token}|%i|%j")
+        try:
+            answer = await self._ask("squeue", *words)
+        except LrmsRefusedError as error:
+            if _NO_JOB in error.reason:
+                return []
+            raise
+        lines = [line.split("|", 2) for line in _text(answer.output).split("\n")]
+        names = {words[1]: words[2] for words in lines if len(words) == 3 and words[0] == token}
+        return [row for row in rows if self._is_name_of(row, names.get(row.number))]
+
+    def _is_name_of(self, row: JobRow, name: str | None) -> bool:
+        # Its user's word before the tag may have changed, and the tag may be there again that somebody has taken away.
+        if name is None:
+            return False
+        name = element_name(name, row.number)
+        key, tag = self.decode(name), self._tag(name)
+        return (
+            name == row.name
+            or (bool(tag) and tag == self._tag(row.name))
+            or (key is not None and key == row.known_as)
+        )
+
+    async def _check_still(self, rows: Sequence[JobRow]) -> None:
+        there = await self._still(rows)
+        if len(there) < len(rows):
+            raise _not_there(rows, there)
+
     async def _changed(self, row: JobRow, *words: str) -> None:
+        await self._check_still([row])
         job = f"JobId={row.number}"
         await self._ask("scontrol", "update", job, *words, account=self._whose(row))
 
@@ -972,6 +1011,11 @@ def failure(program: str, answer: Answer) -> LrmsRefusedError | LrmsUnavailableE
         return kind(f"{program}: {text}")
     full = any(word.lower() in whole.lower() for word in _FULL)
     return LrmsRefusedError(f"{program}: {text}", passing=passing, full=full)
+
+
+def _not_there(rows: Sequence[JobRow], there: Sequence[JobRow]) -> LrmsRefusedError:
+    numbers = ", ".join(row.number for row in rows if row not in there)
+    return LrmsRefusedError(f"squeue: {numbers}: no job of this site has that number any more")
 
 
 def _renamed(name: str, tag: str) -> str:

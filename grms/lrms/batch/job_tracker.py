@@ -250,6 +250,12 @@ class JobTracker:
                 self._ran_again(job)
             job.released_at = at
 
+    def release_refused(self, key: str, reason: str) -> None:
+        """Notes that the batch system does not lift a job's submission hold; if it is held still, the next poll tells why."""
+        job = self._jobs.get(key)
+        if job is not None:
+            job.refused = reason
+
     def run_forgotten(
         self, key: str, evidence: Evidence, at: float
     ) -> tuple[list[LrmsEvent], bool]:
@@ -594,7 +600,7 @@ class JobTracker:
         if job.row is None and not job.acknowledged_at:
             job.acknowledged_at = row.submit_time or table.began_at
         if row.phase is not LrmsPhase.HELD:
-            job.hold_stays, job.left_hold = False, True
+            job.hold_stays, job.left_hold, job.refused = False, True, ""
         self._compared(job, row, table, findings)
         if row.live and row.known_as and not self._is_named(row) and job.want is not Want.GONE:
             findings.orders.append(Order(Act.TAG, key, row))
@@ -690,15 +696,17 @@ class JobTracker:
         elif job.want is not Want.GONE and row.phase is LrmsPhase.HELD and not job.hold_stays:
             self._held(job, row, table, findings)
 
-    @staticmethod
-    def _hindered(job: TrackedJob, row: JobRow, findings: Findings) -> None:
+    def _hindered(self, job: TrackedJob, row: JobRow, findings: Findings) -> None:
         # Two polls: a batch system that has just started does not know its own partitions at first.
         before = "" if job.row is None else job.row.hindered
         held = row.phase is LrmsPhase.HELD and job.hold_stays
         reason = f"{HELD} ({row.reason})" if held else row.hindered
+        if job.refused and row.phase is LrmsPhase.HELD and not (held or self._is_guest(job.key)):
+            # A partner's job may still be released: it does not go home for a moment's refusal.
+            reason = f"the batch system does not lift its hold: {job.refused}"
         if row.deferred and job.restarted:
             reason = ""  # the batch system itself puts off the next start of what it has requeued
-        if row.live and reason != job.hindered and (not reason or before or held):
+        if row.live and reason != job.hindered and (not reason or before or held or job.refused):
             job.hindered = reason
             findings.events.append(Hindered(job.key, reason, deferred=held or row.deferred))
 

@@ -142,6 +142,8 @@ class Reconciler:
             except LrmsRefusedError as error:
                 # It has ended meanwhile, or may not be touched; the next poll shows which.
                 _refused(order.act, order.key, error)
+                if order.act is Act.RELEASE:
+                    self._tracker.release_refused(order.key, error.reason)
             except LrmsDiskError:
                 pass  # it was logged, and the next look finds the same; no other job waits for that
         if away is not None:

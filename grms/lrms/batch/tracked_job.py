@@ -40,6 +40,7 @@ class TrackedJob:
         released_at: when a release was acknowledged, seconds; `None` if none was.
         left_hold: a poll has shown it not held.
         hold_stays: somebody else holds it.
+        refused: why the batch system does not lift its submission hold; empty if it was not asked, or has done it.
         let_go: this process was about to hold it, to let it go.
         looked_up: the site has asked for it, and wants it here.
         end: as emitted.
@@ -74,6 +75,7 @@ class TrackedJob:
     released_at: float | None = None
     left_hold: bool = False
     hold_stays: bool = False
+    refused: str = ""
     let_go: bool = False
     looked_up: bool = False
     end: LrmsEnd | None = None

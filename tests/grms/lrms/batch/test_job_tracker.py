@@ -1000,6 +1000,20 @@ def test_what_somebody_lets_wait_in_the_batch_system_is_told_as_that() -> None:
     assert not [event for event in again if isinstance(event, Hindered)]
 
 
+@pytest.mark.parametrize(("site", "told"), [("A", True), ("S", False)])
+def test_what_is_not_released_says_why(site: str, told: bool) -> None:
+    """As while the accounting of Slurm is away; a partner's job waits, and does not go home for that."""
+    looks = Looks(site=site)
+    looks.submit()
+    looks.look(row(HELD), after=SETTLE_S)
+    looks.tracker.release_refused(KEY, "the DB index is being set")
+    why = "the batch system does not lift its hold: the DB index is being set"
+    assert looks.look(row(HELD)) == ([Hindered(KEY, why)] if told else [])
+    assert looks.look(row(HELD)) == []
+    assert looks.orders == [(Act.RELEASE, "7")]
+    assert looks.look(row(WAITING)) == ([Hindered(KEY, "")] if told else [])
+
+
 @pytest.mark.parametrize(
     ("name", "known_as", "tagged"),
     [

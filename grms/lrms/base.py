@@ -390,10 +390,13 @@ class Hindered:
 
     The partition that would run it is closed, or no partition runs such a job. Emitted again when the reason
     changes, and with an empty one when nothing is in its way any more.
+
+    `deferred`: it waits as its user, or an operator, has told the batch system: for a release, a moment, or another job.
     """
 
     key: str
     reason: str
+    deferred: bool = False
 
 
 @dataclass(frozen=True, slots=True)

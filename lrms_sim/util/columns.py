@@ -8,7 +8,7 @@ Dates without a zone are taken as they are; those with one are converted to UTC.
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from numbers import Integral, Number
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,10 +25,9 @@ _KINDS: Final = {"b": "a truth value", "U": "a text", "S": "a text", "T": "a tex
 
 
 def is_whole(value: object, least: int, most: int) -> bool:
-    """Returns whether a value is a whole number, of Python or numpy, within two bounds; 8.0 and True are none."""
-    return (
-        not isinstance(value, bool) and isinstance(value, Integral) and least <= int(value) <= most
-    )
+    """Returns whether a value is a whole number, of Python or numpy, within two bounds; so is 8.0, and `True` is not."""
+    whole = isinstance(value, Integral) or (isinstance(value, float) and value.is_integer())
+    return whole and not isinstance(value, bool) and least <= int(cast("float", value)) <= most
 
 
 def numbers(name: str, values: Any) -> Array:

@@ -512,8 +512,11 @@ class Machine:
         """Returns the table."""
         form = arguments[arguments.index("-o") + 1]
         wanted = set(arguments[arguments.index("-p") + 1].split(",")) if "-p" in arguments else None
+        numbers = arguments[arguments.index("-j") + 1].split(",") if "-j" in arguments else None
         lines = []
         for job in reversed(self._jobs()):
+            if numbers is not None and str(_number_of(job)) not in numbers:
+                continue
             if wanted is not None and wanted.isdisjoint(job["partition"].split(",")):
                 continue
             if job["name"] in self.hides:

@@ -31,7 +31,7 @@ from grms.lrms.base import (
 )
 from grms.lrms.batch.deputies import Deputies
 from grms.lrms.batch.guest_preemption import GuestPreemption
-from grms.lrms.batch.job_tracker import GRACE_S, MISSING_LOOKS, Act, JobTracker, Order
+from grms.lrms.batch.job_tracker import GRACE_S, HELD, MISSING_LOOKS, Act, JobTracker, Order
 from grms.lrms.batch.kept_places import KeptPlaces
 from grms.lrms.batch.launcher import Spool, check_home, check_key, check_program, place_key, usable
 from grms.lrms.batch.poller import Poller
@@ -373,6 +373,7 @@ class BatchLrms:
             return await self.cancel(key, only_waiting=True)
         async with self._orders.none_of(check_key(key)):
             row = await self._living(key, only_waiting=True)
+            self._check_deferred(key, row)
             if row is not None and (row.phase is LrmsPhase.HELD or await self._has_begun(key)):
                 row = None
             async with self._places.lock:
@@ -438,13 +439,19 @@ class BatchLrms:
             row = await self._living(key, only_waiting=True)
             if row is None or await self._stays_begun(key, row):
                 return False
+            self._check_deferred(key, row)
+            self._lets_go(key, True)
             try:
                 await self._system.hold(row)
             except LrmsRefusedError:
-                # The queue may briefly show a job that has just ended.
-                if await self._living(key, only_waiting=True) is not None:
+                # The queue may briefly show a job that has just ended. Where no partition takes the job any more, Slurm says
+                # that it refuses, and holds it.
+                row = await self._living(key, only_waiting=True)
+                if row is None:
+                    return False
+                if row.phase is not LrmsPhase.HELD:
+                    self._lets_go(key, False)
                     raise
-                return False
             row = await self._living(key, only_waiting=True)
             if row is None or await self._has_begun(key):
                 job = self._tracker.job(key)
@@ -452,18 +459,31 @@ class BatchLrms:
                 unseen = job is not None and job.missing > 0
                 if left is not None and (row is not None or unseen or left.phase in _STARTED):
                     await self._system.release(left)
+                    self._lets_go(key, False)
                 return False
             try:
                 if await self._system.cancel(row) is False:
                     return False  # somebody else has ended it since
             except LrmsRefusedError:
                 await self._system.release(row)
+                self._lets_go(key, False)
                 raise
             if await self._was_faster(key):
                 return False
         self._gone(key)
         self._poller.want()
         return True
+
+    def _check_deferred(self, key: str, row: JobRow | None) -> None:
+        # It would run elsewhere before its time, against the will of whoever has told the batch system that it is to wait.
+        job = self._tracker.job(key)
+        if row is not None and job is not None and job.is_deferred(row):
+            raise LrmsRefusedError(row.hindered or HELD)
+
+    def _lets_go(self, key: str, is_to: bool) -> None:
+        job = self._tracker.job(key)
+        if job is not None:
+            job.let_go = is_to
 
     async def _stays_begun(self, key: str, row: JobRow) -> bool:
         # Whether a job has begun, and is not let go. If it is held as it came, and nobody asks for it any more, what is

@@ -19,10 +19,12 @@ class GuestsWithoutRoom:
     another site may have room. A wall clock that is set anew makes no wait longer or shorter.
 
     `names` are the partitions of such guests, `most_s` is how long they may wait there, seconds, 0 for any time; `is_own`
-    says by a job's name whether it is a job of the site's users, whose own choice such a partition is: it waits on.
+    says of a row whether it is a job of the site's users, whose own choice such a partition is: it waits on.
     """
 
-    def __init__(self, names: Sequence[str], most_s: float, is_own: Callable[[str], bool]) -> None:
+    def __init__(
+        self, names: Sequence[str], most_s: float, is_own: Callable[[JobRow], bool]
+    ) -> None:
         self._names = names
         self._most_s = most_s
         self._is_own = is_own
@@ -38,7 +40,7 @@ class GuestsWithoutRoom:
             for row in rows
             if row.phase is LrmsPhase.WAITING
             and row.partition in self._names
-            and not self._is_own(row.name)
+            and not self._is_own(row)
         ]
         self._since = since = {number: self._since.get(number, now) for number in waiting}
         return tuple(

@@ -85,6 +85,9 @@ LONGEST_S: Final = 7 * 86400.0
 REMEMBERED: Final = 50_000
 """Ended jobs that are remembered; the oldest are forgotten first."""
 
+HELD: Final = "its user, or an operator, holds it in the batch system"
+"""What a job waits for whose hold is not that of its submission."""
+
 _KILLED = frozenset((9, 15))
 """Signals with which batch systems end jobs: SIGKILL, SIGTERM."""
 
@@ -97,11 +100,13 @@ class Act(enum.Enum):
 
     RELEASE: lift the hold with which the job was submitted.
     ASK: find out whether the hold is that one, and then lift it.
+    TAG: give a job its tag again, which somebody has renamed: after a restart nobody would know it by another name.
     """
 
     RELEASE = "release"
     ASK = "ask"
     CANCEL = "cancel"
+    TAG = "tag"
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +249,12 @@ class JobTracker:
             if again:
                 self._ran_again(job)
             job.released_at = at
+
+    def release_refused(self, key: str, reason: str) -> None:
+        """Notes that the batch system does not lift a job's submission hold; if it is held still, the next poll tells why."""
+        job = self._jobs.get(key)
+        if job is not None:
+            job.refused = reason
 
     def run_forgotten(
         self, key: str, evidence: Evidence, at: float
@@ -589,9 +600,16 @@ class JobTracker:
         if job.row is None and not job.acknowledged_at:
             job.acknowledged_at = row.submit_time or table.began_at
         if row.phase is not LrmsPhase.HELD:
-            job.hold_stays, job.left_hold = False, True
+            job.hold_stays, job.left_hold, job.refused = False, True, ""
         self._compared(job, row, table, findings)
+        if row.live and row.known_as and not self._is_named(row) and job.want is not Want.GONE:
+            findings.orders.append(Order(Act.TAG, key, row))
         job.row = row
+
+    def _is_named(self, row: JobRow) -> bool:
+        # As a job of this site, or as a marker.
+        marks = self._is_marker is not None and self._is_marker(row.name, row.known_as)
+        return marks or self._decode(row.name) is not None
 
     def _is_hidden(self, key: str, rows: list[JobRow]) -> bool:
         # Whether a table shows copies of a job alone, none of which has begun: a table may leave out rows, and such a copy
@@ -678,13 +696,19 @@ class JobTracker:
         elif job.want is not Want.GONE and row.phase is LrmsPhase.HELD and not job.hold_stays:
             self._held(job, row, table, findings)
 
-    @staticmethod
-    def _hindered(job: TrackedJob, row: JobRow, findings: Findings) -> None:
+    def _hindered(self, job: TrackedJob, row: JobRow, findings: Findings) -> None:
         # Two polls: a batch system that has just started does not know its own partitions at first.
         before = "" if job.row is None else job.row.hindered
-        if row.live and row.hindered != job.hindered and (not row.hindered or before):
-            job.hindered = row.hindered
-            findings.events.append(Hindered(job.key, row.hindered))
+        held = row.phase is LrmsPhase.HELD and job.hold_stays
+        reason = f"{HELD} ({row.reason})" if held else row.hindered
+        if job.refused and row.phase is LrmsPhase.HELD and not (held or self._is_guest(job.key)):
+            # A partner's job may still be released: it does not go home for a moment's refusal.
+            reason = f"the batch system does not lift its hold: {job.refused}"
+        if row.deferred and job.restarted:
+            reason = ""  # the batch system itself puts off the next start of what it has requeued
+        if row.live and reason != job.hindered and (not reason or before or held or job.refused):
+            job.hindered = reason
+            findings.events.append(Hindered(job.key, reason, deferred=held or row.deferred))
 
     def _held(self, job: TrackedJob, row: JobRow, table: QueueSnapshot, findings: Findings) -> None:
         if job.want is Want.HELD or not self.settled(job, table.taken_at):

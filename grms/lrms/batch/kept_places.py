@@ -397,9 +397,11 @@ class KeptPlaces:
     async def _stays(self, key: str, row: JobRow | None, place: KeptPlace) -> None:
         if row is not None and row.live:
             name = self._system.shown_as(row.name, place.key)
-            with suppress(LrmsRefusedError):  # it has ended since; what it has written says how
+            # It has ended since; what it has written says how. Or its partition is closed: then Slurm says so, and does it.
+            with suppress(LrmsRefusedError):
                 await self._system.rename(row, name)
-                if row.phase in _NOT_STARTED:  # as one that somebody holds
+            if row.phase in _NOT_STARTED:  # as one that somebody holds
+                with suppress(LrmsRefusedError):
                     await self._system.start_now(replace(row, name=name))
         await self._disk.do(self._spool.lift_aside, key, key)
         await self.forget(key)

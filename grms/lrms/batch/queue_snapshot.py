@@ -29,11 +29,13 @@ class JobRow:
         reason: of its state, in the batch system's words.
         can_start: it waits only for processors, if the site has enough of them.
         hindered: what it waits for other than room, for people.
+        deferred: it waits for a moment, or for another job, as somebody has told the batch system.
         request: all that it asks for; `None` if this process has not submitted it.
         partition: in which it is, or several joined by commas; empty if the batch system has none.
         nodes: on which it runs, as far as the batch system says.
         in_array: the batch system has it under the name of the array in which it was submitted; `name` is what it is to have.
-        known_as: the key of the job where its name has that of an earlier submission; empty if its name has its own.
+        known_as: the key of the job where its name has that of an earlier submission, or none, as somebody has renamed it;
+            empty if its name has its own.
     """
 
     name: str
@@ -47,6 +49,7 @@ class JobRow:
     reason: str = ""
     can_start: bool = False
     hindered: str = ""
+    deferred: bool = False
     request: Request | None = None
     partition: str = ""
     nodes: tuple[str, ...] = ()

@@ -33,7 +33,7 @@ from grms.lrms.batch.job_tracker import Act, Order
 from grms.lrms.batch.launcher import Spool
 from grms.lrms.batch.poller import Poller, Rotation
 from grms.lrms.batch.queue_snapshot import JobRow, Question
-from grms.lrms.batch.system import BatchSystem, ReleasesMany
+from grms.lrms.batch.system import BatchSystem, KeepsNames, ReleasesMany
 from grms.lrms.batch.tracked_job import Want
 
 TOGETHER: Final = 200
@@ -142,6 +142,8 @@ class Reconciler:
             except LrmsRefusedError as error:
                 # It has ended meanwhile, or may not be touched; the next poll shows which.
                 _refused(order.act, order.key, error)
+                if order.act is Act.RELEASE:
+                    self._tracker.release_refused(order.key, error.reason)
             except LrmsDiskError:
                 pass  # it was logged, and the next look finds the same; no other job waits for that
         if away is not None:
@@ -335,6 +337,9 @@ class Reconciler:
         try:
             if order.act is Act.CANCEL:
                 await self._system.cancel(order.row)
+            elif order.act is Act.TAG:
+                if isinstance(self._system, KeepsNames):
+                    await self._system.give_tag(order.row)
             elif order.act is Act.RELEASE or await self._ours_to_lift(order):
                 await self._release(order)
         finally:

@@ -115,6 +115,14 @@ class SubmitsMany(Protocol):
         """
 
 
+@runtime_checkable
+class KeepsNames(Protocol):
+    """What a kind of batch system adds where others can give a job another name."""
+
+    async def give_tag(self, row: JobRow) -> None:
+        """Gives a job that somebody has renamed (`JobRow.known_as`) its tag again."""
+
+
 class PreemptingSystem(Protocol):
     """What a kind of batch system adds that can have guests ended for other jobs."""
 

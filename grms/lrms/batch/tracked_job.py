@@ -40,6 +40,8 @@ class TrackedJob:
         released_at: when a release was acknowledged, seconds; `None` if none was.
         left_hold: a poll has shown it not held.
         hold_stays: somebody else holds it.
+        refused: why the batch system does not lift its submission hold; empty if it was not asked, or has done it.
+        let_go: this process was about to hold it, to let it go.
         looked_up: the site has asked for it, and wants it here.
         end: as emitted.
         maybe_released: a release was attempted, and may have been carried out.
@@ -73,6 +75,8 @@ class TrackedJob:
     released_at: float | None = None
     left_hold: bool = False
     hold_stays: bool = False
+    refused: str = ""
+    let_go: bool = False
     looked_up: bool = False
     end: LrmsEnd | None = None
     maybe_released: bool = False
@@ -91,6 +95,11 @@ class TrackedJob:
     came_back: bool = False
     hindered: str = ""
     evicted: bool = False
+
+    def is_deferred(self, row: JobRow) -> bool:
+        """Returns whether it waits, by a row of it, as somebody has told the batch system; after a restart no hold says whose it is."""
+        held = row.phase is LrmsPhase.HELD and self.left_hold and not self.let_go
+        return row.deferred or held
 
     @property
     def is_unwanted(self) -> bool:

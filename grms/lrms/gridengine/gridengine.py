@@ -143,7 +143,9 @@ class GridEngine:
         self._waiting: list[WaitingRow] = []
         self._nodes: GridTable | None = None
         names = (settings.guests,) if settings.guests else ()
-        self._no_room = GuestsWithoutRoom(names, settings.guest_wait_s, self._is_own)
+        self._no_room = GuestsWithoutRoom(
+            names, settings.guest_wait_s, lambda row: self._is_own(row.name)
+        )
 
     @property
     def forgets(self) -> bool:

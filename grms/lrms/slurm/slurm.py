@@ -80,6 +80,7 @@ from grms.lrms.slurm.slurm_request import shape_options
 from grms.lrms.slurm.slurm_text import (
     MARK,
     TABLE_FORMAT,
+    KnownJob,
     Logged,
     Queue,
     ending_of,
@@ -248,6 +249,7 @@ class Slurm:
         self._preemption = SlurmPreemption(Preemption())
         self._groups: tuple[NodeGroup, ...] = ()
         self._guest_numbers: set[str] = set()
+        self._known: dict[str, KnownJob] = {}  # what the last poll has shown, by number
         self._no_room = GuestsWithoutRoom(
             self._guest_partitions, settings.guest_wait_s, self._is_own
         )
@@ -276,6 +278,7 @@ class Slurm:
         """Polls the queue and the machine."""
         began_at = self._clock()
         token = secrets.token_hex(8)
+        self._elements.look_begins()
         rules = await self._known_rules()
         table, machine = await asyncio.gather(
             self._ask("squeue", "-h", "-r", "-a", "-t", "all", "-o", f"{token}|{TABLE_FORMAT}"),
@@ -292,7 +295,8 @@ class Slurm:
             raise LrmsUnavailableError(f"Slurm's answer cannot be read: {error}") from error
         taken_at = self._clock()
         rows = self._elements.told_in(queue.rows)
-        self._guest_numbers = {row.number for row in rows if not self._is_own(row.name)}
+        self._known = dict(self._known_jobs(rows))
+        self._guest_numbers = {row.number for row in rows if not self._is_own(row)}
         plan = None
         if queue.planned and rules is not None and rules.scheduler == "backfill":
             plan = QueuePlan(taken_at, free, queue.running, queue.planned, step_s=60.0)
@@ -309,6 +313,12 @@ class Slurm:
             machine.partitions,
             None if rules is None else nodes,
         )
+
+    def _known_jobs(self, rows: Iterable[JobRow]) -> Iterable[tuple[str, KnownJob]]:
+        for row in rows:
+            key = row.known_as or self.decode(row.name)
+            if row.live and key is not None and row.submit_time is not None:
+                yield row.number, KnownJob(key, row.submit_time)
 
     def _nodes(self, machine: SlurmMachine, queue: Queue) -> NodeTable:
         # A job of this site that was released a moment ago has no plan yet, and is known by what it asks for.
@@ -380,8 +390,8 @@ class Slurm:
 
     def _with_request(self, row: JobRow, machine: SlurmMachine) -> JobRow:
         # With what it asks for, and what it waits for.
-        if row.phase is LrmsPhase.HELD and self._is_own(row.name):
-            why = self._programs.waits_for(self._other(row.name))
+        if row.phase is LrmsPhase.HELD and self._is_own(row):
+            why = self._programs.waits_for(self._whose(row))
             row = replace(row, hindered=why) if why else row
         request = self._wanted.get(self._tag(row.name))
         partitions = machine.partitions
@@ -402,6 +412,7 @@ class Slurm:
             processors=processors,
             partitions=self._used,
             preemptible=self._guest_partitions,
+            known=self._known,
         )
 
     @property
@@ -590,7 +601,8 @@ class Slurm:
 
     def _give_up_arrays(self, reason: str, for_s: float = NO_ARRAYS_S) -> None:
         _log.warning("lrms.no_arrays", reason=reason, for_s=for_s)
-        self._no_arrays_until = time.monotonic() + for_s
+        # What is refused once for a short time shortens no longer one, as after names were refused.
+        self._no_arrays_until = max(self._no_arrays_until, time.monotonic() + for_s)
 
     async def _parted(self, rows: Sequence[JobRow]) -> list[JobRow]:
         # Gives elements their own names, by which they are parted from each other, and returns the rows as they are then.
@@ -657,16 +669,18 @@ class Slurm:
 
     async def release(self, row: JobRow) -> None:
         """Lifts the submission hold."""
+        await self._check_still([row])
         await self._parted([row])
-        await self._ask("scontrol", "release", row.number, account=self._other(row.name))
+        await self._ask("scontrol", "release", row.number, account=self._whose(row))
 
     async def release_all(self, rows: Sequence[JobRow]) -> None:
         """Lifts submission holds, in one call for each account; `scontrol` goes on where it is refused one."""
-        await self._parted(rows)
+        there = await self._still(rows)
+        refused = None if len(there) == len(rows) else _not_there(rows, there)
+        await self._parted(there)
         numbers: dict[str, list[str]] = {}
-        for row in rows:
-            numbers.setdefault(self._other(row.name), []).append(row.number)
-        refused: LrmsRefusedError | None = None
+        for row in there:
+            numbers.setdefault(self._whose(row), []).append(row.number)
         for account, those in numbers.items():
             try:
                 await self._ask("scontrol", "release", ",".join(those), account=account)
@@ -677,8 +691,9 @@ class Slurm:
 
     async def hold(self, row: JobRow) -> None:
         """Holds a job again."""
+        await self._check_still([row])
         await self._parted([row])
-        await self._ask("scontrol", "hold", row.number, account=self._other(row.name))
+        await self._ask("scontrol", "hold", row.number, account=self._whose(row))
 
     @property
     def keeps_places(self) -> bool:
@@ -710,18 +725,57 @@ class Slurm:
         """Gives a job another name, or tag."""
         await self._changed(row, f"JobName={_renamed(row.name, name)}")
 
+    async def give_tag(self, row: JobRow) -> None:
+        """Gives a job that somebody has renamed its tag again, behind the word that he has given it."""
+        name = shown_name(row.name, self.encode(row.known_as), MARK)
+        await self._changed(row, f"JobName={name}")
+
     async def start_now(self, row: JobRow) -> None:
         """Lets a job start in its turn."""
         await self._changed(row, "StartTime=now")
 
+    async def _still(self, rows: Sequence[JobRow]) -> list[JobRow]:
+        # Those whose numbers are theirs at this moment. `scontrol` goes by numbers alone, and a controller that comes back with an
+        # older state gives them away again: another's job would be released, held, or renamed to one of this site's.
+        token = secrets.token_hex(8)
+        numbers = ",".join(row.number for row in rows)
+        words = ("-h", "-r", "-a", "-t", "all", "-j", numbers, "-o", f"{token}|%i|%j")
+        try:
+            answer = await self._ask("squeue", *words)
+        except LrmsRefusedError as error:
+            if _NO_JOB in error.reason:
+                return []
+            raise
+        lines = [line.split("|", 2) for line in _text(answer.output).split("\n")]
+        names = {words[1]: words[2] for words in lines if len(words) == 3 and words[0] == token}
+        return [row for row in rows if self._is_name_of(row, names.get(row.number))]
+
+    def _is_name_of(self, row: JobRow, name: str | None) -> bool:
+        # Its user's word before the tag may have changed, and the tag may be there again that somebody has taken away.
+        if name is None:
+            return False
+        name = element_name(name, row.number)
+        key, tag = self.decode(name), self._tag(name)
+        return (
+            name == row.name
+            or (bool(tag) and tag == self._tag(row.name))
+            or (key is not None and key == row.known_as)
+        )
+
+    async def _check_still(self, rows: Sequence[JobRow]) -> None:
+        there = await self._still(rows)
+        if len(there) < len(rows):
+            raise _not_there(rows, there)
+
     async def _changed(self, row: JobRow, *words: str) -> None:
+        await self._check_still([row])
         job = f"JobId={row.number}"
-        await self._ask("scontrol", "update", job, *words, account=self._other(row.name))
+        await self._ask("scontrol", "update", job, *words, account=self._whose(row))
 
     async def cancel(self, row: JobRow) -> bool:
         """Ends a job; returns whether Slurm still had it."""
         # With the name: after a crash of the controller the number may belong to another job.
-        name, account = row.name, self._other(row.name)
+        name, account = row.name, self._whose(row)
         if row.phase is LrmsPhase.UNKNOWN or row.in_array:
             # No poll has shown its full name; or it is to get its own, which another job must not get by its number.
             fields = await self._shown(row.number, name, account=account)
@@ -750,7 +804,7 @@ class Slurm:
         """
         numbers: dict[tuple[str, tuple[str, ...]], list[str]] = {}
         for row in await self._parted(rows):
-            account = self._other(row.name)
+            account = self._whose(row)
             user = (account or self._settings.account).removeprefix("#")
             only = () if row.in_array else (f"--user={user}", *_only(row))
             numbers.setdefault((account, only), []).append(row.number)
@@ -865,7 +919,10 @@ class Slurm:
         fields["JobName"] = element_name(said, number)
         if fields["JobName"] != said:
             fields[_IN_ARRAY] = said
-        is_it = any(tag_of(fields["JobName"], tag, MARK) == tag for tag in tags)
+        # A name without a tag is that of a job which somebody has renamed, and is asked for as it is.
+        is_it = fields["JobName"] in names or any(
+            tag and tag_of(fields["JobName"], tag, MARK) == tag for tag in tags
+        )
         return fields if is_it else None
 
     def _tags(self, name: str) -> list[str]:
@@ -895,10 +952,15 @@ class Slurm:
         key = self.decode(name) or self.place_of(name)
         return "" if key is None else self._account_of(key)
 
-    def _is_own(self, name: str) -> bool:
+    def _whose(self, row: JobRow) -> str:
+        # By its name as long as that has a key.
+        key = self.decode(row.name) or self.place_of(row.name) or row.known_as
+        return self._account_of(key) if key else ""
+
+    def _is_own(self, row: JobRow) -> bool:
         # Whether it is a job of a user of this site's; partners' are told that they wait in another way.
-        key = self.decode(name)
-        return key is not None and key.startswith(f"{self._settings.site}/")
+        key = self.decode(row.name) or row.known_as
+        return key.startswith(f"{self._settings.site}/")
 
     def _is_owner(self, name: str, shown: str) -> bool:
         # By the number, as another user may have a name that is cut off, or written in digits.
@@ -949,6 +1011,11 @@ def failure(program: str, answer: Answer) -> LrmsRefusedError | LrmsUnavailableE
         return kind(f"{program}: {text}")
     full = any(word.lower() in whole.lower() for word in _FULL)
     return LrmsRefusedError(f"{program}: {text}", passing=passing, full=full)
+
+
+def _not_there(rows: Sequence[JobRow], there: Sequence[JobRow]) -> LrmsRefusedError:
+    numbers = ", ".join(row.number for row in rows if row not in there)
+    return LrmsRefusedError(f"squeue: {numbers}: no job of this site has that number any more")
 
 
 def _renamed(name: str, tag: str) -> str:

@@ -112,6 +112,7 @@ class ArrayElements:
     def __init__(self) -> None:
         # By the number of an array, and then by those of its elements; `None` of those that were parted.
         self._names: OrderedDict[str, dict[str, str | None]] = OrderedDict()
+        self._parted = set[str]()  # since the present look has begun
 
     def keep(self, array: str, names: Mapping[str, str]) -> None:
         """Notes the elements of an array that was submitted; a crash may have taken its number from another."""
@@ -128,9 +129,14 @@ class ArrayElements:
         Slurm parts it by whatever is asked for it alone, also where a plugin then refuses it; it is shown under the array's
         name as before.
         """
+        self._parted.add(number)
         names = self._names.get(number.partition("_")[0], {})
         if number in names:
             names[number] = None
+
+    def look_begins(self) -> None:
+        """Notes that a queue is about to be read: what is parted from now on it may show as not parted."""
+        self._parted.clear()
 
     def waits(self, number: str) -> bool:
         """Returns whether an element is not parted from its array, as far as is known."""
@@ -156,7 +162,10 @@ class ArrayElements:
         for array, elements in shown.items():
             # An array gets no more elements: one with others has its number by a crash.
             if not elements.keys() <= self._names.get(array, {}).keys():
-                self._names[array] = dict(elements)
+                self._names[array] = {
+                    number: None if number in self._parted else name
+                    for number, name in elements.items()
+                }
         for row in ended:
             named = is_array_name(row.name)
             own = [

@@ -5,6 +5,7 @@ import math
 import re
 import sys
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Final
 
 from grms.lrms.partitions import Partitions
@@ -73,6 +74,16 @@ _BARRED: Final = re.compile(r"Job's (account|QOS) not (permitted|known)")
 """How reasons begin with which a partition does not take an account or QOS; another may."""
 
 
+DEFERRED: Final = MappingProxyType(
+    {
+        "BeginTime": "its start was put off in the batch system",
+        "Dependency": "it was told in the batch system to wait for another job",
+        "DependencyNeverSatisfied": "it was told in the batch system to wait for another job, which did not end as it should",
+    }
+)
+"""Reasons of jobs that wait as somebody has told Slurm, in words; a site itself lets none of its jobs wait so."""
+
+
 def hindrance(reason: str, partitions: Partitions, request: Request | None) -> str:
     """Returns what a waiting job waits for other than room; empty if it is, or may be, room.
 
@@ -82,6 +93,8 @@ def hindrance(reason: str, partitions: Partitions, request: Request | None) -> s
     if _BARRED.match(reason) is not None:
         return f"Slurm says: {reason}" if len(partitions.each) == 1 else ""
     word = reason.partition(",")[0].strip("()")
+    if word in DEFERRED:
+        return f"{DEFERRED[word]} (Slurm says {word})"
     if _NEVER.fullmatch(word) is not None:
         return f"Slurm says {word}"
     if word not in _BY_PARTITION:

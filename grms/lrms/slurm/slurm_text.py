@@ -10,10 +10,11 @@ controller's host.
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Final
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from grms.lrms.base import LrmsEnd, LrmsPhase
 from grms.lrms.batch.queue_snapshot import Ending, JobRow
@@ -22,7 +23,7 @@ from grms.lrms.immediate_start import Taken
 from grms.lrms.job_names import tag_of
 from grms.lrms.node_groups import Promised
 from grms.lrms.slurm.slurm_arrays import element_name
-from grms.lrms.slurm.slurm_machine import node_names
+from grms.lrms.slurm.slurm_machine import DEFERRED, node_names
 from grms.util.outcomes import Outcome
 
 TABLE_FORMAT: Final = "%i|%t|%C|%V|%S|%e|%r|%u(%U)|%N|%Y|%P|%j"
@@ -96,6 +97,16 @@ _TAKES_NOTHING: Final = frozenset(("ReqNodeNotAvail", "NodeDown", "PartitionDown
 _HELD_REASONS: Final = frozenset(("JobHeldUser", "JobHeldAdmin"))
 
 
+class KnownJob(NamedTuple):
+    """A job of this site by its key, and the moment of its submission, seconds since 1970."""
+
+    key: str
+    submit_time: float
+
+
+NONE_KNOWN: Final[Mapping[str, KnownJob]] = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class Queue:
     """Output of squeue.
@@ -128,12 +139,14 @@ def read_queue(
     processors: int,
     partitions: Sequence[str] = (),
     preemptible: Collection[str] = (),
+    known: Mapping[str, KnownJob] = NONE_KNOWN,
 ) -> Queue:
     """Parses the queue printed by squeue, rows in `TABLE_FORMAT` after the token of this call and a bar.
 
     `is_owner` says whether a job of this site, by its name, which begins with `prefix`, is its owner's; jobs
     wider than `processors` cannot start. The site's own jobs count in all partitions; others only in
-    `partitions`, if given. `preemptible` are partitions whose jobs are ended for others.
+    `partitions`, if given. `preemptible` are partitions whose jobs are ended for others. `known` are jobs of this site
+    by their numbers: somebody may have given them names of his own.
     """
     used = set(partitions)
     rows: list[JobRow] = []
@@ -147,11 +160,13 @@ def read_queue(
             continue  # the rest of a name that has line feeds
         wanted, parts = int(fields[3]), fields[11].split(",")
         name = fields[12] = element_name(in_queue := fields[12], fields[1])
-        ours = bool(tag_of(name, prefix, MARK)) and is_owner(name, fields[8])
+        tag = tag_of(name, prefix, MARK)
+        renamed = "" if tag else _known_key(fields, known)
+        ours = bool(tag or renamed) and is_owner(name if tag else prefix + renamed, fields[8])
         elsewhere = bool(used) and used.isdisjoint(parts)
         waits = fields[2] == "PD" and _reason(fields[7]) in _CAN_START
         if ours:
-            row = replace(_row(fields, preemptible), in_array=name != in_queue)
+            row = replace(_row(fields, preemptible), in_array=name != in_queue, known_as=renamed)
             rows.append(replace(row, can_start=False) if elsewhere else row)
         if waits:
             expected.append((ours, fields))
@@ -173,6 +188,12 @@ def read_queue(
         None if planned is None else tuple(planned),
         *_expected(expected),
     )
+
+
+def _known_key(fields: list[str], known: Mapping[str, KnownJob]) -> str:
+    # With its number alone it could be another job, to which a crash has given it.
+    job = known.get(fields[1])
+    return "" if job is None or _seconds(fields[4]) != job.submit_time else job.key
 
 
 def _expected(
@@ -240,6 +261,7 @@ def _row(fields: list[str], preemptible: Collection[str]) -> JobRow:
         exact=end is None or end.outcome not in _INEXACT,
         reason="" if reason == "None" else reason,
         can_start=phase is LrmsPhase.WAITING and why in _CAN_START,
+        deferred=phase is LrmsPhase.WAITING and why in DEFERRED,
         partition=partition,
         nodes=node_names(nodes) if start_time is not None and end is None else (),
     )

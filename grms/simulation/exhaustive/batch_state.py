@@ -31,6 +31,7 @@ _USUAL: Final = {
     "ran_again": 0,
     "came_back": False,
     "hindered": "",
+    "refused": "",
 }
 # What decides nothing but when a question is asked and what is counted.
 

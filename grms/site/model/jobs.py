@@ -396,6 +396,7 @@ class LocalJob(msgspec.Struct, eq=False, kw_only=True):
         lost: how often the batch system has lost it before its start.
         hindered: what it waits for other than room: the batch system does not accept it now, or the part of the
             machine that would run it is shut. Not durable; the batch system reports it again after a restart.
+        deferred: it waits as somebody has told the batch system, for a release, a moment, or another job. Not durable either.
         preemptible: the batch system may end it for another job, and its home site runs it again; a partner's alone.
         protected: of a preemptible one: not as long as the site is in credit.
         begun: it has started here, whatever it does now.
@@ -423,6 +424,7 @@ class LocalJob(msgspec.Struct, eq=False, kw_only=True):
     end_told: LrmsEnd | None = None
     lost: int = 0
     hindered: str = ""
+    deferred: bool = False
     preemptible: bool = False
     protected: bool = False
     begun: bool = False

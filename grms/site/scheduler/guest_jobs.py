@@ -331,9 +331,9 @@ class GuestJobHandler(Owner[GuestJob]):
     def hindered(self, guest: GuestJob, news: base.Hindered, transaction: Transaction) -> None:
         """Has a job leave the queue if it waits for something other than room; it then goes home.
 
-        A job that has started once stays: it may have had effects.
+        A job that has started once stays: it may have had effects. So does one that an operator lets wait.
         """
-        if not news.reason or guest.begun or guest.cancel_requested:
+        if not news.reason or news.deferred or guest.begun or guest.cancel_requested:
             return
         if guest.state not in {JobState.SUBMITTING, JobState.QUEUED}:
             return

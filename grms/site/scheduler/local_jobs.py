@@ -71,7 +71,10 @@ def accept(job: HomeJob | GuestJob, transaction: Transaction) -> bool:
         return False
     transaction.memory.confirm(job)
     job.move(JobState.QUEUED)
-    job.hindered = ""  # it is taken; whether something keeps it from starting is told after this
+    job.hindered, job.deferred = (
+        "",
+        False,
+    )  # it is taken; whether something keeps it from starting is told after this
     return True
 
 
@@ -270,9 +273,13 @@ class LocalJobHandler:
         wanted = job is not None or self.memory.was_to_end(news.key)
         transaction.do(LrmsCancel(transaction.cause, news.key, only_waiting=not wanted))
 
-    def _unseen(self, news: base.Unseen, _transaction: Transaction) -> None:
-        if news.key in self.memory.at_lrms:
-            self.memory.unseen[news.key] = news.reason
+    def _unseen(self, news: base.Unseen, transaction: Transaction) -> None:
+        job = self.memory.at_lrms.get(news.key)
+        if job is None:
+            return
+        self.memory.unseen[news.key] = news.reason
+        # When more is heard of it nobody knows: a place at a partner, and all that wait behind it, are not kept waiting.
+        self._owner(job).stays(job, transaction)
 
     def _seen_again(self, news: base.SeenAgain, _transaction: Transaction) -> None:
         self.memory.unseen.pop(news.key, None)

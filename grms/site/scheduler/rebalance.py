@@ -74,7 +74,7 @@ class RebalanceHandler:
             self._kind, self._notes = rounds, RebalancingNotes(rounds, book.pauses)
         self._noted = take_up = book.open and self.queue is None
         jobs = may_wait(self.memory.at_lrms.values())
-        waiting = [as_waiting(job) for job in jobs if _may_leave(job)]
+        waiting = [as_waiting(job) for job in jobs if self._may_leave(job)]
         self.queue = deque(self._notes.begin(book.order if take_up else waiting))
         self._one = self._before = self._asked = None
         self._silent.clear()
@@ -129,7 +129,7 @@ class RebalanceHandler:
         load = self.memory.load(told)
         while load is not None:
             job = None if self._one is None else self.memory.jobs.get(self._one.job)
-            if job is None or not _may_leave(job) or not self._partners:
+            if job is None or not self._may_leave(job) or not self._partners:
                 if not self.queue or self._notes.left == 0:
                     break
                 self._one = self.queue.popleft()
@@ -176,7 +176,7 @@ class RebalanceHandler:
         self._asked = job
         if not self._noted:
             self._noted = True
-            out = [j.job for j in may_wait(self.memory.at_lrms.values()) if not _may_leave(j)]
+            out = [j.job for j in may_wait(self.memory.at_lrms.values()) if not self._may_leave(j)]
             transaction.note(RoundHeld(transaction.now, over=False, left_out=tuple(out)))
         settled_below = book.settled()
         transaction.note(JobReoffered(transaction.now, job.job, name, book.next_number))
@@ -254,15 +254,17 @@ class RebalanceHandler:
         elif job.state is JobState.LEAVING:
             transaction.leave(job)
 
-
-def _may_leave(job: HomeJob) -> bool:
-    # What has started once is not given away: it may have done something. What has come back stays: it went
-    # behind all others, and would each time, where partners hold places and then deny them.
-    return (
-        job.state is JobState.QUEUED
-        and not job.here
-        and not job.begun
-        and not job.cancel_requested
-        and job.end_told is None
-        and not has_left_before(job)
-    )
+    def _may_leave(self, job: HomeJob) -> bool:
+        # What has started once is not given away: it may have done something. What has come back stays: it went
+        # behind all others, and would each time, where partners hold places and then deny them. What somebody lets
+        # wait in the batch system is not to start elsewhere; what that does not show it could not let go.
+        return (
+            job.state is JobState.QUEUED
+            and not job.here
+            and not job.begun
+            and not job.deferred
+            and not job.cancel_requested
+            and job.end_told is None
+            and job.lrms_key not in self.memory.unseen
+            and not has_left_before(job)
+        )

@@ -384,7 +384,8 @@ class SubmissionHandler(Owner[HomeJob]):
             end_what_waits(job, transaction)
 
     def hindered(self, job: HomeJob, news: base.Hindered, transaction: Transaction) -> None:
-        """Records what a job waits for other than room; rounds may offer it meanwhile."""
+        """Records what a job waits for other than room; rounds may offer it meanwhile, unless it is deferred."""
+        job.deferred = news.deferred
         self._hinder(job, news.reason, transaction)
 
     @staticmethod

@@ -1,5 +1,6 @@
 """The machine: what holds whatever the discipline."""
 
+import math
 from itertools import pairwise
 from typing import Any
 from unittest.mock import patch
@@ -135,7 +136,7 @@ def test_a_replay_may_be_interrupted_anywhere(case: OneMachine, name: str, rows:
 # The caller's mistakes.
 
 
-@pytest.mark.parametrize("processors", [0, -1, 2**31, 8.5, 8.0, True, "8", None])
+@pytest.mark.parametrize("processors", [0, -1, 2**31, 8.5, math.inf, True, "8", None])
 def test_a_machine_of_impossible_size_is_refused(processors: Any) -> None:
     """A machine has at least one processor and fewer than 2^31, a whole number; the error names it."""
     with pytest.raises(ValueError, match=str(processors)):

@@ -110,6 +110,33 @@ class Overtaken(Forgetful):
         return False
 
 
+class Refusing(Overtaken):
+    """A batch system that holds a job, and says that it does not."""
+
+    async def hold(self, row: JobRow) -> None:
+        """See `BatchSystem.hold`."""
+        await super().hold(row)
+        raise LrmsRefusedError("Requested partition configuration not available now")
+
+    async def cancel(self, row: JobRow) -> bool:
+        """See `BatchSystem.cancel`."""
+        return not await super().cancel(row)
+
+
+class Silent(Overtaken):
+    """A batch system that holds a job, and does not answer the first time."""
+
+    async def hold(self, row: JobRow) -> None:
+        """See `BatchSystem.hold`."""
+        await super().hold(row)
+        if self.told.count("hold") == 1:
+            raise LrmsUnavailableError("timed out")
+
+    async def cancel(self, row: JobRow) -> bool:
+        """See `BatchSystem.cancel`."""
+        return not await super().cancel(row)
+
+
 class Lifted(Forgetful):
     """A batch system that ends only what waits, in which somebody lifts a hold just before that; its job then starts.
 
@@ -169,6 +196,47 @@ async def test_what_an_administrator_was_faster_to_end_is_not_let_go(tmp_path: P
     lrms = await waiting(system, tmp_path)
     assert not await lrms.cancel(KEY, only_waiting=True)
     assert system.told == ["submit", "hold", "cancel"]
+
+
+async def test_a_job_that_is_held_in_spite_of_a_refusal_is_let_go(tmp_path: Path) -> None:
+    """Slurm refuses where the partition is inactive, and holds it: it would wait there for ever."""
+    system = Refusing()
+    lrms = await waiting(system, tmp_path)
+    assert await lrms.cancel(KEY, only_waiting=True)
+    assert system.told == ["submit", "hold", "cancel"]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        replace(HELD, reason="JobHeldAdmin"),
+        replace(HELD, phase=LrmsPhase.WAITING, hindered="it is put off", deferred=True),
+    ],
+)
+async def test_a_job_that_somebody_lets_wait_is_not_let_go(tmp_path: Path, row: JobRow) -> None:
+    """Elsewhere it would start against the will of who holds it; it is let go when he has released it."""
+    system = Overtaken()
+    lrms = await waiting(system, tmp_path)
+    await lrms.snapshot()
+    system.rows = (row,)
+    for ask in (lrms.cancel(KEY, only_waiting=True), lrms.leave(KEY)):
+        with pytest.raises(LrmsRefusedError, match=r"holds it|put off"):
+            await ask
+    assert system.told == ["submit"]
+    system.rows = (replace(HELD, phase=LrmsPhase.WAITING),)
+    assert not await lrms.cancel(KEY, only_waiting=True)
+    assert system.told == ["submit", "hold", "cancel"]
+
+
+async def test_a_hold_of_the_sites_own_without_an_answer_is_its_own(tmp_path: Path) -> None:
+    """It was held to be let go, and nobody knows whether it was ended: the next attempt ends it."""
+    system = Silent()
+    lrms = await waiting(system, tmp_path)
+    await lrms.snapshot()
+    with pytest.raises(LrmsUnavailableError):
+        await lrms.cancel(KEY, only_waiting=True)
+    assert await lrms.cancel(KEY, only_waiting=True)
+    assert system.told == ["submit", "hold", "hold", "cancel"]
 
 
 class Blinking(Forgetful):
@@ -583,6 +651,23 @@ async def test_a_submission_that_was_cut_off_is_made_after_a_restart(tmp_path: P
             key = await scene.submitted(1)
             await undisturbed(scene, [key])
             assert scene.states() == ["CD"]
+
+
+async def test_a_job_that_an_operator_renames_is_followed(tmp_path: Path) -> None:
+    """It gets its tag again, behind his word, so that the next process knows it too."""
+    scene = Scene(FakeSlurm(tmp_path / "cluster", nodes=1, cpus=1), tmp_path)
+    async with scene.up():
+        key = await scene.running(1)
+        waits = await scene.submitted(2)
+        await until(lambda: scene.has(waits, Accepted))
+        for number in scene.cluster.ask("squeue", "-h", "-a", "-o", "%i").split():
+            scene.cluster.ask("scontrol", "update", f"JobId={number}", f"JobName=his-{number}")
+        tags = [f"@hanse:S:{each}" for each in (key, waits)]
+        await until(lambda: all(any(tag in row[3] for row in scene.rows()) for tag in tags))
+        assert all(row[3].startswith("his-") for row in scene.rows())
+        for each in (key, waits):
+            end = await scene.ends(each)
+            assert (end.outcome, end.exit_code, scene.runs(each)) == (Outcome.COMPLETED, 0, 1)
 
 
 async def test_a_job_that_is_moved_to_another_partition_is_followed(tmp_path: Path) -> None:

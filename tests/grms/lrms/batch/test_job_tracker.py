@@ -982,6 +982,63 @@ def test_what_a_job_waits_for_is_told_when_two_looks_have_shown_it() -> None:
     assert Hindered(KEY, "") not in looks.look(row(RUNNING))
 
 
+def test_what_somebody_lets_wait_in_the_batch_system_is_told_as_that() -> None:
+    """A hold that is not the site's, a start that was put off; but for what waits again after a run of its own."""
+    looks = released()
+    looks.look(row(WAITING))
+    looks.look(row(HELD, reason="JobHeldAdmin"))
+    looks.tracker.hold_stays(KEY)
+    (told,) = looks.look(row(HELD, reason="JobHeldAdmin"))
+    assert isinstance(told, Hindered)
+    assert ("holds it" in told.reason, "JobHeldAdmin" in told.reason, told.deferred) == (True,) * 3
+    assert looks.look(row(WAITING)) == [Hindered(KEY, "")]
+    later = row(WAITING, hindered="put off", deferred=True)
+    told_later = Hindered(KEY, "put off", deferred=True)
+    assert [looks.look(later) for _ in range(2)] == [[], [told_later]]
+    looks.look(row(RUNNING))
+    again = [event for _ in range(3) for event in looks.look(later)]
+    assert not [event for event in again if isinstance(event, Hindered)]
+
+
+@pytest.mark.parametrize(("site", "told"), [("A", True), ("S", False)])
+def test_what_is_not_released_says_why(site: str, told: bool) -> None:
+    """As while the accounting of Slurm is away; a partner's job waits, and does not go home for that."""
+    looks = Looks(site=site)
+    looks.submit()
+    looks.look(row(HELD), after=SETTLE_S)
+    looks.tracker.release_refused(KEY, "the DB index is being set")
+    why = "the batch system does not lift its hold: the DB index is being set"
+    assert looks.look(row(HELD)) == ([Hindered(KEY, why)] if told else [])
+    assert looks.look(row(HELD)) == []
+    assert looks.orders == [(Act.RELEASE, "7")]
+    assert looks.look(row(WAITING)) == ([Hindered(KEY, "")] if told else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "known_as", "tagged"),
+    [
+        ("renamed", KEY, True),
+        (f"hanse:S:{KEY}", "", False),
+        ("hanse:S:earlier", KEY, False),
+        (f"away:{KEY}", KEY, False),
+    ],
+)
+def test_a_job_that_was_renamed_is_the_job_and_gets_its_tag_again(
+    name: str, known_as: str, tagged: bool
+) -> None:
+    """Nothing is asked about it; one that came back, or is to leave, has a name of this site's."""
+    looks = released()
+    looks.look(row(WAITING))
+    other = replace(row(WAITING), name=name, known_as=known_as)
+    for _ in range(2):
+        assert looks.look(other) == []
+        assert looks.orders == ([(Act.TAG, "7")] if tagged else [])
+    assert looks.asked == 0
+    *_, end = looks.look(replace(row(ENDED), name=name, known_as=known_as))
+    assert isinstance(end, Ended)
+    assert looks.orders == []
+
+
 LIFE = (HELD, HELD, WAITING, WAITING, *[RUNNING] * 6)
 """What a batch system has of a job that goes on and on, look by look."""
 

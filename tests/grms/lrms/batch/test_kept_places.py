@@ -548,6 +548,35 @@ async def test_a_job_that_starts_as_it_leaves_keeps_its_name(tmp_path: Path) -> 
         assert scene.runs(two.key) == 1
 
 
+async def test_a_job_that_is_held_as_it_leaves_can_be_released(tmp_path: Path) -> None:
+    """It stays, and its start is not far ahead; Slurm says that it refuses the name, and does it, where the partition is closed."""
+    scene = scene_of(tmp_path)
+    async with scene.up():
+        first = await with_first(scene)
+        key = await waiting(scene, 2)
+        rows = scene.cluster.ask("squeue", "-h", "-o", "%t|%i").splitlines()
+        (number,) = [row.partition("|")[2] for row in rows if row.startswith("PD")]
+        system: Any = scene.lrms._placing
+        set_aside, rename = system.set_aside, system.rename
+
+        async def held(row: JobRow, name: str) -> None:
+            await set_aside(row, name)
+            scene.cluster.ask("scontrol", "hold", row.number)
+
+        async def refused(row: JobRow, name: str) -> None:
+            await rename(row, name)
+            raise LrmsRefusedError("Requested partition configuration not available now")
+
+        system.set_aside, system.rename = held, refused
+        with pytest.raises(LrmsRefusedError, match="holds it"):
+            await scene.lrms.leave(key)
+        assert (markers(scene), scene.lrms.folders.places()) == ([], {})
+        scene.cluster.ask("scontrol", "release", number)
+        await until(lambda: _phase(scene, key) == "PD")
+        await let_all_run(scene, first.key, [key])
+        assert scene.runs(key) == 1
+
+
 @pytest.mark.parametrize("answered", [True, False])
 async def test_a_job_that_starts_just_as_it_is_asked_to_leave_begins(
     tmp_path: Path, *, answered: bool

@@ -1,7 +1,7 @@
 """Where Slurm's adapter has the end of a job from: the completion log, the controller, accounting, in this order."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -550,6 +550,78 @@ async def test_what_is_not_ended_of_many_is_told(answer: Answer, kind: type[Exce
 
 JOBS = {"B/1/2": "12", "B/1/3": "13", "B/1/4": "14"}
 LENT = {"B/1/2": "", "B/1/3": "ann", "B/1/4": ""}
+
+
+class HasNames(Programs):
+    """Slurm's programs, where jobs have these names by their numbers; what scontrol is told is noted."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        super().__init__({})
+        self.names = names
+        self.told: list[str] = []
+
+    async def run(self, program: str, *arguments: str, **how: Any) -> Answer:
+        """Answers."""
+        del how
+        if program == "scontrol":
+            self.told += arguments
+            return said("")
+        numbers = arguments[arguments.index("-j") + 1].split(",")
+        if len(numbers) == 1 and numbers[0] not in self.names:
+            return GONE  # as Slurm says where it was asked for one
+        form = arguments[-1]
+        there = [(each, self.names[each]) for each in numbers if each in self.names]
+        return said("".join(form.replace("%i", a).replace("%j", b) + "\n" for a, b in there))
+
+
+@pytest.mark.parametrize(
+    ("row", "name", "is_it"),
+    [
+        (ROW, NAME, True),
+        (ROW, f"his-word@{NAME}", True),
+        (ROW, f"{NAME}3", False),
+        (ROW, "other", False),
+        (ROW, f"other\n|{NUMBER}|{NAME}", False),
+        (ROW, "", False),
+        (replace(ROW, name="renamed", known_as="B/1/2"), "renamed", True),
+        (replace(ROW, name="renamed", known_as="B/1/2"), f"renamed@{NAME}", True),
+        (replace(ROW, name="renamed", known_as="B/1/2"), "other", False),
+        (replace(ROW, name=f"{NAME}:away"), f"{NAME}:away", True),
+        (replace(ROW, name=f"{NAME}:away"), NAME, False),
+    ],
+)
+async def test_no_other_job_is_changed_by_a_number_that_it_has_got(
+    row: JobRow, name: str, is_it: bool
+) -> None:
+    """A controller with an older state gives numbers away again, and scontrol goes by them alone."""
+    for change in ("release", "release_all", "hold", "start_now", "rename"):
+        programs = HasNames({NUMBER: name} if name else {})
+        system = Slurm(programs, SlurmSettings("A", "grid"))
+        calls = {
+            "release": system.release(row),
+            "release_all": system.release_all([row]),
+            "hold": system.hold(row),
+            "start_now": system.start_now(row),
+            "rename": system.rename(row, "new"),
+        }
+        call = calls.pop(change)
+        for other in calls.values():
+            other.close()
+        if is_it:
+            await call
+        else:
+            with pytest.raises(LrmsRefusedError, match=f"{NUMBER}: no job of this site"):
+                await call
+        assert bool(programs.told) == is_it, change
+
+
+async def test_of_many_that_are_released_those_are_that_are_there() -> None:
+    """One whose number is another's keeps no other from its release, and is said to be refused."""
+    rows = [replace(ROW, name=f"hanse:A:B/1/{at}", number=str(at)) for at in range(1, 4)]
+    programs = HasNames({"1": rows[0].name, "2": "other", "3": rows[2].name})
+    with pytest.raises(LrmsRefusedError, match=r"squeue: 2: no job"):
+        await Slurm(programs, SlurmSettings("A", "grid")).release_all(rows)
+    assert programs.told == ["release", "1,3"]
 
 
 # --- submissions ---------------------------------------------------------------------------------

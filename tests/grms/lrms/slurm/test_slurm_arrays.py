@@ -15,6 +15,7 @@ from grms.lrms.account_mapping import own_name
 from grms.lrms.base import (
     Ended,
     Lost,
+    LrmsJob,
     LrmsPhase,
     LrmsRefusedError,
     LrmsUnavailableError,
@@ -133,6 +134,22 @@ def test_an_element_that_was_parted_is_so_whatever_name_is_shown() -> None:
         JobRow("hanse:S:A/1/1", "7_1", 1.0, LrmsPhase.WAITING, 1, in_array=True),
         JobRow("hanse:S:A/1/2", "7_2", 1.0, LrmsPhase.HELD, 1, in_array=True),
     ]
+    assert elements.told_in(rows) == rows
+    assert [elements.waits(row.number) for row in rows] == [False, True]
+
+
+def test_an_element_that_is_parted_while_a_new_process_looks_is_parted() -> None:
+    """What the queue shows was read before that; the next look's may be read after it."""
+    elements = ArrayElements()
+    elements.look_begins()
+    elements.part("7_1")
+    rows = [
+        JobRow("hanse:S:A/1/1", "7_1", 1.0, LrmsPhase.HELD, 1, in_array=True),
+        JobRow("hanse:S:A/1/2", "7_2", 1.0, LrmsPhase.HELD, 1, in_array=True),
+    ]
+    assert elements.told_in(rows) == rows
+    assert [elements.waits(row.number) for row in rows] == [False, True]
+    elements.look_begins()
     assert elements.told_in(rows) == rows
     assert [elements.waits(row.number) for row in rows] == [False, True]
 
@@ -374,6 +391,35 @@ async def test_arrays_are_tried_again_after_pauses_that_grow(
             pauses += [each["for_s"] for each in logs if each["event"] == "lrms.no_arrays"]
             assert len(machine.arrays) == (at > 3)
         assert pauses == [1e-6, 2e-6, 4e-6, 4e-6, 1e-6]
+
+
+async def test_a_short_pause_ends_no_longer_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names are refused for ten minutes; an array that was on its way then is refused for ten seconds."""
+    monkeypatch.setattr(slurm, "NO_ARRAYS_FIRST_S", 1e-6)
+    cluster = FakeSlurm(tmp_path / "cluster", nodes=1, cpus=1)
+    with up(cluster):
+        system = Slurm(Programs({}, folder=str(cluster.programs)), SlurmSettings("S", own_name()))
+        await system.look()
+        jobs = [
+            (f"hanse:S:A/1/{at}", LrmsJob(f"A/1/{at}", 1, 60.0), tmp_path / f"A+1+{at}")
+            for at in range(1, 3)
+        ]
+        for _, _, folder in jobs:
+            folder.mkdir()
+            (folder / "launch").write_text("#!/bin/sh\n")
+        number, _ = await system.submit_all(jobs)
+        row = JobRow(jobs[0][0], number, 1.0, LrmsPhase.HELD, 1, in_array=True)
+        cluster.machine.refuses_arrays = "Job violates accounting/QOS policy"
+        with pytest.raises(LrmsRefusedError):
+            await system.submit_all(jobs)
+        assert system.alike(*jobs[0]) is not None  # that was short
+        cluster.machine.fixes_names = True
+        await system.cancel_all([row])
+        with pytest.raises(LrmsRefusedError):
+            await system.submit_all(jobs)
+        assert system.alike(*jobs[0]) is None
 
 
 async def test_an_array_that_a_crash_has_undone_is_lost_as_its_jobs_are(tmp_path: Path) -> None:

@@ -57,7 +57,19 @@ LONG = Partition("long", "UP")
     ("reason", "each", "request_", "why"),
     [
         ("Resources", (DOWN,), Request(1, wall_time=60.0), ""),
-        ("BeginTime", (DOWN,), Request(1, wall_time=60.0), ""),
+        ("Licenses", (DOWN,), Request(1, wall_time=60.0), ""),
+        (
+            "BeginTime",
+            (DOWN,),
+            Request(1, wall_time=60.0),
+            "its start was put off in the batch system (Slurm says BeginTime)",
+        ),
+        (
+            "Dependency",
+            (MAIN,),
+            None,
+            "it was told in the batch system to wait for another job (Slurm says Dependency)",
+        ),
         ("PartitionDown", (DOWN,), None, "main is DOWN (Slurm says PartitionDown)"),
         ("PartitionDown", (DOWN, LONG), Request(1, wall_time=60.0), ""),
         ("PartitionDown", (DOWN, LONG), None, ""),

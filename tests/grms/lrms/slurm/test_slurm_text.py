@@ -11,6 +11,7 @@ from grms.lrms.immediate_start import QueuePlan, Taken
 from grms.lrms.node_groups import Promised
 from grms.lrms.slurm.slurm_text import (
     PHASES,
+    KnownJob,
     ending_of,
     logged_ending,
     read_accounting,
@@ -80,6 +81,43 @@ def test_the_table_is_read() -> None:
     }
     # Two elements of the array, and what waits for a node; nothing held, later, or too wide.
     assert waiting == 2 + 2 + 4
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("5|PD|1|1795342787|N/A|N/A|Priority|grid||(null)|main|renamed", "A/1/6"),
+        ("5|R|1|1795342787|1795342788|1795342798|None|grid|n1|(null)|main|a@b|c", "A/1/6"),
+        ("5|PD|1|1795342787|N/A|N/A|Priority|bob||(null)|main|renamed", ""),
+        ("5|PD|1|1795342788|N/A|N/A|Priority|grid||(null)|main|renamed", ""),
+        ("5|PD|1|N/A|N/A|N/A|Priority|grid||(null)|main|renamed", ""),
+        ("6|PD|1|1795342787|N/A|N/A|Priority|grid||(null)|main|renamed", ""),
+        ("5|PD|1|1795342787|N/A|N/A|Priority|grid||(null)|main|hanse:A:A/1/6:away", ""),
+    ],
+)
+def test_a_job_that_somebody_has_renamed_is_known_by_its_number_and_submission(
+    line: str, key: str
+) -> None:
+    """Neither another user's, nor one to which a crash has given its number; a marker has a name of the site's."""
+    known = {"5": KnownJob("A/1/6", 1795342787.0)}
+    queue = read_queue(
+        table(line), token=TOKEN, is_owner=owned, prefix=PREFIX, processors=16, known=known
+    )
+    assert [row.known_as for row in queue.rows if row.known_as] == ([key] if key else [])
+
+
+def test_what_was_told_to_wait_is_deferred() -> None:
+    """For a moment or another job; held ones are not known to be."""
+    lines = [
+        f"{number}|PD|1|1795342787|N/A|N/A|{reason}|grid||(null)|main|hanse:A:A/1/{number}"
+        for number, reason in enumerate(
+            ("BeginTime", "Dependency", "DependencyNeverSatisfied", "Priority", "JobHeldUser")
+        )
+    ]
+    queue = read_queue(
+        table("\n".join(lines)), token=TOKEN, is_owner=owned, prefix=PREFIX, processors=16
+    )
+    assert [row.deferred for row in queue.rows] == [True, True, True, False, False]
 
 
 def test_ends_are_read() -> None:

@@ -318,6 +318,15 @@ def gone(site: Conversation, **changes: Any) -> Outcome:
     return one(site(base.Ended, key=KEY, **given), SendReport).completion.outcome
 
 
+def test_a_guest_that_an_operator_lets_wait_stays() -> None:
+    """He can let it start."""
+    site = Conversation()
+    offered(site)
+    site(base.Accepted, key=KEY)
+    assert site(base.Hindered, key=KEY, reason="it is held", deferred=True) == []
+    assert one(hindered(site), LrmsCancel).only_waiting
+
+
 @pytest.mark.parametrize("restarts", [False, True])
 def test_a_guest_that_nothing_starts_any_more_goes_home_undone(restarts: bool) -> None:
     """The batch system is told to let it go if it waits; what comes of that is known after a restart, too."""

@@ -39,6 +39,7 @@ from grms.site.model.events import (
 from grms.site.model.jobs import Completion, Load
 from grms.site.model.lifecycle import GuestState, JobState, Outcome
 from grms.site.model.records import JobLeft
+from grms.site.scheduler.operator_actions import why_stuck
 from grms.site.wire.convert import write_job
 from tests.grms.site.conversation import (
     FULL,
@@ -211,6 +212,28 @@ def test_what_nothing_starts_at_home_is_offered_whatever_home_wants() -> None:
     site = home(transfer=KEEP)
     shut = replace(FULL, refuses=lambda _processors, _time: "main is down")
     assert one(site(RoundDue, load=shut), SendOffer).reserve
+
+
+def test_what_somebody_lets_wait_in_the_batch_system_is_not_offered() -> None:
+    """At a partner it would start in spite of its hold; it is offered when that is lifted."""
+    site = home()
+    site(base.Hindered, key=KEY, reason="its user holds it", deferred=True)
+    assert kinds(due(site)) == ["PublishRound"]
+    assert why_stuck(site.job(), site.state.memory, 0.0) == "its user holds it"
+    site(base.Hindered, key=KEY, reason="")
+    assert one(due(site), SendOffer).reserve
+
+
+def test_what_no_look_shows_is_not_offered_and_keeps_no_place() -> None:
+    """The batch system could not let it go: all that wait behind it would stand still."""
+    site = leaving()
+    withdraw = one(site(base.Unseen, key=KEY, reason="no table shows it"), SendWithdraw)
+    assert (withdraw.partner, site.job().state) == ("b", JobState.QUEUED)
+    site = home()
+    site(base.Unseen, key=KEY, reason="no table shows it")
+    assert kinds(due(site)) == ["PublishRound"]
+    site(base.SeenAgain, key=KEY)
+    assert one(due(site), SendOffer).reserve
 
 
 def test_a_round_may_have_a_bound() -> None:

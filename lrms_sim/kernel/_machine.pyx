@@ -497,7 +497,7 @@ cdef void core_learn(MachineCore* core, job_index_t job) noexcept nogil:
     sift_up(core.heap, core.running - 1, entry)
 
 
-cdef int core_pop_due(MachineCore* core) except -1 nogil:
+cdef inline int pop_due(MachineCore* core) except -1 nogil:
     # Terminations due by view.now; their pass is left pending, or made after each.
     while core.running and core.heap[0].end_time <= core.view.now:
         core_pop_ended(core)
@@ -506,18 +506,22 @@ cdef int core_pop_due(MachineCore* core) except -1 nogil:
     return 0
 
 
+cdef int core_pop_due(MachineCore* core) except -1 nogil:
+    return pop_due(core)
+
+
 cdef int core_advance(MachineCore* core, seconds_t until, bint inclusive) except -1 nogil:
     # Handles, instant by instant, all that is due before `until`; at `until` too where inclusive.
     cdef seconds_t time
     while True:
         if core.pass_pending and (inclusive or core.view.now < until):
-            core_pop_due(core)
+            pop_due(core)
             core_pass(core)
         time = core_next_time(core)
         if time == INFINITY or time > until or (time == until and not inclusive):
             return 0
         core_set_clock(core, time)
-        core_pop_due(core)
+        pop_due(core)
         if core.pass_pending or core.view.wake_time <= time:
             core_pass(core)
 
@@ -542,7 +546,7 @@ cdef Py_ssize_t core_replay(
             row += 1
             continue
         core_set_clock(core, next_own if next_own < next_submit else next_submit)
-        core_pop_due(core)
+        pop_due(core)
         if not core.ops.per_event:
             while row < count and submit_time[row] == view.now:
                 core_enqueue(core, <job_index_t> row)

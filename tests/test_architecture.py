@@ -70,6 +70,7 @@ MACHINE_KERNELS = frozenset(
         "lrms_sim.kernel._machine",
         "lrms_sim.kernel._kernel",
         "grms.federation._kernel",
+        "grms.federation._replay",
         "grms.federation._own_account",  # the shadow's machine, of jobs that have ended
     }
 )

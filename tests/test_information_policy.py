@@ -16,7 +16,7 @@ from google.protobuf.descriptor import Descriptor, ServiceDescriptor
 from grms.v1 import partner_pb2
 
 ROOT = Path(__file__).resolve().parents[1]
-KERNEL = Path("grms/federation/_kernel.pyx")
+KERNEL = Path("grms/federation/_replay.pyx")
 ORDER = Path("grms/federation/_order.pxd")
 SITES = Path("grms/federation/_sites.pxd")
 HEADER = Path("grms/policy/_decisions.pxd")
@@ -90,7 +90,7 @@ READ_OF_PROMISES = {
 }
 OF_THE_MET = (
     *("rank", "learn_of_met", "place_from", "first_place", "asking_begins", "next_of_met"),
-    *("next_partner", "take_turns_of_met"),
+    *("next_partner", "take_turns_of_met", "take_all_turns"),
 )
 READ_TO_ENTRUST = {"home.core.view.processors"}
 READ_TO_ORDER = {
@@ -475,9 +475,10 @@ def policy_rows(document: str) -> set[str]:
 # --- the tree ------------------------------------------------------------------------------------
 
 
-def decision(name: str = "ask_partners") -> str:
-    """Returns a function of the federation kernel, first of all what decides where a job runs."""
-    return function((ROOT / KERNEL).read_text(encoding="utf-8"), name)
+def decision(*names: str) -> str:
+    """Returns functions of the federation kernel, first of all what decides where a job runs."""
+    source = (ROOT / KERNEL).read_text(encoding="utf-8")
+    return "".join(function(source, name) for name in names or ("ask_partners", "offer"))
 
 
 def test_a_decision_reads_what_the_policy_lists_and_no_more() -> None:
@@ -510,11 +511,11 @@ def test_a_decision_reads_what_the_policy_lists_and_no_more() -> None:
         "home.chooser",
         "home.count_open",
         "home.asked_count",
-        "home.met",  # in which way its partners change places
         "home.strict",  # a job that came back too often is not offered any more
         "home.strict.empty_returns",
         "federation.empty_returns",
     }
+    assert reads(decision("order_partners")) == {"home.cheapest", "home.chooser"}
 
 
 def test_a_site_that_can_preempt_answers_by_its_own_machine_books_and_account() -> None:
@@ -540,7 +541,7 @@ def test_a_site_that_can_preempt_answers_by_its_own_machine_books_and_account() 
 
 def test_a_site_answers_by_its_own_machine_and_books_alone() -> None:
     """The answer is made of members of one site, which has no way to another one's."""
-    body = decision("wants") + decision("know_itself")
+    body = decision("wants", "wants_within", "know_load", "know_books")
     of_site = {name for name in reads(body) if name.startswith("site.")}
     assert {re.sub(r"\.view\.\w+$", ".view", name) for name in of_site} == {
         re.sub(r"\.view\.\w+$", ".view", name) for name in READ_OF_OWN_SITE
@@ -613,7 +614,7 @@ def test_partners_are_ordered_by_what_the_policy_lists_and_no_more() -> None:
     }
     # Nobody else orders partners, or writes what they are ordered by.
     rest = kernel
-    for begin, end in (("cdef void choose_written(", "cdef site_index_t ask_partners("),):
+    for begin, end in (("cdef void choose_written(", "cdef bint offer("),):
         rest = rest.replace(rest[rest.index(begin) : rest.index(end)], "")
     written = (
         r"(?:move|order)_by_awrt_fast\(|\b(?:open_)?(?:consumption|submitted|weighted_response)\["

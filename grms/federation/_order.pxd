@@ -390,3 +390,11 @@ cdef inline void take_turns(SiteRun* home) noexcept nogil:
             place = place_by_awrt_fast(home.settled, home.settled_count, home.standing, index)
             home.standing[index].asked += 1
             move_by_awrt_fast(home.settled, home.settled_count, home.standing, place, -1)
+
+
+cdef inline int take_all_turns(const Federation* federation, SiteRun* home) except -1 nogil:
+    # As `take_turns`, of any site.
+    if home.met != NULL:
+        return take_turns_of_met(federation, home)
+    take_turns(home)
+    return 0

@@ -98,12 +98,15 @@ cdef double membership_fast(double x, double gamma, double sigma) noexcept nogil
 cdef double tsk_output_fast(
     const TransferPolicy* policy, double nwp, double njp, const FurtherValues* values
 ) noexcept nogil
+cdef bint rules_fast(
+    const TransferPolicy* policy, KnownJob job, const SiteLoad* load
+) noexcept nogil
 cdef bint accept_fast(
-    const TransferPolicy* policy, KnownJob job, SiteLoad load, const Books* books, bint own
+    const TransferPolicy* policy, KnownJob job, const SiteLoad* load, const Books* books, bint own
 ) noexcept nogil
 
 cdef bint inner_fast(
-    const TransferPolicy* policy, KnownJob job, SiteLoad load, bint own
+    const TransferPolicy* policy, KnownJob job, const SiteLoad* load, bint own
 ) noexcept nogil
 
 cdef class MembershipTable:

@@ -162,7 +162,7 @@ cdef class TransferQuestion:
 
 
 cdef bint accept_written(
-    const TransferPolicy* policy, KnownJob job, SiteLoad load, bint own
+    const TransferPolicy* policy, KnownJob job, const SiteLoad* load, bint own
 ) noexcept with gil:
     # Kernels cannot raise here: they check for the failure later. Until then own jobs stay.
     cdef CompiledTransfer compiled = <CompiledTransfer> policy.written
@@ -191,7 +191,7 @@ cdef bint accept_written(
 
 
 cdef bint accept_fast(
-    const TransferPolicy* policy, KnownJob job, SiteLoad load, const Books* books, bint own
+    const TransferPolicy* policy, KnownJob job, const SiteLoad* load, const Books* books, bint own
 ) noexcept nogil:
     # Does the site want to run this job itself, now? Zero means no, in every policy.
     if policy.constrained:
@@ -205,29 +205,36 @@ cdef bint accept_fast(
     return inner_fast(policy, job, load, own)
 
 
+cdef bint rules_fast(
+    const TransferPolicy* policy, KnownJob job, const SiteLoad* load
+) noexcept nogil:
+    # Equation 8: whether the output of a rule base is above 0.
+    cdef FurtherValues values
+    if (
+        policy.cache != NULL
+        and policy.stamp == policy.cache.stamp
+        and load.processors == policy.cache.processors
+        and load.processors_waiting <= policy.cache.waiting_max
+    ):
+        return cached_output_fast(policy, job, load) > 0.0
+    if policy.further:
+        further_values(policy, job, load, &values)
+    return tsk_output_fast(
+        policy,
+        <double> load.processors_waiting / load.processors,      # equation 9
+        100.0 * job.processors / load.processors,                # equation 10, in percent
+        &values,
+    ) > 0.0
+
+
 cdef bint inner_fast(
-    const TransferPolicy* policy, KnownJob job, SiteLoad load, bint own
+    const TransferPolicy* policy, KnownJob job, const SiteLoad* load, bint own
 ) noexcept nogil:
     # What the policy would do, whatever its constraints say.
-    cdef FurtherValues values
     if policy.kind == ACCEPT_WHEN_FIT:
         return load.fits
     if policy.kind == RULE_BASE:
-        if (
-            policy.cache != NULL
-            and policy.stamp == policy.cache.stamp
-            and load.processors == policy.cache.processors
-            and load.processors_waiting <= policy.cache.waiting_max
-        ):
-            return cached_output_fast(policy, job, &load) > 0.0
-        if policy.further:
-            further_values(policy, job, &load, &values)
-        return tsk_output_fast(
-            policy,
-            <double> load.processors_waiting / load.processors,      # equation 9
-            100.0 * job.processors / load.processors,                # equation 10, in percent
-            &values,
-        ) > 0.0
+        return rules_fast(policy, job, load)
     if policy.kind == WRITTEN:
         return accept_written(policy, job, load, own)
     return policy.kind == (ALWAYS_KEEP if own else ALWAYS_AGREE)
@@ -456,9 +463,9 @@ cdef class CompiledTransfer:
         job.number = -1
         own_books.own_work, own_books.own_requested, own_books.taken, own_books.given = books
         if within:
-            accepted = bool(accept_fast(&self.policy, job, load, &own_books, own))
+            accepted = bool(accept_fast(&self.policy, job, &load, &own_books, own))
         else:
-            accepted = bool(inner_fast(&self.policy, job, load, own))
+            accepted = bool(inner_fast(&self.policy, job, &load, own))
         self.check()
         return accepted
 

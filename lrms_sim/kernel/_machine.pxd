@@ -76,7 +76,7 @@ cdef int core_open(
 ) except -1
 cdef void core_close(MachineCore* core) noexcept
 cdef void core_bind(MachineCore* core, JobColumns columns) noexcept nogil
-cdef int core_set_clock(MachineCore* core, seconds_t now) except -1 nogil
+cdef int core_estimates_end(MachineCore* core) except -1 nogil    # what is due by the new clock
 cdef job_index_t core_pop_ended(MachineCore* core) except -2 nogil
 cdef int core_enqueue(MachineCore* core, job_index_t job) except -1 nogil
 cdef int core_withdraw(MachineCore* core, Py_ssize_t slot) except -1 nogil
@@ -87,14 +87,26 @@ cdef int core_hide(MachineCore* core, job_index_t job) except -1 nogil
 cdef int core_show(MachineCore* core, job_index_t job) except -1 nogil
 cdef int core_resume(MachineCore* core, job_index_t job, seconds_t start_time) except -1 nogil
 cdef void core_learn(MachineCore* core, job_index_t job) noexcept nogil
-cdef int log_job(JobLog* log, job_index_t job) except -1 nogil
-cdef int core_pass(MachineCore* core) except -1 nogil
 cdef int core_pop_due(MachineCore* core) except -1 nogil
 cdef int core_advance(MachineCore* core, seconds_t until, bint inclusive) except -1 nogil
 cdef Py_ssize_t core_replay(
     MachineCore* core, Py_ssize_t row, Py_ssize_t stop, Py_ssize_t count
 ) except -1 nogil
 cdef bint cost_exceeded(const MachineCore* core) noexcept nogil
+
+
+cdef inline int core_set_clock(MachineCore* core, seconds_t now) except -1 nogil:
+    # Everything before that moment has been handled.
+    if now > core.view.now:
+        core.view.now = now
+        if core.ops.per_event or core.estimate != NULL:
+            return core_estimates_end(core)
+    return 0
+
+
+cdef inline int core_pass(MachineCore* core) except -1 nogil:
+    core.pass_pending = False
+    return core.ops.decide(core.notes, &core.view)
 
 
 cdef inline seconds_t core_next_end(const MachineCore* core) noexcept nogil:

@@ -15,16 +15,12 @@ from libc.math cimport INFINITY
 from libc.stdlib cimport free
 from libc.string cimport memset
 
+from lrms_sim.kernel._branches cimport unlikely
 from lrms_sim.kernel._corrections cimport extended
 from lrms_sim.kernel._memory cimport doubled, safe_realloc
 from lrms_sim.kernel._queue cimport queue_free, queue_insert, queue_push, queue_remove
 from lrms_sim.kernel._types cimport job_index_t, processors_t, seconds_t
 from lrms_sim.kernel._view cimport DisciplineOps, View
-
-
-cdef extern from *:
-    # Where no job outlives its request nothing is to be done for those who do.
-    bint unlikely(bint condition) noexcept nogil
 
 
 cdef inline bint ends_before(const Running* left, const Running* right) noexcept nogil:
@@ -50,9 +46,9 @@ cdef inline job_index_t rank_of(const MachineCore* core, job_index_t job) noexce
     return job if core.rank == NULL else core.rank[job]
 
 
-cdef int log_job(JobLog* log, job_index_t job) except -1 nogil:
+cdef inline int log_job(JobLog* log, job_index_t job) except -1 nogil:
     cdef Py_ssize_t capacity
-    if log.count == log.capacity:
+    if unlikely(log.count == log.capacity):
         capacity = doubled(log.capacity, 4)
         log.job = <job_index_t*> safe_realloc(
             log.job, capacity, sizeof(job_index_t), b"jobs in a log"
@@ -154,11 +150,13 @@ cdef int outlive_due(MachineCore* core) except -1 nogil:
     return 0
 
 
-cdef int run_from(MachineCore* core, job_index_t job, seconds_t start_time) except -1 nogil:
+cdef inline int run_from(
+    MachineCore* core, job_index_t job, seconds_t start_time
+) except -1 nogil:
     # Notes a job as running since then.
     cdef Py_ssize_t place
     cdef Running entry
-    if core.running == core.heap_capacity:
+    if unlikely(core.running == core.heap_capacity):
         place = doubled(core.heap_capacity, 16)
         core.heap = <Running*> safe_realloc(core.heap, place, sizeof(Running), b"running jobs")
         core.heap_capacity = place
@@ -267,7 +265,7 @@ cdef int start_job(View* view, Py_ssize_t slot) except -1 nogil:
         with gil:
             raise AssertionError(f"the discipline started job {job}, which does not fit")
     width = view.job_processors[job]
-    if width > core_idle(core):
+    if unlikely(width > core_idle(core)):
         preempt(core, width - core_idle(core))
     queue_remove(&view.queue, slot)
     view.processors_free -= width
@@ -364,16 +362,13 @@ cdef int give_back_due(MachineCore* core, Py_ssize_t place) except -1 nogil:
     return give_back_due(core, 2 * place + 2)
 
 
-cdef int core_set_clock(MachineCore* core, seconds_t now) except -1 nogil:
-    # Everything before that moment has been handled.
-    if now > core.view.now:
-        core.view.now = now
-        if unlikely(core.estimate != NULL):
-            outlive_due(core)
-        if core.ops.per_event:
-            give_back_due(core, 0)
-            if core.ops.overdue != NULL and core.view.wake_time <= now:
-                core.ops.overdue(core.notes, &core.view)
+cdef int core_estimates_end(MachineCore* core) except -1 nogil:
+    if core.estimate != NULL:
+        outlive_due(core)
+    if core.ops.per_event:
+        give_back_due(core, 0)
+        if core.ops.overdue != NULL and core.view.wake_time <= core.view.now:
+            core.ops.overdue(core.notes, &core.view)
     return 0
 
 
@@ -399,7 +394,7 @@ cdef job_index_t core_pop_ended(MachineCore* core) except -2 nogil:
         place = below
     sift_up(core.heap, place, last)
     hidden = unseen_place(core, job)
-    if hidden >= 0:
+    if unlikely(hidden >= 0):
         unseen_remove(core, hidden)
     else:
         if not given_back_early(core, job):
@@ -502,12 +497,7 @@ cdef void core_learn(MachineCore* core, job_index_t job) noexcept nogil:
     sift_up(core.heap, core.running - 1, entry)
 
 
-cdef int core_pass(MachineCore* core) except -1 nogil:
-    core.pass_pending = False
-    return core.ops.decide(core.notes, &core.view)
-
-
-cdef int core_pop_due(MachineCore* core) except -1 nogil:
+cdef inline int pop_due(MachineCore* core) except -1 nogil:
     # Terminations due by view.now; their pass is left pending, or made after each.
     while core.running and core.heap[0].end_time <= core.view.now:
         core_pop_ended(core)
@@ -516,18 +506,22 @@ cdef int core_pop_due(MachineCore* core) except -1 nogil:
     return 0
 
 
+cdef int core_pop_due(MachineCore* core) except -1 nogil:
+    return pop_due(core)
+
+
 cdef int core_advance(MachineCore* core, seconds_t until, bint inclusive) except -1 nogil:
     # Handles, instant by instant, all that is due before `until`; at `until` too where inclusive.
     cdef seconds_t time
     while True:
         if core.pass_pending and (inclusive or core.view.now < until):
-            core_pop_due(core)
+            pop_due(core)
             core_pass(core)
         time = core_next_time(core)
         if time == INFINITY or time > until or (time == until and not inclusive):
             return 0
         core_set_clock(core, time)
-        core_pop_due(core)
+        pop_due(core)
         if core.pass_pending or core.view.wake_time <= time:
             core_pass(core)
 
@@ -552,7 +546,7 @@ cdef Py_ssize_t core_replay(
             row += 1
             continue
         core_set_clock(core, next_own if next_own < next_submit else next_submit)
-        core_pop_due(core)
+        pop_due(core)
         if not core.ops.per_event:
             while row < count and submit_time[row] == view.now:
                 core_enqueue(core, <job_index_t> row)

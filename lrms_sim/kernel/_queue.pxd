@@ -9,6 +9,7 @@
 from libc.math cimport INFINITY
 from libc.stdlib cimport free
 
+from lrms_sim.kernel._branches cimport unlikely
 from lrms_sim.kernel._memory cimport doubled, safe_realloc
 from lrms_sim.kernel._types cimport job_index_t, processors_t, seconds_t
 
@@ -102,15 +103,19 @@ cdef inline void _queue_compact(WaitingQueue* queue) noexcept nogil:
             _queue_put(queue, queue.job[slot], queue.width[slot], queue.request[slot])
 
 
+cdef inline int _queue_make_room(WaitingQueue* queue) except -1 nogil:
+    # Amortised constant: compaction happens when half the slots are holes, else the room doubles.
+    if queue.capacity > 0 and queue.count * 2 <= queue.capacity:
+        _queue_compact(queue)
+        return 0
+    return _queue_reserve(queue, doubled(queue.capacity, BLOCK_SIZE))
+
+
 cdef inline int queue_push(
     WaitingQueue* queue, job_index_t job, processors_t width, seconds_t request
 ) except -1 nogil:
-    # Amortised constant: compaction happens when half the slots are holes, else the room doubles.
-    if queue.tail == queue.capacity:
-        if queue.capacity > 0 and queue.count * 2 <= queue.capacity:
-            _queue_compact(queue)
-        else:
-            _queue_reserve(queue, doubled(queue.capacity, BLOCK_SIZE))
+    if unlikely(queue.tail == queue.capacity):
+        _queue_make_room(queue)
     _queue_put(queue, job, width, request)
     queue.count += 1
     return 0
@@ -124,11 +129,8 @@ cdef inline int queue_insert(
     cdef Py_ssize_t slot, last, block
     cdef processors_t width_min
     cdef seconds_t request_min
-    if queue.tail == queue.capacity:
-        if queue.capacity > 0 and queue.count * 2 <= queue.capacity:
-            _queue_compact(queue)
-        else:
-            _queue_reserve(queue, doubled(queue.capacity, BLOCK_SIZE))
+    if unlikely(queue.tail == queue.capacity):
+        _queue_make_room(queue)
     slot = queue.head
     # Holes, too, keep the order of the numbers.
     while slot < queue.tail and (

@@ -163,8 +163,8 @@ def with_limits(
     if not plans:
         raise ValueError("limits need at least one plan to start from")
     limited = []
-    outcomes = zip(*(plan.outcomes(problem.workflows) for plan in plans), strict=True)
-    for workflow, found in zip(problem.workflows, outcomes, strict=True):
+    outcomes = (plan.outcomes(problem.workflows) for plan in plans)
+    for workflow, *found in zip(problem.workflows, *outcomes, strict=True):
         begin = max(workflow.earliest_start, problem.now)
         span = math.fsum(each.completion - begin for each in found) / len(found)
         cost = math.fsum(each.cost for each in found) / len(found)
@@ -327,7 +327,7 @@ def project(activities: Sequence[Activity], capacity: Sequence[int]) -> Problem:
             )
         )
     resources = [
-        Resource(name, capacity=units) for name, units in zip(names, capacity, strict=True) if units
+        Resource(f"R{number}", capacity=units) for number, units in enumerate(capacity, 1) if units
     ]
     if free:
         resources.append(Resource(UNLIMITED, capacity=len(tasks)))

@@ -106,6 +106,8 @@ async def test_a_task_is_booked_launched_and_ends(tmp_path: Path) -> None:
     """Each step leads to its event, with the site's moments; the job has the work as its time."""
     async with scene(tmp_path) as made:
         what = booking("a")
+        assert isinstance(made.dispatcher.site("riga"), RemoteSite)
+        assert made.dispatcher.site("kiel") is None
         made.dispatcher.do(Book(what))
         await until(lambda: made.heard(Booked))
         assert made.events == [Booked(0, "e-1", ("1",))]

@@ -5,7 +5,8 @@ from hypothesis import given, settings
 
 from broker.model.critical import CriticalPaths, critical_path
 from broker.model.heft import heft
-from broker.model.plan import Placement, Plan
+from broker.model.network import DataFile
+from broker.model.plan import Placement, Plan, Transfer
 from broker.model.problem import Problem
 from broker.model.workflow import Alternative, Demand, Task, Workflow
 from tests.broker.random_problems import problems
@@ -99,3 +100,30 @@ def test_a_chain_runs_from_beginning_to_end(problem: Problem) -> None:
         else:
             assert waits
             assert (first.end == second.start) == (link.reason == "predecessor")
+
+
+def test_files_that_were_sent_are_a_reason() -> None:
+    """Those for the task itself as they arrive, and those that another one was sent, as nobody knows when it needed them."""
+    files = (DataFile("f", 1.0, ("x", "y")), DataFile("g", 1.0, ("z",)))
+    flow = Workflow("w", (task("x"), task("y"), task("z")), files=files)
+    plan = Plan(
+        (
+            place("w", "x", 4.0, 5.0, "r"),
+            place("w", "y", 7.0, 9.0, "s"),
+            place("w", "z", 1.0, 3.0, "t"),
+        ),
+        transfers=(Transfer("w", "x", ("f",), "home", "riga", 0.0, 4.0, 1.0, 0.0),),
+    )
+
+    def reasons(sent: Plan) -> dict[str, str]:
+        """Returns for each task why it begins when it does."""
+        return {
+            each.task: critical_path(
+                Plan(tuple(one for one in sent if one.end <= each.end), transfers=sent.transfers),
+                (flow,),
+            )[-1].reason
+            for each in sent
+        }
+
+    assert reasons(plan) == {"x": "files", "y": "files", "z": "begins"}
+    assert reasons(Plan(plan.placements)) == {"x": "begins", "y": "begins", "z": "begins"}

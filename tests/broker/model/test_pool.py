@@ -23,6 +23,8 @@ def test_a_pool_gives_alternatives_by_kind() -> None:
         Alternative((Demand("gpu-1", 2), Demand("licence", 2))),
     )
     assert POOL.alternatives(["gpu"], 3) == ()
+    both = Alternative((Demand("small", 1),)), Alternative((Demand("large", 1),))
+    assert POOL.alternatives(["cpu"]) == both
 
 
 def test_tasks_with_the_same_wishes_share_their_alternatives() -> None:

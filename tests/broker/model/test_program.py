@@ -1,5 +1,6 @@
 """What tasks run: what could run nowhere is refused, with a reason."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from broker.model.program import (
     COMMAND_SCRIPT,
     LIMIT_LEAST_S,
+    Checkpoint,
     Input,
     Program,
     Rerun,
@@ -87,6 +89,24 @@ def test_a_rerun_says_how_often_and_after_what(values: dict[str, Any], word: str
     """Never by itself."""
     with pytest.raises(ValueError, match=word):
         Rerun(**values)
+
+
+@pytest.mark.parametrize(
+    ("every", "files", "reason"),
+    [
+        (0.99, ("state",), "every is 0.99; it must be at least 1 s"),
+        (math.nan, ("state",), "every is nan; it must be at least 1 s"),
+        (math.inf, ("state",), "every is inf; it must be at least 1 s"),
+        (60.0, (), "files are missing, in which it writes its state"),
+    ],
+)
+def test_a_program_that_goes_on_says_how_often_it_writes_its_state_and_where(
+    every: float, files: tuple[str, ...], reason: str
+) -> None:
+    """Else it would begin anew without anybody knowing why."""
+    with pytest.raises(ValueError, match=f"^checkpoint: {reason}$"):
+        Checkpoint(every, files)
+    assert Checkpoint(1.0, ("state",)).every == 1.0
 
 
 def test_a_program_is_run_again_after_what_was_asked_for_alone() -> None:

@@ -287,6 +287,20 @@ def test_who_is_not_launched_in_a_group() -> None:
     assert group.launches[0].booking.holds[0].resource == "c"
     (group,) = World(both, supplies=(dear, cheap)).groups()
     assert group.launches[0].booking.holds[0].resource == "p"
+    # For a second of work pool takes 1, and what is twice as fast, but more than twice as dear, takes 1.4.
+    slow = replace(POOL, resource=Resource("pool", price=1.0, capacity=4))
+    fast = replace(cheap, resource=Resource("cheap", performance=2.0, price=2.8))
+    (group,) = World(both, budget=100.0, supplies=(slow, fast)).groups()
+    assert group.launches[0].booking.holds[0].resource == "p"
+    # What takes another resource in addition costs that, too; where it is not there, the other is the cheapest.
+    beside = Alternative((Demand("cheap"), Demand("licence", 3)))
+    three = replace(task("a"), alternatives=(Alternative.of("pool"), beside))
+    licence = Supply(Resource("licence", price=0.5, capacity=9), "riga", "l")
+    for price, grouped in ((2.6, True), (2.4, False)):
+        pool = replace(POOL, resource=Resource("pool", price=price, capacity=4))
+        world = World(three, budget=100.0, supplies=(pool, cheap, licence))
+        assert bool(world.groups()) is not grouped
+        assert World(three, budget=100.0, supplies=(pool, cheap)).groups()
 
 
 def test_wide_programs_have_groups_of_their_own_and_no_group_is_too_large() -> None:

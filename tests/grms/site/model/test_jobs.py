@@ -15,6 +15,7 @@ from grms.site.model.jobs import (
     OfferId,
     Progress,
     Request,
+    full_job_id,
     lrms_key,
     next_lrms_key,
 )
@@ -189,6 +190,22 @@ def test_an_exit_has_a_code_and_a_signal(code: int | None, signal: int | None) -
     assert Exit(code, signal) == Exit(code=code, signal=signal)
 
 
+@pytest.mark.parametrize(
+    ("code", "signal", "problem"),
+    [
+        (-1, None, "exit_code is -1; it must be from 0 to 255"),
+        (256, 9, "exit_code is 256; it must be from 0 to 255"),
+        (None, 0, "signal is 0; it must be from 1 to 127"),
+        (3, 128, "signal is 128; it must be from 1 to 127"),
+    ],
+)
+def test_an_exit_out_of_its_bounds_is_refused(
+    code: int | None, signal: int | None, problem: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^{problem}$"):
+        Exit(code, signal)
+
+
 def test_loads_with_the_same_numbers_are_equal_whoever_answers_for_them() -> None:
     """What a batch system can be asked is no part of what it has said."""
     asked = Load(8, 4, 2, asked=lambda _width, _time: True, waits=lambda _key: True)
@@ -288,3 +305,20 @@ def test_a_request_is_asked_about_under_the_account_that_it_would_have() -> None
     assert load.refusal(asked) == load.lacks(asked) == "no jobs of grid"
     assert load.lacks(request) == ""
     assert Load(8, 8, 0).named(request, guest=True) is request
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [
+        ("12", "riga-12"),
+        ("12_3", "riga-12_3"),
+        ("12_[1-5]", "riga-12_[1-5]"),
+        ("riga-12", "riga-12"),
+        ("riga-12_3", "riga-12_3"),
+        ("x_3", "x_3"),
+        ("", ""),
+    ],
+)
+def test_a_number_alone_is_that_of_a_job_of_this_site(word: str, name: str) -> None:
+    """Of an array, too, or of elements of it; any other word is taken as it is."""
+    assert full_job_id("riga", word) == name

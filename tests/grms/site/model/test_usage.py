@@ -281,6 +281,6 @@ def test_sums_that_are_put_back_go_on(jobs: list[tuple[str, str, int, float]], c
         if place == cut:
             part.restore(part.rows())
         for book in (whole, part):
-            book.take(partner, user, day * 86400.0, Used(1, work))
-            book.give(partner, user, day * 43200.0, Used(1, work))
+            book.take(partner, user, day * 86400.0, Used(1, work, 2.0 * work, 3.0))
+            book.give(partner, user, day * 43200.0, Used(2, work, 5.0, 7.0 * work))
     assert whole == part

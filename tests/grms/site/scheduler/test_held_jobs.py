@@ -192,6 +192,23 @@ def test_what_cannot_begin_is_cancelled_and_all_that_waits_for_it() -> None:
     assert job(site, "a-7").outcome is Outcome.CANCELLED
 
 
+def test_what_cannot_begin_says_no_more_of_a_job_that_is_forgotten() -> None:
+    """Of three that wait for one, the first says how that has ended; then the site remembers one end alone."""
+    site = at_home(limits=Limits(jobs_kept=1))
+    site.submit(load=FREE)
+    told = list[str]()
+    for _ in range(2):
+        site.submit(load=FREE, dependencies=parse_dependencies("afterok:a-1"))
+    waiting = [job(site, f"a-{number}") for number in (2, 3)]
+    end(site, "a-1", Outcome.FAILED)
+    told = [each.reason for each in waiting]
+    assert told == [
+        "its dependency afterok:a-1 cannot be met: that job is failed",
+        "its dependency afterok:a-1 cannot be met",
+    ]
+    assert [(each.end_time, each.run_time) for each in waiting] == [(site.now, 0.0)] * 2
+
+
 def test_elements_follow_elements() -> None:
     """`aftercorr`: each the one of the same index; a job after the array all of them."""
     site = at_home()

@@ -125,6 +125,24 @@ def test_a_resource_is_closed_until_its_pilot_is_there_and_after_it_drains() -> 
     assert again == commands.PilotStart(world.number, 2, "pool")
 
 
+@pytest.mark.parametrize("told", [True, False])
+def test_a_pilot_that_drains_without_a_reason_has_one(told: bool) -> None:
+    """What was reserved there is given back with it; that it drains is recorded once, also where it says so again."""
+    world = World()
+    world.pilot()
+    world.book("a", 200.0, 300.0)
+    if told:
+        world.tell(events.PilotDrains, 1, "")
+        reason = "it drains"
+    else:
+        world.tell(events.PilotConnected, 1, 1000.0, "n1", "time", ())
+        reason = "time"
+    assert (world.one(1).state, world.one(1).reason) == (ReservationState.RELEASED, reason)
+    world.tell(events.PilotDrains, 1, "again")
+    drained = [one for one in world.journal if isinstance(one, records.PilotDrained)]
+    assert drained == [records.PilotDrained(100.0, 1, reason)]
+
+
 def test_a_program_is_given_to_the_pilot_and_ends_as_the_pilot_tells() -> None:
     """With its begin, its end, its exit code; what is told twice is told once more to the pilot alone."""
     world = World()
@@ -263,6 +281,9 @@ def test_a_pilot_that_ends_takes_its_programs_with_it_as_far_as_is_known() -> No
     assert world.one(waits).state is ReservationState.RELEASED
     assert math.isnan(world.one(waits).start_time)
     assert world.one(dark).outcome is Outcome.UNKNOWN
+    assert world.one(dark).reason == (
+        "its pilot has ended, and it is unknown whether it has begun: cancelled"
+    )
     assert world.one(4).state is ReservationState.RELEASED
     assert world.one(4).reason == "cancelled"
     assert world.free() == []

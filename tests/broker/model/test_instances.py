@@ -272,16 +272,18 @@ def test_a_project_may_begin_with_any_of_its_activities() -> None:
 def test_arguments_are_checked() -> None:
     """Unknown classes, no tasks and shares out of bounds are errors."""
     pool = paper_resources(5, generator())
-    with pytest.raises(ValueError, match="no class 'xRxD'; one of sRsD, sRlD, lRsD, lRlD"):
+    with pytest.raises(
+        ValueError, match=r"^there is no class 'xRxD'; one of sRsD, sRlD, lRsD, lRlD$"
+    ):
         paper_workflows("xRxD", 5, pool, generator())
-    with pytest.raises(ValueError, match="0 tasks"):
+    with pytest.raises(ValueError, match=r"^0 tasks; at least 1$"):
         paper_workflows("sRsD", 0, pool, generator())
     problem = paper_problem("sRsD", 5, generator())
     plans = heuristic_plans(problem)
     for reduction in (-0.1, 1.1, math.nan):
         with pytest.raises(ValueError, match="reduction is"):
             with_limits(problem, plans, reduction)
-    with pytest.raises(ValueError, match="slack is -1"):
+    with pytest.raises(ValueError, match=r"^the slack is -1; at least 0$"):
         with_limits(problem, plans, 0.1, slack=-1)
-    with pytest.raises(ValueError, match="at least one plan"):
+    with pytest.raises(ValueError, match=r"^limits need at least one plan to start from$"):
         with_limits(problem, [], 0.1)

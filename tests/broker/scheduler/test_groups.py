@@ -339,6 +339,18 @@ def test_a_wide_program_waits_for_groups_and_not_for_long_runs() -> None:
     assert other.of("wide").state is TaskState.WAITING
 
 
+def test_a_window_is_as_long_as_runs_of_before_have_shown() -> None:
+    """A tenth of what each has taken beyond what was thought, of that resource."""
+    world = World(task("a"), task("b", 0.5, "a"), task("c", 0.5, "b"))
+    ends = []
+    for name, took in (("a", 1.0), ("b", 0.25), ("c", 0.5)):
+        (group,) = world.groups()
+        ends.append(group.group.end - world.now - SETTINGS.margin)
+        world.taken(group)
+        world.ends(name, took=took)
+    assert ends == pytest.approx([0.5, 0.5 * 1.1, 0.5 * 1.04])
+
+
 def test_what_runs_take_is_learned() -> None:
     """A group is as large as its units are at work with for some seconds, by what those before it took."""
     some = [task(f"t{number}", 2.0) for number in range(60)]

@@ -17,6 +17,13 @@ def test_a_key_is_a_user_s_own() -> None:
     assert keys.number("an", "ne1") == 0
 
 
+def test_a_key_may_be_any_text() -> None:
+    """Also one that is none in UTF-8, as a program may have made it."""
+    keys = ForgottenKeys(10, 60.0)
+    keys.add("ann", "\udce4", 7, 0.0)
+    assert [keys.number("ann", key) for key in ("\udce4", "\udce5", "ä")] == [7, 0, 0]
+
+
 def test_a_key_is_kept_for_a_time() -> None:
     """And is dropped when another comes after that."""
     keys = ForgottenKeys(10, 60.0)

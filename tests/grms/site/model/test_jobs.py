@@ -96,13 +96,13 @@ def test_moments_of_a_partners_clock_are_as_far_as_can_be(
 @pytest.mark.parametrize(
     ("processors", "requested_time", "message"),
     [
-        (0, 1.0, "processors is 0"),
-        (-1, 1.0, "processors is -1"),
-        (2**31, 1.0, "processors is 2147483648"),
-        (1, 0.0, "requested_time is 0.0"),
-        (1, -1.0, "requested_time is -1.0"),
-        (1, math.inf, "requested_time is inf"),
-        (1, math.nan, "requested_time is nan"),
+        (0, 1.0, r"^processors is 0; it must be at least 1$"),
+        (-1, 1.0, r"^processors is -1; it must be at least 1$"),
+        (2**31, 1.0, r"^processors is 2147483648; it must be at least 1$"),
+        (1, 0.0, r"^requested_time is 0\.0; it must be finite and more than 0$"),
+        (1, -1.0, r"^requested_time is -1\.0; it must be finite and more than 0$"),
+        (1, math.inf, r"^requested_time is inf; it must be finite and more than 0$"),
+        (1, math.nan, r"^requested_time is nan; it must be finite and more than 0$"),
     ],
 )
 def test_a_request_has_bounds(processors: int, requested_time: float, message: str) -> None:
@@ -114,11 +114,11 @@ def test_a_request_has_bounds(processors: int, requested_time: float, message: s
 @pytest.mark.parametrize(
     ("end_time", "run_time", "message"),
     [
-        (math.nan, 1.0, "end_time is nan"),
-        (math.inf, 1.0, "end_time is inf"),
-        (1.0, math.nan, "run_time is nan"),
-        (1.0, math.inf, "run_time is inf"),
-        (1.0, -0.1, r"run_time is -0\.1"),
+        (math.nan, 1.0, r"^end_time is nan; it must be finite$"),
+        (math.inf, 1.0, r"^end_time is inf; it must be finite$"),
+        (1.0, math.nan, r"^run_time is nan; it must be finite and at least 0$"),
+        (1.0, math.inf, r"^run_time is inf; it must be finite and at least 0$"),
+        (1.0, -0.1, r"^run_time is -0\.1; it must be finite and at least 0$"),
     ],
 )
 def test_a_partners_word_has_bounds(end_time: float, run_time: float, message: str) -> None:
@@ -140,7 +140,9 @@ def test_an_illegal_move_changes_nothing() -> None:
     """A job that ended stays as it is."""
     job = home_job()
     job.move(JobState.ENDED)
-    with pytest.raises(IllegalMove, match="a-1 cannot become RUNNING"):
+    with pytest.raises(
+        IllegalMove, match=r"^job a-1 cannot become RUNNING; so far: RECEIVED → ENDED$"
+    ):
         job.move(JobState.RUNNING)
     assert (job.state, job.revision) == (JobState.ENDED, 2)
     guest = GuestJob(
@@ -152,7 +154,9 @@ def test_an_illegal_move_changes_nothing() -> None:
         accept_time=0.0,
         kept_time=0.0,
     )
-    with pytest.raises(IllegalMove, match="b/1/1 cannot become DELEGATED; so far: SUBMITTING"):
+    with pytest.raises(
+        IllegalMove, match=r"^job b/1/1 cannot become DELEGATED; so far: SUBMITTING$"
+    ):
         guest.move(JobState.DELEGATED)
     guest.move(JobState.ENDED)
     assert guest.state is JobState.ENDED
@@ -258,7 +262,10 @@ def test_needs_are_those_of_the_request() -> None:
     """Whoever decides by processors and time decides about the same job."""
     assert (GPU.processors, GPU.requested_time, GPU.needs) == (2, 60.0, GPU.asked)
     assert Request(3, 60.0).asked == Needs.of_processors(3, 60.0)
-    with pytest.raises(ValueError, match=r"needs are 2 processors for 60\.0 s"):
+    with pytest.raises(
+        ValueError,
+        match=r"^needs are 2 processors for 60\.0 s; they must be those of the request, 2 for 61\.0 s$",
+    ):
         Request(2, 61.0, GPU.needs)
 
 

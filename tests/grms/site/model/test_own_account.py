@@ -117,7 +117,7 @@ def test_its_record_goes_on_with_other_rules_and_another_machine() -> None:
     assert again.last_change == one.last_change
     again.started(1, 950.0)
     assert again.look(1800.0, ()) is CreditChange.REGAINED
-    with pytest.raises(ValueError, match="account"):
+    with pytest.raises(ValueError, match=r"^the record of an account has version 0$"):
         again.resume(b'{"account": {"version": 0}}')
 
 
@@ -147,7 +147,9 @@ def test_what_a_guest_that_runs_to_its_end_may_cost() -> None:
 
 
 def test_a_discipline_that_promises_starts_has_no_account() -> None:
-    with pytest.raises(ValueError, match="discipline"):
+    with pytest.raises(
+        ValueError, match=r"^the account of a site needs one of the disciplines fcfs, list, easy$"
+    ):
         SiteAccount(4, Conservative(), RULES)
 
 
@@ -240,3 +242,15 @@ def test_jobs_that_are_there_already_are_entered_as_if_they_had_been_told() -> N
         if number == 4:
             told.ended(there[3])
     assert entered.record() == told.record()
+
+
+def test_a_record_of_an_account_that_has_seen_nothing_goes_on() -> None:
+    """As if it had been made anew."""
+    one, again = account(), account()
+    again.resume(account().record())
+    for each in (one, again):
+        assert math.isnan(each.began)
+        assert each.due(0.0) == 0.0
+        each.submitted(1, 5.0, HALF)
+        each.look(900.0, ())
+    assert again.record() == one.record()

@@ -247,8 +247,8 @@ def test_one_at_a_time_of_a_name() -> None:
         ("", "afterok:a-1_9", "no job 'a-1_9' of ann"),
         ("", "afterok:a-4", "no job 'a-4' of ann"),
         ("", "singleton", "has no name"),
-        ("", "aftercorr:a-1", "both have to be arrays"),
-        ("1-2", "aftercorr:a-3", "both have to be arrays"),
+        ("", "aftercorr:a-1", "both have to be arrays; of other jobs say afterok"),
+        ("1-2", "aftercorr:a-3", "both have to be arrays; of other jobs say afterok"),
         ("1-3", "aftercorr:a-1", "a-1 has no element 3"),
     ],
 )

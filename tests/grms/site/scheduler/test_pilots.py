@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from grms.site.model import commands, events, records
-from grms.site.model.commands import Append, Command, Refuse
+from grms.site.model.commands import Append, Command, Refusal, Refuse
 from grms.site.model.compaction import compacted
 from grms.site.model.events import RunNews, RunState
 from grms.site.model.invariants import check
@@ -16,6 +16,7 @@ from grms.site.model.jobs import Exit, Request
 from grms.site.model.lifecycle import Outcome, ReservationState
 from grms.site.model.reservations import Reservation, Resource
 from grms.site.model.settings import SiteSettings
+from grms.site.scheduler.reservations import GROUPED_MAX
 from grms.site.scheduler.state import SiteState
 from lrms_sim.workload.requests import Gpus
 from lrms_sim.workload.requests import Request as Needs
@@ -430,11 +431,29 @@ def test_a_group_is_launched_as_a_whole_or_not() -> None:
         ((OWNER, "pool", 50.0, 90.0, 2, grouped("a")), "pilot"),
         ((OWNER, "pool", 200.0, 100.0, 2, grouped("a")), "window"),
         ((*order, 0, grouped("a")), "at least 1"),
-        ((*order, 2, ()), "has 0 programs"),
-        ((*order, 2, grouped("a", "a")), "same idempotency_key"),
-        ((*order, 2, grouped("")), "characters"),
     ):
         assert why in refusal(world.tell(events.LaunchGroup, *wrong))
+    most = world.settings.limits.text_characters
+    for programs, field, reason in (
+        ((), "programs", f"the group has 0 programs; 1 to {GROUPED_MAX} are possible"),
+        (
+            grouped("a", "a"),
+            "programs",
+            "two programs of the group have the same idempotency_key",
+        ),
+        (
+            grouped("a", ""),
+            "programs[1].idempotency_key",
+            f"idempotency_key has 0 characters; 1 to {most} are possible",
+        ),
+        (
+            grouped("k" * (most + 1)),
+            "programs[0].idempotency_key",
+            f"idempotency_key has {most + 1} characters; 1 to {most} are possible",
+        ),
+    ):
+        done = world.tell(events.LaunchGroup, *order, 2, programs)
+        assert done == [Refuse(world.number, Refusal.INVALID, reason, field)]
     world.tell(events.LaunchGroup, *order, 1, grouped("a"))
     # Whoever asks for a group with others has forgotten what it was: none of them is run.
     known, other = answers(world.tell(events.LaunchGroup, *order, 1, grouped("a", "b")))

@@ -231,7 +231,7 @@ def test_no_decision_asks_more_partners_than_it_may() -> None:
         OfferAnswered, load=FULL, partner=asked.partner, offer=asked.offer, accepted=False
     )
     assert (asked.partner, one(commands, SendOffer).partner) == ("b", "c")
-    with pytest.raises(ValueError, match="partners_asked is 0; it must be at least 1"):
+    with pytest.raises(ValueError, match=r"^partners_asked is 0; it must be at least 1$"):
         settings(partners_asked=0)
 
 

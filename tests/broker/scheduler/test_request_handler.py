@@ -74,7 +74,7 @@ def test_so_many_tasks_are_taken_and_no_more() -> None:
     found = answer(made, Submit(4, "b", flow("b", tasks=21)))
     assert isinstance(found, Refuse)
     assert found.refusal is Refusal.EXHAUSTED
-    assert "20 more can be taken" in found.reason
+    assert found.reason == "workflow 'b' has 21 tasks; 20 more can be taken until others have ended"
     assert answer(made, Submit(5, "c", flow("c", tasks=20))) == ReplyWorkflow(5, "w2")
 
 

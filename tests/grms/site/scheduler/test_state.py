@@ -170,7 +170,7 @@ def test_what_the_batch_system_refuses_has_failed() -> None:
     key = one(site.submit(load=FREE), LrmsSubmit).lrms_key
     site(LrmsRefused, key=key, reason="no such queue")
     assert site.job().outcome is Outcome.FAILED
-    assert "no such queue" in site.job().reason
+    assert site.job().reason == "the batch system refused it: no such queue"
 
 
 def test_events_of_the_batch_system_come_more_than_once() -> None:

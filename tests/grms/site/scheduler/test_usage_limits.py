@@ -226,7 +226,10 @@ def test_a_job_that_home_cannot_run_says_that_a_limit_keeps_it() -> None:
     site = limited(given_user=100.0)
     commands = site.submit(load=FREE, request=ASKED, unfit="no such node")
     assert kinds(commands) == ["ReplyJob"]
-    assert "no partner has taken it so far; ann's jobs at partners may use" in site.job().reason
+    assert (
+        site.job().reason
+        == "the batch system of this site cannot run it: no such node; no partner has taken it so far; ann's jobs at partners may use 0.0 processor hours in 2026-01: 0.0 are used, 0.0 requested by open jobs, and this one asks for 0.1 (usage.given_hours_per_user)"
+    )
     site.now = FEBRUARY
     assert kinds(site(TimePassed, load=FREE)) == []
     site(

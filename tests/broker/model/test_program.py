@@ -97,8 +97,8 @@ def test_an_input_is_of_one_kind(values: dict[str, Any], word: str) -> None:
 @pytest.mark.parametrize(
     ("values", "word"),
     [
-        ({"runs": 0}, "from 1 to 100"),
-        ({"runs": 101, "exit_codes": (1,)}, "from 1 to 100"),
+        ({"runs": 0}, r"^rerun: runs is 0; it must be from 1 to 100$"),
+        ({"runs": 101, "exit_codes": (1,)}, r"^rerun: runs is 101; it must be from 1 to 100$"),
         (
             {"runs": 2},
             r"^rerun: runs and exit_codes \(or outcomes\) go together: how often, and after what$",
@@ -107,8 +107,11 @@ def test_an_input_is_of_one_kind(values: dict[str, Any], word: str) -> None:
             {"exit_codes": (1,)},
             r"^rerun: runs and exit_codes \(or outcomes\) go together: how often, and after what$",
         ),
-        ({"runs": 2, "exit_codes": (0,)}, "from 1 to 255"),
-        ({"runs": 2, "exit_codes": (256,)}, "from 1 to 255"),
+        ({"runs": 2, "exit_codes": (0,)}, r"^rerun: the exit code 0; it must be from 1 to 255$"),
+        (
+            {"runs": 2, "exit_codes": (256,)},
+            r"^rerun: the exit code 256; it must be from 1 to 255$",
+        ),
         (
             {"runs": 2, "outcomes": ("completed",)},
             r"^rerun: the outcome 'completed'; it must be one of node_fail, timeout, out_of_memory, lost, unknown, cancelled, preempted$",
@@ -186,6 +189,7 @@ def test_programs_belong_to_tasks_and_are_given_what_those_leave() -> None:
     """Of predecessors that declare it."""
     flow = Workflow("flow", (Task("a", 1, SOME), Task("b", 1, SOME, ("a",)), Task("c", 1, SOME)))
     maker = Program("a", SCRIPT, outputs=("x",))
+    two, none = Program("a", SCRIPT, outputs=("x", "z")), Program("a", SCRIPT)
 
     def given(task: str, of: str, name: str) -> Program:
         return Program(task, SCRIPT, inputs=(Input("in", task=of, output=name),))
@@ -203,6 +207,14 @@ def test_programs_belong_to_tasks_and_are_given_what_those_leave() -> None:
         (
             [maker, given("b", "a", "y")],
             r"^task 'b': it is given 'y' of 'a', whose outputs are: x$",
+        ),
+        (
+            [two, given("b", "a", "y")],
+            r"^task 'b': it is given 'y' of 'a', whose outputs are: x, z$",
+        ),
+        (
+            [none, given("b", "a", "y")],
+            r"^task 'b': it is given 'y' of 'a', whose outputs are: none$",
         ),
     ):
         with pytest.raises(ValueError, match=word):

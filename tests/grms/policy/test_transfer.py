@@ -1,5 +1,6 @@
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -106,6 +107,15 @@ def test_rules_that_look_at_different_features_are_refused() -> None:
         match=r"^rule 1 looks at starts_now, the first one at none; all must look at the same$",
     ):
         RuleBase((Rule(near, near, accept=True), Rule(near, near, accept=True, starts_now=near)))
+    both = Rule(near, near, accept=True, requested_time=near, starts_now=near)
+    for other, words in ((Rule(near, near, accept=True), "no further feature"), (both, None)):
+        first = both if words else replace(both, gpu_share=near)
+        with pytest.raises(ValueError, match="all must look at the same") as error:
+            RuleBase((first, other))
+        looked = words or "requested_time, starts_now"
+        assert str(error.value) == (
+            f"rule 1 looks at {looked}, the first one at {', '.join(first.further)}; all must look at the same"
+        )
 
 
 def test_rules_that_need_constraints_say_so() -> None:

@@ -515,6 +515,11 @@ def test_a_group_is_launched_as_a_whole_or_not() -> None:
     assert known is world.one(1)
     assert isinstance(other, Reservation)
     assert (other.number, other.outcome) == (0, Outcome.UNKNOWN)
+    assert (other.begin, other.end, other.booked) == (known.begin, known.end, known.booked)
+    assert (other.owner, other.key, other.launch_key) == (OWNER, "b", "b")
+    assert other.reason == (
+        "its group was launched before, and how it ended is forgotten; it is not run again"
+    )
     assert list(world.state.memory.reservations.reservations) == [1]
     limits = replace(world.settings.limits, reservations_open=2)
     small = World(replace(world.settings, limits=limits))

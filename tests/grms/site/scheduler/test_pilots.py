@@ -41,6 +41,7 @@ class World:
         """Hands an event over; returns the commands without the records, which are kept."""
         self.number += 1
         done = self.state.handle(kind(self.number, *words, **more), self.now)
+        assert all(command.cause == self.number for command in done)
         if done and isinstance(done[0], Append):
             self.journal += done[0].records
             done = done[1:]
@@ -399,6 +400,36 @@ def answers(done: Sequence[Command]) -> tuple[Reservation | str, ...]:
     """Returns the answer about a group."""
     (reply,) = [one for one in done if isinstance(one, commands.ReplyGroup)]
     return reply.programs
+
+
+def test_each_program_of_a_group_is_booked_and_launched_in_the_journal() -> None:
+    """As long as it is thought to take on that resource, and at its price; the group has the number of the first."""
+    fast = replace(POOL, speed=2.0, cost_per_hour=36.0)
+    world = World(replace(SETTINGS, resources=(fast, PLAIN)))
+    world.pilot()
+    before = len(world.journal)
+    world.tell(events.LaunchGroup, OWNER, "pool", 100.0, 200.0, 2, grouped("a", "b"))
+    expected: list[records.Record] = []
+    for number, key in ((1, "a"), (2, "b")):
+        expected += [
+            records.ReservationBooked(
+                100.0, number, OWNER, key, "pool", 100.0, 200.0, 1, 0.1, 1, 2
+            ),
+            records.ReservationLaunched(
+                100.0,
+                number,
+                key,
+                run_time=10.0,
+                cut_off=False,
+                needed_time=50.0,
+                to_the_end=True,
+                pilot=1,
+                run_key=f"home/1/{number}",
+                request=Request(1, 50.0),
+                payload=b"what",
+            ),
+        ]
+    assert world.journal[before:] == expected
 
 
 def test_programs_of_a_group_share_its_processors() -> None:

@@ -207,12 +207,12 @@ def cheapest_cost(problem: Problem, workflow: Workflow) -> float:
     for task in workflow.tasks:
         costs = []
         for alternative in task.alternatives:
-            resources = [problem.resource[name] for name in alternative.resources]
             price = sum(
-                demand.units * resource.mean_price()
-                for demand, resource in zip(alternative.demands, resources, strict=True)
+                demand.units * problem.resource[demand.resource].mean_price()
+                for demand in alternative.demands
             )
-            costs.append(price * alternative.duration(task.work, resources[0].performance))
+            performance = problem.resource[alternative.primary].performance
+            costs.append(price * alternative.duration(task.work, performance))
         total.append(min(costs))
     return math.fsum(total)
 

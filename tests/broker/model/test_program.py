@@ -1,6 +1,7 @@
 """What tasks run: what could run nowhere is refused, with a reason."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,9 @@ import pytest
 from broker.model.program import (
     COMMAND_SCRIPT,
     LIMIT_LEAST_S,
+    RUNS_MAX,
+    SCRIPT_BYTES_MAX,
+    WORDS_MAX,
     Checkpoint,
     Input,
     Program,
@@ -122,6 +126,23 @@ def test_a_rerun_says_how_often_and_after_what(values: dict[str, Any], word: str
     """Never by itself."""
     with pytest.raises(ValueError, match=word):
         Rerun(**values)
+
+
+def test_what_is_just_within_the_bounds_is_a_program() -> None:
+    """The longest script, the most words and the most runs."""
+    words = ("x",) * WORDS_MAX
+    variables = tuple((f"A{number:05}", "x") for number in range(WORDS_MAX))
+    made = Program(
+        "t", SCRIPT.ljust(SCRIPT_BYTES_MAX), words, variables, rerun=Rerun(RUNS_MAX, (1, 255))
+    )
+    assert (len(made.script), len(made.arguments)) == (SCRIPT_BYTES_MAX, WORDS_MAX)
+    for change in (
+        {"script": SCRIPT.ljust(SCRIPT_BYTES_MAX - 1) + "ä"},
+        {"arguments": (*words, "y")},
+        {"environment": (*variables, ("B", "x"))},
+    ):
+        with pytest.raises(ValueError, match=r"at most 1048576|more than 10000 arguments"):
+            replace(made, **change)
 
 
 @pytest.mark.parametrize(

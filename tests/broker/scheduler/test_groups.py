@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.model.program import Input, Program, Rerun
-from broker.model.resources import Resource
+from broker.model.resources import Calendar, Resource
 from broker.model.workflow import Alternative, Demand, OnFailure, Task, Workflow
 from broker.runtime.codec import BrokerCodec
 from broker.scheduler.commands import (
@@ -349,6 +349,19 @@ def test_a_window_is_as_long_as_runs_of_before_have_shown() -> None:
         world.taken(group)
         world.ends(name, took=took)
     assert ends == pytest.approx([0.5, 0.5 * 1.1, 0.5 * 1.04])
+
+
+def test_a_window_is_shorter_where_its_resource_closes() -> None:
+    """It is halved until it fits, but not below what the longest of its programs needs."""
+    some = [task(f"t{number}") for number in range(9)]
+    ends = []
+    for closes in (14.0, 13.4, 12.6):
+        calendar = Calendar(closures=((closes, 1000.0),))
+        pool = replace(POOL, resource=Resource("pool", capacity=4, calendar=calendar))
+        (group,) = World(*some, supplies=(pool, OWN)).groups()
+        ends.append(group.group.end)
+    # Nine of half a second on four processors take 1.5 s, and the margin is 2 s.
+    assert ends == [13.5, 12.5, 12.5]
 
 
 def test_what_runs_take_is_learned() -> None:

@@ -239,6 +239,20 @@ def test_one_at_a_time_of_a_name() -> None:
     assert job(site, "a-3").state is JobState.HELD
 
 
+def test_nobody_follows_an_element_whose_end_is_forgotten() -> None:
+    """It is named; an array of the others can follow."""
+    site = at_home(limits=Limits(jobs_kept=1))
+    array(site, "1-3")
+    end(site, "a-1_1")
+    end(site, "a-1_2")
+    refused = one(array(site, "1-3", "aftercorr:a-1"), Refuse)
+    assert (refused.refusal, refused.field) == (Refusal.INVALID, "dependencies")
+    assert refused.reason == "aftercorr:a-1: how element 1 ended is forgotten"
+    array(site, "2-3", "aftercorr:a-1")
+    assert job(site, "a-4_2").state is JobState.SUBMITTING
+    assert job(site, "a-4_3").state is JobState.HELD
+
+
 @pytest.mark.parametrize(
     ("elements", "after", "says"),
     [

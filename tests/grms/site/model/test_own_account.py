@@ -134,16 +134,30 @@ def test_what_a_guest_that_runs_to_its_end_may_cost() -> None:
     # Idle are 6 of 8: beside a guest of 4 there is no room for those of more than 2.
     charge = one.charge(10_000.0, 6, Request(4, 500.0), ())
     assert charge == 4 * 1000.0 * 500.0 * 500.0 / 86_400.0
-    other = GuestJob(
-        partner="b",
-        offer=OfferId(1, 1),
-        lrms_key="b/1/1",
-        request=Request(2, 10.0),
-        payload=b"",
-        accept_time=0.0,
-        charge=1e12,
-    )
-    assert one.charge(10_000.0, 6, Request(4, 500.0), [other]) is None
+
+    def beside(*charges: float) -> float | None:
+        """Returns the same where guests of one processor run, which may cost so much."""
+        others = [
+            GuestJob(
+                partner="b",
+                offer=OfferId(1, number),
+                lrms_key=f"b/1/{number}",
+                request=Request(1, 10.0),
+                payload=b"",
+                accept_time=0.0,
+                charge=charge,
+            )
+            for number, charge in enumerate(charges, 1)
+        ]
+        return one.charge(10_000.0, 6, Request(4, 500.0), others)
+
+    # Two of them would leave, with what is idle, room for those of 8 as well.
+    more = (4 + 8) * 1000.0 * 500.0 * 500.0 / 86_400.0
+    assert (beside(0.0), beside(0.0, 0.0)) == (charge, more)
+    room = one.gain + rules.allowed * one.base - one.owed - more
+    assert beside(0.6 * room, 0.3 * room) == beside(0.3 * room, 0.6 * room) == more
+    assert beside(0.6 * room, 0.6 * room) is None
+    assert beside(1e12) is None
 
 
 def test_a_discipline_that_promises_starts_has_no_account() -> None:

@@ -48,6 +48,10 @@ def test_a_workflow_has_a_chain_of_its_own() -> None:
     """It ends with the workflow's last task."""
     assert told(of="w") == [("x", "begins"), ("y", "predecessor")]
     assert told(of="nobody") == []
+    other = Plan((place("v", "a", 0.0, 10.0, "r"), place("w", "x", 2.0, 3.0, "s")))
+    for of, task_name in (("w", "x"), ("v", "a"), (None, "a")):
+        (link,) = critical_path(other, FLOWS, of=of)
+        assert link.placement.task == task_name
     assert critical_path(Plan(()), FLOWS) == ()
 
 

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from broker.model.plan import Placement
-from broker.model.resources import Resource
+from broker.model.resources import Calendar, Resource, WeeklyWindow
 from broker.model.workflow import Alternative, Demand, Task, Workflow
 from broker.scheduler.free_time import ALL_PLANNED, EVERYTHING, FreeTime, View
 from broker.scheduler.planning_cycle import PlanningCycle
@@ -211,3 +211,26 @@ def test_what_is_planned_counts_for_whoever_is_to_leave_it_alone() -> None:
     known.apply(TaskFixed(2.0, "w1", "b", "b-1", places[1], hold, 8.0))
     assert (taken(View(task=c)), taken(EVERYTHING)) == ([30.0], [30.0])
     assert free.planned_at(where, 35.0) == []
+
+
+def test_nothing_is_free_between_opening_hours() -> None:
+    """Each day anew, over the end of a week as well; a task has to fit into the hours in which it starts."""
+    hour, day = 3600.0, 86_400.0
+    office = Calendar((WeeklyWindow(8 * hour, 18 * hour),))
+    supply = ResourceSet(0.0, Supply(Resource("alpha", calendar=office)))
+    known = StateTables([supply])
+    free = FreeTime(known, PlanningCycle(known, BrokerSettings(margin=MARGIN)), MARGIN)
+    needs = free.needs((Demand("alpha"),), ())
+    assert needs is not None
+    for number in range(9):
+        free.now = morning = number * day
+        spans = ((7, 8), (7, 9), (8, 18), (9, 10), (17, 19), (18, 19), (20, 33))
+        fitting = [
+            span
+            for span in spans
+            if free.fits(needs, morning + span[0] * hour, morning + span[1] * hour)
+        ]
+        assert fitting == [(8, 18), (9, 10)]
+        for since, begin in ((7, 8), (9, 9), (17.5, 32), (19, 32)):
+            found = free.earliest(needs, morning + since * hour, hour)
+            assert found == morning + begin * hour

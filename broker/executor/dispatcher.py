@@ -377,7 +377,7 @@ class Dispatcher:
         )
 
     def _given(self, file: Input) -> GivenFile:
-        assert self._contents is not None, "programs with inputs need a store"
+        assert self._contents is not None  # programs with inputs need a store
         return GivenFile(file.name, file.size, file.sha256, self._contents.path(file))
 
     async def _move(self, entry: _Entry, command: Move) -> None:
@@ -599,7 +599,7 @@ class Dispatcher:
     ) -> str:
         # Brings an output here for those that are given it; returns why that cannot be, or nothing.
         contents = self._contents
-        assert contents is not None, "programs with outputs need a store"
+        assert contents is not None  # programs with outputs need a store
 
         async def bring(port: Site) -> None:
             try:

@@ -221,7 +221,7 @@ class Estimates:
         for program in sorted(self._runs):
             runs = self._runs[program]
             fit = self._fit(program)
-            assert fit is not None, "it has run"
+            assert fit is not None  # it has run
             ratios = [run.work / run.estimate for run in runs]
             low, high = np.quantile(ratios, QUANTILES).tolist()
             found.append(
@@ -255,7 +255,7 @@ def _base(form: Form, exponent: float, size: float | None, estimate: float) -> f
     if form == "constant":
         return 0.0
     if form == "size":
-        assert size is not None, "the form is chosen by what is known"
+        assert size is not None  # the form is chosen by what is known
         return exponent * math.log(max(size, 1.0))
     return math.log(estimate)
 

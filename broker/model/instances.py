@@ -163,8 +163,8 @@ def with_limits(
     if not plans:
         raise ValueError("limits need at least one plan to start from")
     limited = []
-    outcomes = zip(*(plan.outcomes(problem.workflows) for plan in plans), strict=True)
-    for workflow, found in zip(problem.workflows, outcomes, strict=True):
+    outcomes = (plan.outcomes(problem.workflows) for plan in plans)
+    for workflow, *found in zip(problem.workflows, *outcomes, strict=True):
         begin = max(workflow.earliest_start, problem.now)
         span = math.fsum(each.completion - begin for each in found) / len(found)
         cost = math.fsum(each.cost for each in found) / len(found)
@@ -207,12 +207,12 @@ def cheapest_cost(problem: Problem, workflow: Workflow) -> float:
     for task in workflow.tasks:
         costs = []
         for alternative in task.alternatives:
-            resources = [problem.resource[name] for name in alternative.resources]
             price = sum(
-                demand.units * resource.mean_price()
-                for demand, resource in zip(alternative.demands, resources, strict=True)
+                demand.units * problem.resource[demand.resource].mean_price()
+                for demand in alternative.demands
             )
-            costs.append(price * alternative.duration(task.work, resources[0].performance))
+            performance = problem.resource[alternative.primary].performance
+            costs.append(price * alternative.duration(task.work, performance))
         total.append(min(costs))
     return math.fsum(total)
 
@@ -327,7 +327,7 @@ def project(activities: Sequence[Activity], capacity: Sequence[int]) -> Problem:
             )
         )
     resources = [
-        Resource(name, capacity=units) for name, units in zip(names, capacity, strict=True) if units
+        Resource(f"R{number}", capacity=units) for number, units in enumerate(capacity, 1) if units
     ]
     if free:
         resources.append(Resource(UNLIMITED, capacity=len(tasks)))

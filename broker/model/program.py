@@ -323,7 +323,7 @@ class Program:
     @property
     def limit(self) -> float:
         """Seconds after which it is killed."""
-        assert self.request.wall_time is not None, "limited() comes before"
+        assert self.request.wall_time is not None  # limited() comes before
         return self.request.wall_time
 
 

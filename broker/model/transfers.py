@@ -92,17 +92,20 @@ class Staging:
         self, workflow: str, source: Source, site: str, placed: Mapping[Key, Placement]
     ) -> float:
         """Returns when all files of one source are at a site; minus infinity for nothing to wait for."""
-        assert self.network is not None, "without a network there are no sources"
-        moments = [self.there(workflow, file.name, site) for file in source.files]
-        latest = max((moment for moment in moments if moment < math.inf), default=-math.inf)
-        pairs = zip(source.files, moments, strict=True)
-        size = math.fsum(file.size for file, moment in pairs if moment == math.inf)
-        if latest > -math.inf and math.inf not in moments:
+        assert self.network is not None  # without a network there are no sources
+        latest, missing = -math.inf, list[float]()
+        for file in source.files:
+            since = self.there(workflow, file.name, site)
+            if since < math.inf:
+                latest = max(latest, since)
+            else:
+                missing.append(file.size)
+        if not missing:
             return latest
         origin, since = self.origin(workflow, source, placed)
         if origin == site:
             return latest
-        return max(latest, since + self.network.link(origin, site).seconds(size))
+        return max(latest, since + self.network.link(origin, site).seconds(math.fsum(missing)))
 
     def origin(
         self, workflow: str, source: Source, placed: Mapping[Key, Placement]
@@ -110,7 +113,7 @@ class Staging:
         """Returns the site of a source, and from when on its files can be sent."""
         if not source.maker:
             return source.site, self._now
-        assert self.network is not None, "without a network there are no sources"
+        assert self.network is not None  # without a network there are no sources
         before = placed[workflow, source.maker]
         return self.network.site(before.resources[0]), max(before.end, self._now)
 
@@ -137,16 +140,14 @@ class Staging:
         for placement in sorted(placed.values(), key=lambda each: (each.start, *each.key)):
             site = self.network.site(placement.resources[0])
             for source in self.sources(placement.key):
-                where = [(placement.workflow, file.name, site) for file in source.files]
+                where = {file: (placement.workflow, file.name, site) for file in source.files}
                 files = [
-                    file
-                    for file, at in zip(source.files, where, strict=True)
-                    if at not in sent and at not in self._there
+                    file for file, at in where.items() if at not in sent and at not in self._there
                 ]
                 origin, since = self.origin(placement.workflow, source, placed)
                 if not files or origin == site:
                     continue
-                sent.update(where)
+                sent.update(where.values())
                 size = math.fsum(file.size for file in files)
                 link = self.network.link(origin, site)
                 found.append(
@@ -249,7 +250,7 @@ class TransferSchedule:
         self, key: Key, resource: str, placed: Mapping[Key, Placement]
     ) -> tuple[float, list[Transfer]]:
         network = self._staging.network
-        assert network is not None, "without a network there is no contention"
+        assert network is not None  # without a network there is no contention
         site = network.site(resource)
         latest = -math.inf
         found: list[Transfer] = []

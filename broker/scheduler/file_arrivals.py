@@ -84,12 +84,12 @@ class FileArrivals:
         self._taken[source, target] = max(end, self._taken.get((source, target), end))
 
     def _seconds(self, ends: tuple[str, str], size: float) -> float:
-        assert self._network is not None, "without a network nothing is sent"
+        assert self._network is not None  # without a network nothing is sent
         return self._network.link(*ends).seconds(size)
 
     def site(self, resource: str) -> str:
         """Returns the site of a resource: what the network says, else the one that has it, else itself."""
-        assert self._network is not None, "sites matter where there is a network"
+        assert self._network is not None  # sites matter where there is a network
         if resource in self._network.sites:
             return self._network.sites[resource]
         supply = self._memory.supplies.get(resource)
@@ -155,7 +155,7 @@ class FileArrivals:
         self, now: float, begun: list[Transfer], fixed: Collection[tuple[str, str]]
     ) -> Iterator[Transfer]:
         # What fixed tasks have to be sent, in the order of the plan, each in the first gap of its link.
-        assert self._network is not None, "as above"
+        assert self._network is not None  # as above
         found: list[tuple[float, int, str, _Parcel]] = []
         for workflow, name in fixed:
             task = self._memory.live[workflow].tasks[name]
@@ -225,7 +225,7 @@ class FileArrivals:
         """
         if not self.files(task):
             return -math.inf
-        assert self._network is not None, "without a network a task waits for no files"
+        assert self._network is not None  # without a network a task waits for no files
         site = self.site(resource)
         latest, parcels = self._parcels(task, site, now, ends or {})
         free: dict[str, float] = {}
@@ -291,7 +291,7 @@ class FileArrivals:
         self, task: LiveTask, file: DataFile, now: float, ends: Mapping[str, float]
     ) -> tuple[str, float]:
         # Where a file is or will be, and from when on it can be sent.
-        assert self._network is not None, "as above"
+        assert self._network is not None  # as above
         if not file.maker:
             return file.site or self._network.inputs, now
         maker = task.owner.tasks[file.maker]
@@ -346,7 +346,7 @@ class FileArrivals:
         transaction: Transaction,
     ) -> float:
         # Files begin to go now; returns when they are there.
-        assert self._network is not None, "without a network nothing is sent"
+        assert self._network is not None  # without a network nothing is sent
         owner, now = task.owner, transaction.now
         size = math.fsum(file.size for file in files)
         end = now + self._seconds(ends, size)

@@ -89,14 +89,12 @@ class Groups:
 
     def _price(self, alternative: Alternative) -> float:
         # For a second of work.
-        supplies = [self._memory.supplies.get(name) for name in alternative.resources]
-        price = 0.0
-        for supply, demand in zip(supplies, alternative.demands, strict=True):
-            if supply is None:
+        supplies, price = self._memory.supplies, 0.0
+        for demand in alternative.demands:
+            if demand.resource not in supplies:
                 return math.inf
-            price += supply.resource.price * demand.units
-        first = supplies[0]
-        return math.inf if first is None else first.resource.duration(price)
+            price += supplies[demand.resource].resource.price * demand.units
+        return supplies[alternative.primary].resource.duration(price)
 
     def takes(self, task: LiveTask) -> bool:
         """Returns whether a task is launched in a group wherever it can run."""

@@ -96,9 +96,6 @@ class ReadyTasks:
         self._booked_at: dict[Place, BoundedOrder[_Entry]] = {}
         self._supplies_at = -1
 
-    def __contains__(self, key: TaskKey) -> bool:
-        return key in self._entries
-
     def __bool__(self) -> bool:
         return bool(self._entries)
 

@@ -396,13 +396,12 @@ class TaskExecution:
         return not simulated and self._groups.grouped(task, Alternative(placement.demands))
 
     def _fix_at(self, task: LiveTask, placement: Placement, transaction: Transaction) -> None:
-        supplies = [self._memory.supplies[name] for name in placement.resources]
+        supplies, length = self._memory.supplies, placement.end - placement.start
         holds = tuple(
-            Hold(*supply.place, demand.units)
-            for supply, demand in zip(supplies, placement.demands, strict=True)
+            Hold(*supplies[demand.resource].place, demand.units) for demand in placement.demands
         )
-        length = placement.end - placement.start
-        run_time = min(self._run_times.run_time(task, supplies[0].resource), length)
+        primary = supplies[placement.resources[0]].resource
+        run_time = min(self._run_times.run_time(task, primary), length)
         name = f"{self._epoch}-{self._memory.bookings_count + 1}"
         transaction.note(
             TaskFixed(

@@ -255,7 +255,7 @@ class SiteAccount:
 
     def _begin_anew(self, time: float, open_jobs: Iterable[HomeJob]) -> None:
         self._account = OwnAccount(self._processors, self._discipline, self.rules)
-        self._latest, self.began, self.last_look = -math.inf, time, -math.inf
+        self._latest, self.began = -math.inf, time
         self.enter(open_jobs, time)
 
     def enter(self, jobs: Iterable[HomeJob], latest: float) -> None:

@@ -135,8 +135,7 @@ class PilotHandler:
 
     def _withdraw(self, pilot: Pilot, transaction: Transaction) -> None:
         # Whoever has reserved what is not there any more can reserve elsewhere.
-        latest = self._pilots.latest(pilot.resource_id)
-        if latest is None or latest.number != pilot.number:
+        if self._pilots.latest(pilot.resource_id) is not pilot:
             return
         until = pilot.until if pilot.is_open else -math.inf
         gone = [

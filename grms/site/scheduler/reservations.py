@@ -279,7 +279,7 @@ class ReservationHandler:
             transaction.do(refusal)
             return
         book, keys = self._book, self._book.keys
-        named = [(event.owner, each.key) for each in event.programs]
+        named = ((event.owner, each.key) for each in event.programs)
         if not any(key in keys or book.forgotten(*key) for key in named):
             wanted = [
                 each for each in event.programs if not self._not_in_group(each, event.processors)
@@ -291,7 +291,8 @@ class ReservationHandler:
                     return
                 self._launch_all(event, wanted, transaction)
         answers: list[Reservation | str] = []
-        for key, each in zip(named, event.programs, strict=True):
+        for each in event.programs:
+            key = event.owner, each.key
             number, refused = keys.get(key), self._not_in_group(each, event.processors)
             if number is not None:
                 answers.append(book.reservations[number])

@@ -106,6 +106,8 @@ async def test_a_task_is_booked_launched_and_ends(tmp_path: Path) -> None:
     """Each step leads to its event, with the site's moments; the job has the work as its time."""
     async with scene(tmp_path) as made:
         what = booking("a")
+        assert isinstance(made.dispatcher.site("riga"), RemoteSite)
+        assert made.dispatcher.site("kiel") is None
         made.dispatcher.do(Book(what))
         await until(lambda: made.heard(Booked))
         assert made.events == [Booked(0, "e-1", ("1",))]
@@ -181,6 +183,11 @@ async def test_an_attempt_of_which_a_part_is_stuck_elsewhere_is_lost(tmp_path: P
             made.dispatcher.do(Move(what, begin, FAR + 150))
             await until(lambda: made.heard(MoveRefused))
             assert [type(each) for each in made.events] == kinds
+            for each in made.events:
+                if isinstance(each, BookingLost):
+                    assert each == BookingLost(
+                        0, what.booking, "part of it was moved, and cannot be moved back: not free"
+                    )
 
 
 async def test_a_move_that_is_refused_is_told(tmp_path: Path) -> None:
@@ -452,6 +459,9 @@ async def test_a_site_that_is_not_configured_any_more_refuses(tmp_path: Path) ->
         what.holds = (Hold("gone", "a", 1),)
         made.dispatcher.do(Book(what))
         await until(lambda: made.heard(BookingLost))
+        # Its time is nobody else's, so that nothing has to be avoided.
+        reason = "there is no site 'gone' in the configuration"
+        assert made.events == [BookingLost(0, "e-1", reason)]
 
 
 @pytest.mark.parametrize("reservations", [(), ("1",)], ids=["asked for", "booked"])
@@ -491,7 +501,16 @@ async def test_a_run_at_a_site_that_is_gone_is_waited_for(
             made.dispatcher._log = structlog.get_logger()
             made.dispatcher.do(Book(what))
             made.dispatcher.do(Launch(what, program, 70.0, "flow/t", again=True))
-            await until(lambda: any("not_configured" in each["event"] for each in logs))
+            await until(lambda: bool(logs))
+        assert logs == [
+            {
+                "event": "run_at_a_site_that_is_not_configured",
+                "log_level": "warning",
+                "site": "riga",
+                "booking": "e-1",
+                "cure": "configure it again, or cancel the workflow",
+            }
+        ]
         # What the site still says of the run that began may be heard on the way: nothing else is.
         begun = Started(0, "e-1", 5.0)
         assert all(event == begun for event in made.events)

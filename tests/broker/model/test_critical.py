@@ -5,7 +5,8 @@ from hypothesis import given, settings
 
 from broker.model.critical import CriticalPaths, critical_path
 from broker.model.heft import heft
-from broker.model.plan import Placement, Plan
+from broker.model.network import DataFile
+from broker.model.plan import Placement, Plan, Transfer
 from broker.model.problem import Problem
 from broker.model.workflow import Alternative, Demand, Task, Workflow
 from tests.broker.random_problems import problems
@@ -47,6 +48,10 @@ def test_a_workflow_has_a_chain_of_its_own() -> None:
     """It ends with the workflow's last task."""
     assert told(of="w") == [("x", "begins"), ("y", "predecessor")]
     assert told(of="nobody") == []
+    other = Plan((place("v", "a", 0.0, 10.0, "r"), place("w", "x", 2.0, 3.0, "s")))
+    for of, task_name in (("w", "x"), ("v", "a"), (None, "a")):
+        (link,) = critical_path(other, FLOWS, of=of)
+        assert link.placement.task == task_name
     assert critical_path(Plan(()), FLOWS) == ()
 
 
@@ -99,3 +104,30 @@ def test_a_chain_runs_from_beginning_to_end(problem: Problem) -> None:
         else:
             assert waits
             assert (first.end == second.start) == (link.reason == "predecessor")
+
+
+def test_files_that_were_sent_are_a_reason() -> None:
+    """Those for the task itself as they arrive, and those that another one was sent, as nobody knows when it needed them."""
+    files = (DataFile("f", 1.0, ("x", "y")), DataFile("g", 1.0, ("z",)))
+    flow = Workflow("w", (task("x"), task("y"), task("z")), files=files)
+    plan = Plan(
+        (
+            place("w", "x", 4.0, 5.0, "r"),
+            place("w", "y", 7.0, 9.0, "s"),
+            place("w", "z", 1.0, 3.0, "t"),
+        ),
+        transfers=(Transfer("w", "x", ("f",), "home", "riga", 0.0, 4.0, 1.0, 0.0),),
+    )
+
+    def reasons(sent: Plan) -> dict[str, str]:
+        """Returns for each task why it begins when it does."""
+        return {
+            each.task: critical_path(
+                Plan(tuple(one for one in sent if one.end <= each.end), transfers=sent.transfers),
+                (flow,),
+            )[-1].reason
+            for each in sent
+        }
+
+    assert reasons(plan) == {"x": "files", "y": "files", "z": "begins"}
+    assert reasons(Plan(plan.placements)) == {"x": "begins", "y": "begins", "z": "begins"}

@@ -22,7 +22,7 @@ from broker.model.instances import (
 from broker.model.plan import Placement, Plan
 from broker.model.problem import Problem
 from broker.model.resources import Resource
-from broker.model.workflow import Alternative, Demand, Task, Workflow
+from broker.model.workflow import Alternative, Demand, Instant, Task, Workflow
 from broker.planner.planning import Planner
 from tests.oracles.plan_checker import plan_violations
 
@@ -182,9 +182,21 @@ def test_a_job_shop_has_one_resource_for_each_operation() -> None:
     problem = job_shop(jobs)
     assert [workflow.name for workflow in problem.workflows] == ["j0", "j1"]
     assert [task.predecessors for task in problem.workflows[0].tasks] == [(), ("o0",)]
+    assert problem.resources == (Resource("m0"), Resource("m1"))
     for plan in heuristic_plans(problem):
         assert plan_violations(problem, plan) == []
         assert 6 <= plan.makespan_end <= 10
+    on = [(Alternative.of(f"m{number}"),) for number in range(3)]
+    assert job_shop([[(2, 3), (1, 0)]]) == Problem(
+        (
+            Workflow(
+                "j0",
+                (Task("o0", 3.0, on[2]), Instant("o1", 0.0, on[1], ("o0",))),
+                earliest_start=0.0,
+            ),
+        ),
+        (Resource("m0"), Resource("m1"), Resource("m2")),
+    )
 
 
 def test_a_flexible_job_shop_has_one_alternative_for_each_machine() -> None:
@@ -234,19 +246,44 @@ def test_a_project_has_what_its_activities_need() -> None:
     )
 
 
+def test_a_project_may_begin_with_any_of_its_activities() -> None:
+    """It needs no milestone there; what waits for a milestone waits for all that the milestone waits for."""
+    problem = project(
+        [
+            Activity("last", 1.0, (1,), ()),
+            Activity("first", 3.0, (1,), (2, 3)),
+            Activity("next", 2.0, (1,), (3,)),
+            Activity("half", 0.0, (0,), (0,)),
+        ],
+        (2,),
+    )
+    one = (Alternative((Demand("R1"),)),)
+    tasks = (
+        Task("last", 1.0, one, ("first", "next")),
+        Task("first", 3.0, one),
+        Task("next", 2.0, one, ("first",)),
+    )
+    assert problem.workflows == (Workflow("project", tasks, earliest_start=0.0),)
+    assert problem.resources == (Resource("R1", capacity=2),)
+    with pytest.raises(ValueError, match="zip"):
+        project([Activity("dig", 3.0, (2, 1), ())], (4,))
+
+
 def test_arguments_are_checked() -> None:
     """Unknown classes, no tasks and shares out of bounds are errors."""
     pool = paper_resources(5, generator())
-    with pytest.raises(ValueError, match="no class 'xRxD'; one of sRsD, sRlD, lRsD, lRlD"):
+    with pytest.raises(
+        ValueError, match=r"^there is no class 'xRxD'; one of sRsD, sRlD, lRsD, lRlD$"
+    ):
         paper_workflows("xRxD", 5, pool, generator())
-    with pytest.raises(ValueError, match="0 tasks"):
+    with pytest.raises(ValueError, match=r"^0 tasks; at least 1$"):
         paper_workflows("sRsD", 0, pool, generator())
     problem = paper_problem("sRsD", 5, generator())
     plans = heuristic_plans(problem)
     for reduction in (-0.1, 1.1, math.nan):
         with pytest.raises(ValueError, match="reduction is"):
             with_limits(problem, plans, reduction)
-    with pytest.raises(ValueError, match="slack is -1"):
+    with pytest.raises(ValueError, match=r"^the slack is -1; at least 0$"):
         with_limits(problem, plans, 0.1, slack=-1)
-    with pytest.raises(ValueError, match="at least one plan"):
+    with pytest.raises(ValueError, match=r"^limits need at least one plan to start from$"):
         with_limits(problem, [], 0.1)

@@ -65,8 +65,16 @@ def test_numbers_at_their_bounds_are_taken() -> None:
 
 def test_numbers_out_of_bounds_are_refused() -> None:
     """Negative limits and preferences beyond 1 make no sense."""
-    for word in ("due_in", "due_factor", "budget", "budget_factor"):
-        with pytest.raises(ValueError, match=r"is -1.0; it must be at least 0"):
-            Limits(**{word: -1.0})
-    with pytest.raises(ValueError, match="from 0 to 1"):
-        Limits(preference=1.5)
+    for name, words in (
+        ("due_in", "time until the due date"),
+        ("due_factor", "factor of the due date"),
+        ("budget", "budget"),
+        ("budget_factor", "factor of the budget"),
+    ):
+        for value in (-1.0, math.nan):
+            says = f"^the {words} is {value}; it must be at least 0$"
+            with pytest.raises(ValueError, match=says):
+                Limits(**{name: value})
+    for value in (-0.1, 1.5, math.nan):
+        with pytest.raises(ValueError, match=f"^the preference is {value}; it is from 0 to 1$"):
+            Limits(preference=value)

@@ -23,6 +23,8 @@ def test_a_pool_gives_alternatives_by_kind() -> None:
         Alternative((Demand("gpu-1", 2), Demand("licence", 2))),
     )
     assert POOL.alternatives(["gpu"], 3) == ()
+    both = Alternative((Demand("small", 1),)), Alternative((Demand("large", 1),))
+    assert POOL.alternatives(["cpu"]) == both
 
 
 def test_tasks_with_the_same_wishes_share_their_alternatives() -> None:
@@ -64,5 +66,7 @@ def test_resources_that_require_each_other_are_refused() -> None:
         "system": (Demand("hardware"),),
         "hardware": (Demand("elsewhere"), Demand("system")),
     }
-    with pytest.raises(ValueError, match="each other: system → hardware → system"):
+    with pytest.raises(
+        ValueError, match=r"^resources require each other: system → hardware → system$"
+    ):
         Pool(tuple(Resource(name) for name in requires), requires)

@@ -39,14 +39,16 @@ def test_what_ends_at_this_moment_has_ended() -> None:
     """Where it ran may be gone by then, and not a moment before."""
     gone = (fixed("x", 0, 60, "gone"),)
     Problem((FLOW,), (A,), now=60, fixed=gone)
-    with pytest.raises(ValueError, match="the fixed task w/x runs on 'gone', which is not there"):
+    with pytest.raises(
+        ValueError, match=r"^the fixed task w/x runs on 'gone', which is not there$"
+    ):
         Problem((FLOW,), (A,), now=59, fixed=gone)
 
 
 @pytest.mark.parametrize(
     ("demand", "message"),
     [
-        (Demand("gone"), r"task 'x': there is no resource 'gone'$"),
+        (Demand("gone"), r"^workflow 'w', task 'x': there is no resource 'gone'$"),
         (Demand("a", 2), r"^1 task can run nowhere.*: w/x$"),
     ],
 )
@@ -102,37 +104,46 @@ def test_ten_impossible_tasks_are_named(count: int, rest: str) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Problem((), (A,)), "no workflow"),
-        (lambda: Problem((FLOW,), ()), "no resource"),
-        (lambda: Problem((FLOW,), (A,), now=math.nan), "now is nan"),
+        (lambda: Problem((), (A,)), "there is no workflow to plan"),
+        (lambda: Problem((FLOW,), ()), "there is no resource to plan for"),
+        (lambda: Problem((FLOW,), (A,), now=math.nan), "now is nan; it must be a finite number"),
         (lambda: Problem((FLOW, FLOW), (A,)), "workflows of the same name: w"),
         (lambda: Problem((FLOW,), (A, A)), "resources of the same name: a"),
         (
             lambda: Problem((FLOW,), (Resource("b"),)),
             "workflow 'w', task 'x': there is no resource 'a'",
         ),
-        (lambda: Problem((FLOW,), (A,), fixed=(fixed("z", 0, 1),)), "fixed task w/z is not there"),
+        (
+            lambda: Problem((FLOW,), (A,), fixed=(fixed("z", 0, 1),)),
+            "the fixed task w/z is not there",
+        ),
         (
             lambda: Problem((FLOW,), (A,), fixed=(fixed("x", 0, 1), fixed("x", 2, 3))),
-            "w/x is fixed twice",
+            "the task w/x is fixed twice",
         ),
         (
             lambda: Problem((FLOW,), (A,), fixed=(fixed("y", 0, 1),)),
-            "task w/y is fixed, and its predecessor 'x' is not",
+            "the task w/y is fixed, and its predecessor 'x' is not",
         ),
         (
             lambda: Problem((FLOW,), (A,), fixed=(fixed("x", 0, 60, "b"),)),
-            "w/x runs on 'b', which is not there",
+            "the fixed task w/x runs on 'b', which is not there",
         ),
-        (lambda: Problem((FLOW,), (A,), fixed=(fixed("x", 5, 1),)), "w/x runs from 5 to 1"),
-        (lambda: Problem((FLOW,), (A,), fixed=(fixed("x", 5, math.inf),)), "from 5 to inf"),
+        (
+            lambda: Problem((FLOW,), (A,), fixed=(fixed("x", 5, 1),)),
+            "the fixed task w/x runs from 5 to 1",
+        ),
+        (
+            lambda: Problem((FLOW,), (A,), fixed=(fixed("x", 5, math.inf),)),
+            "the fixed task w/x runs from 5 to inf",
+        ),
     ],
 )
 def test_what_does_not_fit_together_is_named(make: Any, message: str) -> None:
     """Each error says which workflow, task or resource is wrong."""
     with pytest.raises(ValueError, match=r".") as error:
         make()
-    assert message in str(error.value)
+    assert str(error.value) == message
 
 
 OFFICE = Calendar((WeeklyWindow(8 * HOUR, 18 * HOUR),))
@@ -162,7 +173,10 @@ def test_a_task_needs_a_resource_that_is_open_long_enough(
     if possible:
         Problem((flow,), (resource,), NOW)
         return
-    with pytest.raises(ValueError, match=r"1 task can run nowhere.*w/x"):
+    with pytest.raises(
+        ValueError,
+        match=r"^1 task can run nowhere, as every alternative is too small, is never open long enough, or is closed for good: w/x$",
+    ):
         Problem((flow,), (resource,), NOW)
 
 
@@ -170,7 +184,10 @@ def test_resources_that_are_needed_together_have_to_be_open_together() -> None:
     """An office by day and a night owl share no hour; with the owl elsewhere they share some."""
     flow = flow_on(Alternative.of("a", "b"), HOUR)
     day, owl = Resource("a", calendar=OFFICE), Resource("b", calendar=NIGHT)
-    with pytest.raises(ValueError, match="w/x"):
+    with pytest.raises(
+        ValueError,
+        match=r"^1 task can run nowhere, as every alternative is too small, is never open long enough, or is closed for good: w/x$",
+    ):
         Problem((flow,), (day, owl), NOW)
     Problem((flow,), (day, replace(owl, utc_offset=-9 * HOUR)), NOW)
 
@@ -178,6 +195,9 @@ def test_resources_that_are_needed_together_have_to_be_open_together() -> None:
 def test_a_demand_has_to_fit_into_the_capacity() -> None:
     """Another alternative that is large enough makes the task possible."""
     three = Alternative((Demand("a", 3),))
-    with pytest.raises(ValueError, match="w/x"):
+    with pytest.raises(
+        ValueError,
+        match=r"^1 task can run nowhere, as every alternative is too small, is never open long enough, or is closed for good: w/x$",
+    ):
         Problem((flow_on(three),), (Resource("a", capacity=2),), NOW)
     Problem((flow_on(three),), (Resource("a", capacity=3),), NOW)

@@ -1,5 +1,7 @@
 """What tasks run: what could run nowhere is refused, with a reason."""
 
+import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,10 @@ import pytest
 from broker.model.program import (
     COMMAND_SCRIPT,
     LIMIT_LEAST_S,
+    RUNS_MAX,
+    SCRIPT_BYTES_MAX,
+    WORDS_MAX,
+    Checkpoint,
     Input,
     Program,
     Rerun,
@@ -26,25 +32,43 @@ SOME = (Alternative.of("alpha"),)
 @pytest.mark.parametrize(
     ("values", "word"),
     [
-        ({"script": "echo"}, "first line"),
-        ({"script": SCRIPT + "x" * (1 << 20)}, "bytes"),
-        ({"arguments": ("a\0",)}, "NUL"),
-        ({"arguments": ("\udce4",)}, "UTF-8"),
-        ({"arguments": ("x",) * 10_001}, "10000"),
+        (
+            {"script": "echo"},
+            r"^its script has no first line that says what runs it, as #!/bin/sh$",
+        ),
+        ({"script": SCRIPT + "x" * (1 << 20)}, r"^its script has 1048586 bytes; at most 1048576$"),
+        ({"arguments": ("a\0",)}, r"^an argument, a variable or the script has the character NUL$"),
+        ({"arguments": ("\udce4",)}, r"^'\\udce4' is no text in UTF-8$"),
+        ({"arguments": ("x",) * 10_001}, r"^it has more than 10000 arguments or variables$"),
         ({"environment": (("A=", "x"),)}, "no name of an environment variable"),
         ({"environment": (("", "x"),)}, "no name of an environment variable"),
-        ({"environment": (("B", "x"), ("A", "x"))}, "sorted"),
+        (
+            {"environment": (("B", "x"), ("A", "x"))},
+            r"^its variables are not sorted, or one comes twice$",
+        ),
         ({"environment": (("A", "x"), ("A", "y"))}, "twice"),
         ({"outputs": ("../x",)}, "no name of a file"),
         ({"outputs": ("x", "x")}, "twice"),
-        ({"outputs": ("stdout",)}, "site itself"),
+        (
+            {"outputs": ("stdout",)},
+            r"^'stdout' is a name that the site itself uses in the job's folder$",
+        ),
         (
             {"outputs": ("y", "x*")},
             r"^'x\*': a task's output is one file, .*; no folder and no pattern$",
         ),
-        ({"outputs": ("x/",)}, "^'x/': a task's output is one file"),
-        ({"inputs": (Input("x", path="x"),), "outputs": ("x",)}, "an input and an output"),
-        ({"request": Request(account="--x")}, "account"),
+        (
+            {"outputs": ("x/",)},
+            r"^'x/': a task's output is one file, as others are given it; no folder and no pattern$",
+        ),
+        (
+            {"inputs": (Input("x", path="x"),), "outputs": ("x",)},
+            r"^'x' is an input and an output; name one of them otherwise$",
+        ),
+        (
+            {"request": Request(account="--x")},
+            r"^account: '--x' is no name; one has letters, digits and _\.:@/\+=-, and begins with neither sign$",
+        ),
     ],
 )
 def test_what_could_run_nowhere_is_refused(values: dict[str, Any], word: str) -> None:
@@ -56,10 +80,13 @@ def test_what_could_run_nowhere_is_refused(values: dict[str, Any], word: str) ->
 @pytest.mark.parametrize(
     ("values", "word"),
     [
-        ({}, "one of them"),
-        ({"path": "x", "task": "t"}, "one of them"),
-        ({"sha256": bytes(31)}, "SHA-256"),
-        ({"sha256": bytes(32), "size": -1}, "SHA-256"),
+        ({}, r"^the input 'x' is a content, a file here, or the output of a task: one of them$"),
+        (
+            {"path": "x", "task": "t"},
+            r"^the input 'x' is a content, a file here, or the output of a task: one of them$",
+        ),
+        ({"sha256": bytes(31)}, r"^the input 'x' has no SHA-256 of 32 bytes$"),
+        ({"sha256": bytes(32), "size": -1}, r"^the input 'x' has no SHA-256 of 32 bytes$"),
         ({"task": "t", "output": "/x"}, "no name of a file"),
     ],
 )
@@ -74,19 +101,66 @@ def test_an_input_is_of_one_kind(values: dict[str, Any], word: str) -> None:
 @pytest.mark.parametrize(
     ("values", "word"),
     [
-        ({"runs": 0}, "from 1 to 100"),
-        ({"runs": 101, "exit_codes": (1,)}, "from 1 to 100"),
-        ({"runs": 2}, "go together"),
-        ({"exit_codes": (1,)}, "go together"),
-        ({"runs": 2, "exit_codes": (0,)}, "from 1 to 255"),
-        ({"runs": 2, "exit_codes": (256,)}, "from 1 to 255"),
-        ({"runs": 2, "outcomes": ("completed",)}, "must be one of"),
+        ({"runs": 0}, r"^rerun: runs is 0; it must be from 1 to 100$"),
+        ({"runs": 101, "exit_codes": (1,)}, r"^rerun: runs is 101; it must be from 1 to 100$"),
+        (
+            {"runs": 2},
+            r"^rerun: runs and exit_codes \(or outcomes\) go together: how often, and after what$",
+        ),
+        (
+            {"exit_codes": (1,)},
+            r"^rerun: runs and exit_codes \(or outcomes\) go together: how often, and after what$",
+        ),
+        ({"runs": 2, "exit_codes": (0,)}, r"^rerun: the exit code 0; it must be from 1 to 255$"),
+        (
+            {"runs": 2, "exit_codes": (256,)},
+            r"^rerun: the exit code 256; it must be from 1 to 255$",
+        ),
+        (
+            {"runs": 2, "outcomes": ("completed",)},
+            r"^rerun: the outcome 'completed'; it must be one of node_fail, timeout, out_of_memory, lost, unknown, cancelled, preempted$",
+        ),
     ],
 )
 def test_a_rerun_says_how_often_and_after_what(values: dict[str, Any], word: str) -> None:
     """Never by itself."""
     with pytest.raises(ValueError, match=word):
         Rerun(**values)
+
+
+def test_what_is_just_within_the_bounds_is_a_program() -> None:
+    """The longest script, the most words and the most runs."""
+    words = ("x",) * WORDS_MAX
+    variables = tuple((f"A{number:05}", "x") for number in range(WORDS_MAX))
+    made = Program(
+        "t", SCRIPT.ljust(SCRIPT_BYTES_MAX), words, variables, rerun=Rerun(RUNS_MAX, (1, 255))
+    )
+    assert (len(made.script), len(made.arguments)) == (SCRIPT_BYTES_MAX, WORDS_MAX)
+    for change in (
+        {"script": SCRIPT.ljust(SCRIPT_BYTES_MAX - 1) + "ä"},
+        {"arguments": (*words, "y")},
+        {"environment": (*variables, ("B", "x"))},
+    ):
+        with pytest.raises(ValueError, match=r"at most 1048576|more than 10000 arguments"):
+            replace(made, **change)
+
+
+@pytest.mark.parametrize(
+    ("every", "files", "reason"),
+    [
+        (0.99, ("state",), "every is 0.99; it must be at least 1 s"),
+        (math.nan, ("state",), "every is nan; it must be at least 1 s"),
+        (math.inf, ("state",), "every is inf; it must be at least 1 s"),
+        (60.0, (), "files are missing, in which it writes its state"),
+    ],
+)
+def test_a_program_that_goes_on_says_how_often_it_writes_its_state_and_where(
+    every: float, files: tuple[str, ...], reason: str
+) -> None:
+    """Else it would begin anew without anybody knowing why."""
+    with pytest.raises(ValueError, match=f"^checkpoint: {reason}$"):
+        Checkpoint(every, files)
+    assert Checkpoint(1.0, ("state",)).every == 1.0
 
 
 def test_a_program_is_run_again_after_what_was_asked_for_alone() -> None:
@@ -120,7 +194,7 @@ def test_a_command_is_the_arguments_of_a_script() -> None:
         Input("y", path="in/y"),
         Input("z", task="s", output="out"),
     )
-    with pytest.raises(ValueError, match="neither a command nor a script"):
+    with pytest.raises(ValueError, match=r"^there is neither a command nor a script$"):
         Program.of_command("t")
 
 
@@ -137,6 +211,7 @@ def test_programs_belong_to_tasks_and_are_given_what_those_leave() -> None:
     """Of predecessors that declare it."""
     flow = Workflow("flow", (Task("a", 1, SOME), Task("b", 1, SOME, ("a",)), Task("c", 1, SOME)))
     maker = Program("a", SCRIPT, outputs=("x",))
+    two, none = Program("a", SCRIPT, outputs=("x", "z")), Program("a", SCRIPT)
 
     def given(task: str, of: str, name: str) -> Program:
         return Program(task, SCRIPT, inputs=(Input("in", task=of, output=name),))
@@ -144,11 +219,25 @@ def test_programs_belong_to_tasks_and_are_given_what_those_leave() -> None:
     check_programs(flow, [maker, given("b", "a", "x")])
     assert needed_outputs([maker, given("b", "a", "x")]) == {"a": {"x"}}
     for programs, word in (
-        ([Program("d", SCRIPT)], "no task 'd'"),
-        ([maker, maker], "two programs"),
-        ([maker, given("c", "a", "x")], "none of its predecessors"),
-        ([given("b", "a", "x")], "runs no program"),
-        ([maker, given("b", "a", "y")], "whose outputs are: x"),
+        ([Program("d", SCRIPT)], r"^there is no task 'd', which is to run a program$"),
+        ([maker, maker], r"^task 'a' has two programs$"),
+        (
+            [maker, given("c", "a", "x")],
+            r"^task 'c': it is given 'x' of 'a', which is none of its predecessors$",
+        ),
+        ([given("b", "a", "x")], r"^task 'b': it is given 'x' of 'a', which runs no program$"),
+        (
+            [maker, given("b", "a", "y")],
+            r"^task 'b': it is given 'y' of 'a', whose outputs are: x$",
+        ),
+        (
+            [two, given("b", "a", "y")],
+            r"^task 'b': it is given 'y' of 'a', whose outputs are: x, z$",
+        ),
+        (
+            [none, given("b", "a", "y")],
+            r"^task 'b': it is given 'y' of 'a', whose outputs are: none$",
+        ),
     ):
         with pytest.raises(ValueError, match=word):
             check_programs(flow, programs)

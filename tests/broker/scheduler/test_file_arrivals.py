@@ -23,9 +23,9 @@ from broker.scheduler.events import PlanFound, Register, Submit
 from broker.scheduler.file_arrivals import FileArrivals
 from broker.scheduler.lifecycle import WorkflowState
 from broker.scheduler.planning_input import pose
-from broker.scheduler.records import FilesSent, Supply
+from broker.scheduler.records import FilesSent, Supply, WorkflowCancelled, WorkflowSubmitted
 from broker.scheduler.settings import BrokerSettings, EstimatesFrom
-from broker.scheduler.state_tables import LiveTask
+from broker.scheduler.state_tables import LiveTask, StateTables
 from tests.broker.broker_world import World
 from tests.examples import FEW
 
@@ -535,3 +535,23 @@ def test_a_network_that_was_wrong_holds_no_link_after_it_is_put_right() -> None:
     assert made.now < 1e3
     (live,) = made.state.memory.workflows.values()
     assert live.state is WorkflowState.COMPLETED
+
+
+def test_what_a_plan_sends_is_shown_until_it_is_sent_or_should_be_over() -> None:
+    """Not of workflows and tasks that are not there, nor of a task that files are nothing to any more."""
+    memory = StateTables([WorkflowSubmitted(1.0, "w1", "k", chain(40.0), ())])
+    files = FileArrivals(memory, NETWORK)
+    planned = Transfer("w", "second", ("made",), "x", "gamma", 10.0, 15.0, 40.0, 2.5)
+    strange = (replace(planned, workflow="v"), replace(planned, task="third", files=("b",)))
+    more = Transfer("w", "second", ("more",), "x", "gamma", 15.0, 20.0, 24.0, 0.0)
+    files.adopt(Plan((), (), (*strange, planned, more)))
+    assert files.planned_bytes == 40.0 * 3 + 24.0
+    assert files.transfers(9.0) == [(planned, False), (more, False)]
+    assert files.transfers(14.9) == [(planned, False), (more, False)]
+    assert files.transfers(15.0) == [(more, False)]
+    names = "w1", "second", ("made",)
+    memory.apply(FilesSent(2.0, *names, "x", "gamma", 2.0, 7.0, 40.0, 2.5))
+    sent = Transfer("w", *names[1:], "x", "gamma", 2.0, 7.0, 40.0, 2.5)
+    assert files.transfers(9.0) == [(sent, True), (more, False)]
+    memory.apply(WorkflowCancelled(3.0, "w1"))
+    assert files.transfers(9.0) == []

@@ -1,17 +1,19 @@
 """Which time is free, held against a look at every second."""
 
+import math
 import random
 from functools import partial
 
 import pytest
 
 from broker.model.plan import Placement
-from broker.model.resources import Resource
+from broker.model.resources import Calendar, Resource, WeeklyWindow
 from broker.model.workflow import Alternative, Demand, Task, Workflow
-from broker.scheduler.free_time import EVERYTHING, FreeTime, View
+from broker.scheduler.free_time import ALL_PLANNED, EVERYTHING, FreeTime, View
 from broker.scheduler.planning_cycle import PlanningCycle
 from broker.scheduler.records import (
     Hold,
+    PlanAdopted,
     ResourceSet,
     Supply,
     TaskBooked,
@@ -169,3 +171,66 @@ def test_what_ends_and_begins_at_the_same_moment_overlaps_by_no_more_than_is_rou
     assert third > 0.3
     assert free_time.fits(needs, 0.0, 9.0)
     assert free_time.earliest(needs, 0.0, 9.0) == 0.0
+
+
+def test_what_is_planned_counts_for_whoever_is_to_leave_it_alone() -> None:
+    """As long as its task waits and has that place; what is planned for a task itself is in nobody's way."""
+    tasks = tuple(Task(name, 10.0, (Alternative.of("alpha"),)) for name in "abc")
+    supply = ResourceSet(0.0, Supply(Resource("alpha")))
+    flow = Workflow("flow", tasks)
+    known = StateTables([supply, WorkflowSubmitted(0.0, "w1", "k", flow, ())])
+    one = (Demand("alpha"),)
+    places = [
+        Placement("flow", n, one, begin, begin + 10.0, 1.0)
+        for n, begin in (("a", 10.0), ("b", 30.0))
+    ]
+    known.apply(PlanAdopted(0.0, 1, 1.0, tuple(places), ()))
+    a, b, c = known.tasks()
+    free = FreeTime(known, PlanningCycle(known, BrokerSettings(margin=MARGIN)), MARGIN)
+    free.planned((b, a, c))
+    needs = free.needs(one, ())
+    assert needs is not None
+
+    def taken(view: View) -> list[float]:
+        """Returns which of four spans of ten seconds are not free."""
+        spans = (0.0, 10.0, 20.0, 30.0)
+        return [begin for begin in spans if not free.fits(needs, begin, begin + 10.0, view)]
+
+    assert taken(EVERYTHING) == []
+    assert taken(View(task=c)) == taken(ALL_PLANNED) == [10.0, 30.0]
+    assert taken(View(task=a)) == taken(View(planned_but=lambda each: each is a)) == [30.0]
+    where = ("", "alpha")
+    moments = (9.0, 10.0, 15.0, 20.0, 25.0, 35.0, math.inf)
+    assert [free.planned_at(where, moment) for moment in moments] == [
+        [], [a], [a], [a], [], [b], [],
+    ]  # fmt: skip
+    assert free.planned_at(("", "beta"), 15.0) == []
+    known.apply(PlanAdopted(1.0, 2, 1.0, (places[1],), ()))
+    assert (taken(View(task=c)), free.planned_at(where, 15.0)) == ([30.0], [])
+    hold = (Hold("", "alpha", 1),)
+    known.apply(TaskFixed(2.0, "w1", "b", "b-1", places[1], hold, 8.0))
+    assert (taken(View(task=c)), taken(EVERYTHING)) == ([30.0], [30.0])
+    assert free.planned_at(where, 35.0) == []
+
+
+def test_nothing_is_free_between_opening_hours() -> None:
+    """Each day anew, over the end of a week as well; a task has to fit into the hours in which it starts."""
+    hour, day = 3600.0, 86_400.0
+    office = Calendar((WeeklyWindow(8 * hour, 18 * hour),))
+    supply = ResourceSet(0.0, Supply(Resource("alpha", calendar=office)))
+    known = StateTables([supply])
+    free = FreeTime(known, PlanningCycle(known, BrokerSettings(margin=MARGIN)), MARGIN)
+    needs = free.needs((Demand("alpha"),), ())
+    assert needs is not None
+    for number in range(9):
+        free.now = morning = number * day
+        spans = ((7, 8), (7, 9), (8, 18), (9, 10), (17, 19), (18, 19), (20, 33))
+        fitting = [
+            span
+            for span in spans
+            if free.fits(needs, morning + span[0] * hour, morning + span[1] * hour)
+        ]
+        assert fitting == [(8, 18), (9, 10)]
+        for since, begin in ((7, 8), (9, 9), (17.5, 32), (19, 32)):
+            found = free.earliest(needs, morning + since * hour, hour)
+            assert found == morning + begin * hour

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.model.program import Input, Program, Rerun
-from broker.model.resources import Resource
+from broker.model.resources import Calendar, Resource
 from broker.model.workflow import Alternative, Demand, OnFailure, Task, Workflow
 from broker.runtime.codec import BrokerCodec
 from broker.scheduler.commands import (
@@ -287,6 +287,20 @@ def test_who_is_not_launched_in_a_group() -> None:
     assert group.launches[0].booking.holds[0].resource == "c"
     (group,) = World(both, supplies=(dear, cheap)).groups()
     assert group.launches[0].booking.holds[0].resource == "p"
+    # For a second of work pool takes 1, and what is twice as fast, but more than twice as dear, takes 1.4.
+    slow = replace(POOL, resource=Resource("pool", price=1.0, capacity=4))
+    fast = replace(cheap, resource=Resource("cheap", performance=2.0, price=2.8))
+    (group,) = World(both, budget=100.0, supplies=(slow, fast)).groups()
+    assert group.launches[0].booking.holds[0].resource == "p"
+    # What takes another resource in addition costs that, too; where it is not there, the other is the cheapest.
+    beside = Alternative((Demand("cheap"), Demand("licence", 3)))
+    three = replace(task("a"), alternatives=(Alternative.of("pool"), beside))
+    licence = Supply(Resource("licence", price=0.5, capacity=9), "riga", "l")
+    for price, grouped in ((2.6, True), (2.4, False)):
+        pool = replace(POOL, resource=Resource("pool", price=price, capacity=4))
+        world = World(three, budget=100.0, supplies=(pool, cheap, licence))
+        assert bool(world.groups()) is not grouped
+        assert World(three, budget=100.0, supplies=(pool, cheap)).groups()
 
 
 def test_wide_programs_have_groups_of_their_own_and_no_group_is_too_large() -> None:
@@ -323,6 +337,31 @@ def test_a_wide_program_waits_for_groups_and_not_for_long_runs() -> None:
     assert other.of("long").state is TaskState.BOOKING
     assert [names_of(each) for each in other.groups()] == [["n2"]]
     assert other.of("wide").state is TaskState.WAITING
+
+
+def test_a_window_is_as_long_as_runs_of_before_have_shown() -> None:
+    """A tenth of what each has taken beyond what was thought, of that resource."""
+    world = World(task("a"), task("b", 0.5, "a"), task("c", 0.5, "b"))
+    ends = []
+    for name, took in (("a", 1.0), ("b", 0.25), ("c", 0.5)):
+        (group,) = world.groups()
+        ends.append(group.group.end - world.now - SETTINGS.margin)
+        world.taken(group)
+        world.ends(name, took=took)
+    assert ends == pytest.approx([0.5, 0.5 * 1.1, 0.5 * 1.04])
+
+
+def test_a_window_is_shorter_where_its_resource_closes() -> None:
+    """It is halved until it fits, but not below what the longest of its programs needs."""
+    some = [task(f"t{number}") for number in range(9)]
+    ends = []
+    for closes in (14.0, 13.4, 12.6):
+        calendar = Calendar(closures=((closes, 1000.0),))
+        pool = replace(POOL, resource=Resource("pool", capacity=4, calendar=calendar))
+        (group,) = World(*some, supplies=(pool, OWN)).groups()
+        ends.append(group.group.end)
+    # Nine of half a second on four processors take 1.5 s, and the margin is 2 s.
+    assert ends == [13.5, 12.5, 12.5]
 
 
 def test_what_runs_take_is_learned() -> None:

@@ -327,14 +327,20 @@ def test_what_is_not_open_takes_nothing_and_says_why() -> None:
         Refusal.PRECONDITION, "workflow 'flow' was closed, and takes no more tasks",
     )  # fmt: skip
     asked(made, Cancel(9, "flow"))
-    assert "was cancelled" in refused(made, one("b"))[1]
+    assert refused(made, one("b"))[1] == "workflow 'flow' was cancelled, and takes no more tasks"
     made.run()
     made.tell(Submit(1, "whole", Workflow("whole", (task("a"),))))
-    assert "was handed in whole" in refused(made, one("b"), name="whole")[1]
+    assert (
+        refused(made, one("b"), name="whole")[1]
+        == "workflow 'whole' was handed in whole; tasks are added to one that was opened"
+    )
     made.tell(Open(1, "fails", OpenWorkflow("fails", ())))
     made.tell(Add(1, "fails", (one("bad"),)))
     made.run()
-    assert "has failed" in refused(made, one("b"), name="fails")[1]
+    assert (
+        refused(made, one("b"), name="fails")[1]
+        == "a task of workflow 'fails' has failed, and it takes no more tasks"
+    )
     assert refused(made, one("b"), name="?") == (
         Refusal.NOT_FOUND, "there is no workflow '?'", "workflow_id",
     )  # fmt: skip

@@ -74,7 +74,7 @@ def test_so_many_tasks_are_taken_and_no_more() -> None:
     found = answer(made, Submit(4, "b", flow("b", tasks=21)))
     assert isinstance(found, Refuse)
     assert found.refusal is Refusal.EXHAUSTED
-    assert "20 more can be taken" in found.reason
+    assert found.reason == "workflow 'b' has 21 tasks; 20 more can be taken until others have ended"
     assert answer(made, Submit(5, "c", flow("c", tasks=20))) == ReplyWorkflow(5, "w2")
 
 
@@ -101,8 +101,22 @@ def test_a_task_needs_one_alternative_that_is_there_and_large_enough() -> None:
     found = answer(made, Submit(4, "k", flow("y", large, gone)))
     assert isinstance(found, Refuse)
     assert (found.refusal, found.field) == (Refusal.INVALID, "workflow.tasks[0]")
-    assert "(unknown: gone)" in found.reason
-    assert "there are: alpha, beta" in found.reason
+    assert found.reason == (
+        "workflow 'y': 1 tasks have no alternative on resources that are there and large enough (unknown: gone): "
+        "t0; there are: alpha, beta"
+    )
+    none = BrokerState(SETTINGS)
+    found = answer(none, Submit(4, "k", flow("y", Alternative.of("z", "gone"), tasks=2)))
+    assert isinstance(found, Refuse)
+    assert found.reason == (
+        "workflow 'y': 2 tasks have no alternative on resources that are there and large enough (unknown: gone, z): "
+        "t0, t1; there are: none"
+    )
+    found = answer(made, Submit(4, "k", flow("y", large)))
+    assert isinstance(found, Refuse)
+    assert found.reason == (
+        "workflow 'y': 1 tasks have no alternative on resources that are there and large enough: t0; there are: alpha, beta"
+    )
 
 
 def test_an_error_names_so_many_and_no_more() -> None:
@@ -115,6 +129,9 @@ def test_an_error_names_so_many_and_no_more() -> None:
     found = answer(made, Submit(3, "k", flow("x", Alternative.of("gone"), tasks=SHOWN_MAX + 1)))
     assert isinstance(found, Refuse)
     assert found.reason.count("…") == 2
+    names = [f"{kind}{number}" for kind in "tr" for number in range(SHOWN_MAX)]
+    shown = [f"{', '.join(names[:SHOWN_MAX])} …", f"{', '.join(names[SHOWN_MAX:])} …"]
+    assert found.reason.endswith(f"(unknown: gone): {shown[0]}; there are: {shown[1]}")
     found = answer(BrokerState(SETTINGS), Remove(4, "x"))
     assert isinstance(found, Refuse)
     assert found.reason == "there is no resource 'x'; there are: none"

@@ -1,6 +1,7 @@
 """Bounds of the broker's settings."""
 
 import math
+import re
 from typing import Any
 
 import pytest
@@ -9,25 +10,25 @@ from broker.scheduler.settings import BrokerSettings
 
 
 @pytest.mark.parametrize(
-    ("change", "word"),
+    ("change", "says"),
     [
-        ({"cycle": 0.0}, "cycle"),
-        ({"slot": math.inf}, "slot"),
-        ({"pause": -1.0}, "pause"),
-        ({"cycle": math.inf}, "cycle"),
-        ({"margin": math.nan}, "margin"),
-        ({"margin": math.inf}, "margin"),
-        ({"gather": -0.5}, "gather"),
-        ({"extension": math.inf}, "extension"),
-        ({"extension_max": -0.5}, "extension_max"),
-        ({"runs_max": 0}, "runs_max"),
-        ({"tasks_max": 0}, "tasks_max"),
-        ({"ended_max": -1}, "ended_max"),
+        ({"cycle": 0.0}, "the cycle is 0.0 s; it must be more than 0 and finite"),
+        ({"slot": math.inf}, "the slot is inf s; it must be more than 0 and finite"),
+        ({"pause": -1.0}, "the pause is -1.0 s; it must be more than 0 and finite"),
+        ({"cycle": math.inf}, "the cycle is inf s; it must be more than 0 and finite"),
+        ({"margin": math.nan}, "the margin is nan s; it must be at least 0 and finite"),
+        ({"margin": math.inf}, "the margin is inf s; it must be at least 0 and finite"),
+        ({"gather": -0.5}, "the gather is -0.5 s; it must be at least 0 and finite"),
+        ({"extension": math.inf}, "extension is inf; it must be at least 0 and finite"),
+        ({"extension_max": -0.5}, "extension_max is -0.5; it must be at least 0 and finite"),
+        ({"runs_max": 0}, "runs_max is 0; it must be at least 1"),
+        ({"tasks_max": 0}, "tasks_max is 0; it must be at least 1"),
+        ({"ended_max": -1}, "ended_max is -1; it must be at least 0"),
     ],
 )
-def test_a_number_out_of_bounds_is_named(change: dict[str, Any], word: str) -> None:
-    """The error has the setting's name."""
-    with pytest.raises(ValueError, match=word):
+def test_a_number_out_of_bounds_is_named(change: dict[str, Any], says: str) -> None:
+    """The error has the setting's name, and what is possible."""
+    with pytest.raises(ValueError, match=f"^{re.escape(says)}$"):
         BrokerSettings(**change)
 
 

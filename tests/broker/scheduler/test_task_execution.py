@@ -468,6 +468,7 @@ def test_a_silent_site_loses_what_is_booked_there_and_keeps_what_runs() -> None:
     scene.at(22, SiteDown(0, "riga"))
     assert scene.at(23, SiteLost(0, "elsewhere")) == []
     assert kinds(scene.at(23, SiteLost(0, "riga"))) == ["Release e-1"]
+    assert (scene.task().state, scene.task().reason) == (TaskState.WAITING, "site 'riga' is lost")
 
 
 def test_after_a_restart_everything_open_is_asked_for_again() -> None:

@@ -51,15 +51,15 @@ def test_the_first_look_that_stops_exchange_is_kept_until_one_lets_it_go_on() ->
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"cost": -0.01}, "cost is -0.01"),
-        ({"cost": math.nan}, "cost is nan"),
-        ({"cost": math.inf}, "cost is inf"),
-        ({"jobs": 0}, "jobs is 0"),
-        ({"window": 0.0}, "window is 0.0"),
-        ({"window": math.inf}, "window is inf"),
-        ({"period": math.nan}, "period is nan"),
-        ({"since": math.nan}, "since is nan"),
-        ({"since": math.inf}, "since is inf"),
+        ({"cost": -0.01}, r"^cost is -0\.01; it must be finite and at least 0$"),
+        ({"cost": math.nan}, r"^cost is nan; it must be finite and at least 0$"),
+        ({"cost": math.inf}, r"^cost is inf; it must be finite and at least 0$"),
+        ({"jobs": 0}, r"^jobs is 0; it must be at least 1$"),
+        ({"window": 0.0}, r"^window is 0\.0; it must be finite and above 0$"),
+        ({"window": math.inf}, r"^window is inf; it must be finite and above 0$"),
+        ({"period": math.nan}, r"^period is nan; it must be finite and above 0$"),
+        ({"since": math.nan}, r"^since is nan; it must be a moment$"),
+        ({"since": math.inf}, r"^since is inf; it must be a moment$"),
     ],
 )
 def test_numbers_out_of_their_bounds_are_named(changes: dict[str, float], said: str) -> None:

@@ -14,6 +14,7 @@ from grms.policy.constraints import (
     CONSTRAINTS,
     DAY,
     DOUBLINGS_MAX,
+    EMPTY_RETURNS_MAX,
     FAIR_EXCHANGE,
     GUESTS,
     HOUR,
@@ -66,6 +67,26 @@ def test_an_account_of_what_there_is_not_is_refused() -> None:
     says = "guests is 'keep'; it must be one of " + ", ".join(GUESTS)
     with pytest.raises(ValueError, match=f"^{re.escape(says)}$"):
         AccountRules(guests="keep")  # type: ignore[arg-type]  # the mistake
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "bound"),
+    [
+        ("allowance", (-1.0, math.inf, math.nan), "be finite and at least 0"),
+        ("memory", (0.0, -1.0, math.inf), "be finite and more than 0"),
+        ("cap", (-0.5, math.inf), "be finite and at least 0"),
+        ("every", (0.0, math.nan), "be finite and more than 0"),
+        ("lost_work", (-1.0, math.inf), "be finite and at least 0"),
+        ("empty_returns", (0, EMPTY_RETURNS_MAX + 1), f"be in 1..{EMPTY_RETURNS_MAX}"),
+    ],
+)
+def test_rules_of_an_account_have_bounds(name: str, values: tuple[float, ...], bound: str) -> None:
+    """The error has the number and what is possible; the least is."""
+    for value in values:
+        says = f"{name} is {value}; it must {bound}"
+        with pytest.raises(ValueError, match=f"^{re.escape(says)}$"):
+            AccountRules(**{name: value})  # type: ignore[arg-type]  # a number
+    AccountRules(allowance=0.0, memory=1e-9, cap=0.0, every=1e-9, lost_work=0.0, empty_returns=1)
 
 
 def test_home_keeps_what_starts_now_and_offers_the_rest() -> None:

@@ -1,4 +1,5 @@
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -65,31 +66,61 @@ def put_in_rule(key: str, value: object) -> Callable[[dict[str, Any]], object]:
 @pytest.mark.parametrize(
     ("damage", "complaint"),
     [
-        (remove("schema"), "schema is None"),
-        (put("schema", "hanse.rule-base/99"), "schema is 'hanse.rule-base/99'"),
-        (put("surplus", 1), "'surplus' is no key"),
-        (put("features", []), "features are"),
-        (put("features", 5), "features are 5"),
-        (put("features", [*PAPER_FEATURES, {"name": "load"}]), "and after them .*requested_time"),
+        (remove("schema"), r"schema is None; this version reads 'hanse\.rule-base/1'"),
+        (
+            put("schema", "hanse.rule-base/99"),
+            r"schema is 'hanse\.rule-base/99'; this version reads 'hanse\.rule-base/1'",
+        ),
+        (
+            put("surplus", 1),
+            "the document: 'surplus' is no key; there are: schema, name, features, rules, provenance",
+        ),
+        (
+            put("features", []),
+            r"features are \[\]; this version knows .*, both always, and after them .*",
+        ),
+        (
+            put("features", 5),
+            "features are 5; this version knows .*, both always, and after them .*",
+        ),
+        (
+            put("features", [*PAPER_FEATURES, {"name": "load"}]),
+            r"features are .*; this version knows .*, both always, and after them .*requested_time.*",
+        ),
         (
             put("features", [*PAPER_FEATURES, STARTS_NOW.document]),
-            r"rules\[0\]\.starts_now is None",
+            r"rules\[0\]\.starts_now is None; two numbers \[gamma, sigma\] are expected",
         ),
-        (put_in_rule("starts_now", [1, 2]), r"rules\[0\]: 'starts_now' is no key"),
-        (put("name", 5), "name is 5"),
-        (put("rules", []), "1 to 1000 rules"),
-        (put("rules", "many"), "1 to 1000 rules"),
-        (put("rules", [{}] * (RULES_MAX + 1)), "1 to 1000 rules"),
-        (put("rules", [5]), r"rules\[0\] is 5; an object"),
-        (put("provenance", []), "provenance is"),
-        (put_in_rule("weight", 1), r"rules\[0\]: 'weight' is no key"),
-        (put_in_rule("accept", 0), r"rules\[0\]\.accept is 0"),
-        (put_in_rule("accept", True), r"rules\[0\]\.accept is True"),
-        (put_in_rule("nwp", None), r"rules\[0\]\.nwp is None"),
-        (put_in_rule("nwp", [1]), r"rules\[0\]\.nwp is \[1\]"),
-        (put_in_rule("nwp", [1, "2"]), r"rules\[0\]\.nwp is"),
-        (put_in_rule("njp", [1, 0]), r"rules\[0\]\.njp: sigma is 0"),
-        (put_in_rule("njp", [10**400, 1]), r"rules\[0\]\.njp: "),
+        (
+            put_in_rule("starts_now", [1, 2]),
+            r"rules\[0\]: 'starts_now' is no key; there are: nwp, njp, accept",
+        ),
+        (put("name", 5), "name is 5; a text is expected"),
+        (put("rules", []), "rules must be a list of 1 to 1000 rules"),
+        (put("rules", "many"), "rules must be a list of 1 to 1000 rules"),
+        (put("rules", [{}] * (RULES_MAX + 1)), "rules must be a list of 1 to 1000 rules"),
+        (put("rules", [5]), r"rules\[0\] is 5; an object \{…\} is expected"),
+        (put("provenance", []), r"provenance is \[\]; an object \{…\} is expected"),
+        (put_in_rule("weight", 1), r"rules\[0\]: 'weight' is no key; there are: nwp, njp, accept"),
+        (put_in_rule("accept", 0), r"rules\[0\]\.accept is 0; 1 or -1 is expected"),
+        (put_in_rule("accept", True), r"rules\[0\]\.accept is True; 1 or -1 is expected"),
+        (
+            put_in_rule("nwp", None),
+            r"rules\[0\]\.nwp is None; two numbers \[gamma, sigma\] are expected",
+        ),
+        (
+            put_in_rule("nwp", [1]),
+            r"rules\[0\]\.nwp is \[1\]; two numbers \[gamma, sigma\] are expected",
+        ),
+        (
+            put_in_rule("nwp", [1, "2"]),
+            r"rules\[0\]\.nwp is \[1, '2'\]; two numbers \[gamma, sigma\] are expected",
+        ),
+        (
+            put_in_rule("njp", [1, 0]),
+            r"rules\[0\]\.njp: sigma is 0\.0; it must be a finite number other than 0",
+        ),
+        (put_in_rule("njp", [10**400, 1]), r"rules\[0\]\.njp: int too large to convert to float"),
     ],
 )
 def test_what_breaks_the_format_is_named_with_its_place(
@@ -100,9 +131,17 @@ def test_what_breaks_the_format_is_named_with_its_place(
     damage(document)
     path = tmp_path / "rules.json"
     path.write_text(json.dumps(document))
-    with pytest.raises(RuleBaseError, match=complaint) as caught:
+    with pytest.raises(RuleBaseError, match=f"^{re.escape(str(path))}: {complaint}$"):
         load_rule_base(path)
-    assert str(caught.value).startswith(f"{path}: ")
+
+
+def test_a_rule_base_without_a_name_or_an_origin_has_none_of_its_own() -> None:
+    """As many rules as there may be are possible."""
+    document = rule_base_to_document(EXAMPLE)
+    del document["name"], document["provenance"]
+    document["rules"] = document["rules"][:1] * RULES_MAX
+    found = rule_base_from_document(document, source="s")
+    assert (found.name, found.provenance, len(found.rules)) == ("rule base", {}, RULES_MAX)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -44,7 +45,7 @@ def test_sigma_must_be_finite_and_not_zero(sigma: float) -> None:
 
 def test_a_rule_base_needs_a_rule() -> None:
     """An empty rule base is refused where it is made."""
-    with pytest.raises(ValueError, match="at least one rule"):
+    with pytest.raises(ValueError, match=r"^a rule base needs at least one rule$"):
         RuleBase(())
 
 
@@ -101,16 +102,30 @@ def test_the_policies_there_are_run() -> None:
 def test_rules_that_look_at_different_features_are_refused() -> None:
     """One rule base asks one set of questions."""
     near = Gaussian(0, 1)
-    with pytest.raises(ValueError, match="rule 1 looks at starts_now, the first one at none"):
+    with pytest.raises(
+        ValueError,
+        match=r"^rule 1 looks at starts_now, the first one at none; all must look at the same$",
+    ):
         RuleBase((Rule(near, near, accept=True), Rule(near, near, accept=True, starts_now=near)))
+    both = Rule(near, near, accept=True, requested_time=near, starts_now=near)
+    for other, words in ((Rule(near, near, accept=True), "no further feature"), (both, None)):
+        first = both if words else replace(both, gpu_share=near)
+        with pytest.raises(ValueError, match="all must look at the same") as error:
+            RuleBase((first, other))
+        looked = words or "requested_time, starts_now"
+        assert str(error.value) == (
+            f"rule 1 looks at {looked}, the first one at {', '.join(first.further)}; all must look at the same"
+        )
 
 
 def test_rules_that_need_constraints_say_so() -> None:
     """Those of the paper do not, and within constraints nobody does."""
     near = Gaussian(0, 1)
     learned = RuleBase((Rule(near, near, accept=True, requested_time=near),), "learned")
-    assert "learned looks at requested_time" in without_constraints(learned)
-    assert 'rails = "fair-exchange"' in without_constraints(learned)
+    assert without_constraints(learned) == (
+        f"the rule base learned looks at {' and '.join(learned.further)}, which are known within constraints alone; "
+        'give the site rails = "fair-exchange", or name a rule base of queue and width'
+    )
     for policy in (Constrained(policy=learned), RuleBase((Rule(near, near, accept=True),))):
         assert without_constraints(policy) == ""
 
@@ -120,8 +135,9 @@ def test_rules_that_need_another_rail_say_so() -> None:
     near = Gaussian(0, 1)
     quick = RuleBase((Rule(near, near, accept=True, starts_now=near),), "quick")
     unasked = ExchangeConstraints(start_now=False)
-    assert "quick looks at starts_now, which constraints without start-now" in without_constraints(
-        quick, unasked
+    assert without_constraints(quick, unasked) == (
+        "the rule base quick looks at starts_now, which constraints without start-now do not ask; "
+        'give the site constraints with rules = "start-now" or more'
     )
     assert without_constraints(quick, START_NOW) == ""
     long = RuleBase((Rule(near, near, accept=True, requested_time=near),), "long")
@@ -137,7 +153,8 @@ def test_a_replay_refuses_rules_that_need_constraints() -> None:
         Site("b", 4, JobTable.empty()),
     ]
     with pytest.raises(
-        ValueError, match="a rule base of site 0 looks at more than queue and width"
+        ValueError,
+        match=r"^a rule base of site 0 looks at more than queue and width, and so decides within constraints alone$",
     ):
         replay(sites)
 
@@ -152,7 +169,10 @@ def test_names_stand_in_the_order_of_files() -> None:
     assert names[0] == "requested_time"
     assert names[-1] == "starts_now"
     assert in_order((*reversed(names), "starts_now")) == names
-    with pytest.raises(ValueError, match="'load' is no feature; there are: requested_time"):
+    with pytest.raises(
+        ValueError,
+        match=r"^'load' is no feature; there are: requested_time, memory_share, gpu_share, dominant_share, starts_now$",
+    ):
         in_order(("load",))
 
 

@@ -12,6 +12,7 @@ from grms.site.model.jobs import GuestRef, OfferId, Request
 from grms.site.model.lifecycle import Outcome
 from grms.site.model.records import (
     AbandonedSettled,
+    ArrayReceived,
     EpochBegun,
     ForgottenKeysTally,
     ForgottenReservationsTally,
@@ -25,12 +26,15 @@ from grms.site.model.records import (
     JobKept,
     JobOffered,
     JobReceived,
+    JobReleased,
     JobReoffered,
     JobReofferEnded,
     JobStarted,
     PartnerFaulted,
     PartnerStanding,
     PartnerTally,
+    PilotAsked,
+    PilotOpened,
     Record,
     ReportDisbelieved,
     ReservationBooked,
@@ -405,3 +409,67 @@ def test_a_clock_that_was_set_back_changes_no_latest_moment() -> None:
     reading.apply(PartnerFaulted(4.0, "b", "it says 7"))
     reading.apply(PartnerFaulted(2.0, "b", "it says 8"))
     assert reading.moment == 4.0
+
+
+def test_of_an_array_is_kept_what_its_elements_that_are_forgotten_have_come_to() -> None:
+    """It is there as long as one of them is remembered; then its key is, and another array does not matter."""
+    few = SiteSettings(name="a", processors=4, limits=Limits(jobs_kept=1))
+    records: list[Record] = []
+    for array in (1, 3):
+        records.append(ArrayReceived(1.0, array, "1-2", "ann", f"k{array}", "", REQUEST, b""))
+        for index in (0, 1):
+            number = array + index
+            key = f"k{array}"
+            records.append(
+                JobReceived(1.0, number, "ann", key, "", REQUEST, b"", array=array, index=index + 1)
+            )
+    for number, outcome in ((1, Outcome.FAILED), (2, Outcome.COMPLETED), (3, Outcome.FAILED)):
+        records.append(JobReleased(2.0, number))
+        records.append(JobKept(2.0, number))
+        records.append(JobStarted(3.0, number, 3.0))
+        records.append(JobEnded(4.0, number, outcome, 4.0, 1.0, ""))
+    for length in range(6, len(records) + 1):
+        short = compacted(few, lambda length=length: records[:length])  # type: ignore[misc]  # bound now
+        assert short is not None
+        assert everything(few, short) == everything(few, records[:length])
+    assert short is not None
+    arrays = [(one.array, one.not_ok) for one in short if isinstance(one, ArrayReceived)]
+    assert arrays == [(3, 0)]
+    halfway = compacted(few, lambda: records[:14])
+    assert halfway is not None
+    arrays = [(one.array, one.not_ok) for one in halfway if isinstance(one, ArrayReceived)]
+    assert arrays == [(1, 1), (3, 0)]
+
+
+def test_how_much_is_needed_is_known_of_each_kind_of_record() -> None:
+    """Of arrays and their elements, jobs, reservations, pilots, keys of forgotten jobs and answers to partners."""
+    partners = (PartnerSettings("b", 4), PartnerSettings("c", 4))
+    settings = SiteSettings(name="a", processors=4, partners=partners)
+    offers = [OfferId(3, number) for number in (1, 2, 3)]
+    needed: list[Record] = [
+        ArrayReceived(1.0, 1, "1-2", "ann", "k", "", REQUEST, b""),
+        *(JobReceived(1.0, n, "ann", "k", "", REQUEST, b"", array=1, index=n) for n in (1, 2)),
+        JobReleased(2.0, 1),
+        ArrayReceived(1.0, 3, "1", "bob", "k", "", REQUEST, b""),
+        JobReceived(1.0, 3, "bob", "k", "", REQUEST, b"", array=3, index=1),
+        JobReceived(1.0, 4, "bob", "k4", "", REQUEST, b""),
+        JobKept(2.0, 4),
+        *(ReservationBooked(2.0, n, "me", f"k{n}", "r", 3.0, 9.0, 1, 0.0) for n in (1, 2)),
+        ReservationReleased(3.0, 2, ""),
+        PilotAsked(3.0, 1, "r", "7-1"),
+        PilotOpened(4.0, 1, 90.0, "n1"),
+        PilotAsked(5.0, 2, "r", "7-2"),
+        *(GuestAccepted(6.0, GuestRef("b", one), 1, REQUEST, b"") for one in offers[:2]),
+        *(GuestAccepted(6.0, GuestRef("c", one), 1, REQUEST, b"") for one in offers[:2]),
+        *(GuestDeclined(7.0, GuestRef(name, offers[2]), 1) for name in "bc"),
+    ]
+    keys = tuple((digest_of("eve", f"k{number}"), number, 0.0) for number in range(3))
+    forgotten = [ForgottenKeysTally(0.0, keys), ForgottenReservationsTally(0.0, keys[:2])]
+    reading = Reading(settings)
+    records = [*forgotten, *needed]
+    for record in records:
+        reading.apply(record)
+    assert reading.needed_about() == len(records)
+    short = reading.compacted(records)
+    assert short is not None
+    assert short[: len(records)] == records

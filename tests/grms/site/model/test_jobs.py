@@ -15,6 +15,7 @@ from grms.site.model.jobs import (
     OfferId,
     Progress,
     Request,
+    full_job_id,
     lrms_key,
     next_lrms_key,
 )
@@ -95,13 +96,13 @@ def test_moments_of_a_partners_clock_are_as_far_as_can_be(
 @pytest.mark.parametrize(
     ("processors", "requested_time", "message"),
     [
-        (0, 1.0, "processors is 0"),
-        (-1, 1.0, "processors is -1"),
-        (2**31, 1.0, "processors is 2147483648"),
-        (1, 0.0, "requested_time is 0.0"),
-        (1, -1.0, "requested_time is -1.0"),
-        (1, math.inf, "requested_time is inf"),
-        (1, math.nan, "requested_time is nan"),
+        (0, 1.0, r"^processors is 0; it must be at least 1$"),
+        (-1, 1.0, r"^processors is -1; it must be at least 1$"),
+        (2**31, 1.0, r"^processors is 2147483648; it must be at least 1$"),
+        (1, 0.0, r"^requested_time is 0\.0; it must be finite and more than 0$"),
+        (1, -1.0, r"^requested_time is -1\.0; it must be finite and more than 0$"),
+        (1, math.inf, r"^requested_time is inf; it must be finite and more than 0$"),
+        (1, math.nan, r"^requested_time is nan; it must be finite and more than 0$"),
     ],
 )
 def test_a_request_has_bounds(processors: int, requested_time: float, message: str) -> None:
@@ -113,11 +114,11 @@ def test_a_request_has_bounds(processors: int, requested_time: float, message: s
 @pytest.mark.parametrize(
     ("end_time", "run_time", "message"),
     [
-        (math.nan, 1.0, "end_time is nan"),
-        (math.inf, 1.0, "end_time is inf"),
-        (1.0, math.nan, "run_time is nan"),
-        (1.0, math.inf, "run_time is inf"),
-        (1.0, -0.1, r"run_time is -0\.1"),
+        (math.nan, 1.0, r"^end_time is nan; it must be finite$"),
+        (math.inf, 1.0, r"^end_time is inf; it must be finite$"),
+        (1.0, math.nan, r"^run_time is nan; it must be finite and at least 0$"),
+        (1.0, math.inf, r"^run_time is inf; it must be finite and at least 0$"),
+        (1.0, -0.1, r"^run_time is -0\.1; it must be finite and at least 0$"),
     ],
 )
 def test_a_partners_word_has_bounds(end_time: float, run_time: float, message: str) -> None:
@@ -139,7 +140,9 @@ def test_an_illegal_move_changes_nothing() -> None:
     """A job that ended stays as it is."""
     job = home_job()
     job.move(JobState.ENDED)
-    with pytest.raises(IllegalMove, match="a-1 cannot become RUNNING"):
+    with pytest.raises(
+        IllegalMove, match=r"^job a-1 cannot become RUNNING; so far: RECEIVED → ENDED$"
+    ):
         job.move(JobState.RUNNING)
     assert (job.state, job.revision) == (JobState.ENDED, 2)
     guest = GuestJob(
@@ -151,7 +154,9 @@ def test_an_illegal_move_changes_nothing() -> None:
         accept_time=0.0,
         kept_time=0.0,
     )
-    with pytest.raises(IllegalMove, match="b/1/1 cannot become DELEGATED; so far: SUBMITTING"):
+    with pytest.raises(
+        IllegalMove, match=r"^job b/1/1 cannot become DELEGATED; so far: SUBMITTING$"
+    ):
         guest.move(JobState.DELEGATED)
     guest.move(JobState.ENDED)
     assert guest.state is JobState.ENDED
@@ -187,6 +192,22 @@ def test_a_job_that_comes_home_has_another_key() -> None:
 def test_an_exit_has_a_code_and_a_signal(code: int | None, signal: int | None) -> None:
     """Zero is a code like others."""
     assert Exit(code, signal) == Exit(code=code, signal=signal)
+
+
+@pytest.mark.parametrize(
+    ("code", "signal", "problem"),
+    [
+        (-1, None, "exit_code is -1; it must be from 0 to 255"),
+        (256, 9, "exit_code is 256; it must be from 0 to 255"),
+        (None, 0, "signal is 0; it must be from 1 to 127"),
+        (3, 128, "signal is 128; it must be from 1 to 127"),
+    ],
+)
+def test_an_exit_out_of_its_bounds_is_refused(
+    code: int | None, signal: int | None, problem: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^{problem}$"):
+        Exit(code, signal)
 
 
 def test_loads_with_the_same_numbers_are_equal_whoever_answers_for_them() -> None:
@@ -241,7 +262,10 @@ def test_needs_are_those_of_the_request() -> None:
     """Whoever decides by processors and time decides about the same job."""
     assert (GPU.processors, GPU.requested_time, GPU.needs) == (2, 60.0, GPU.asked)
     assert Request(3, 60.0).asked == Needs.of_processors(3, 60.0)
-    with pytest.raises(ValueError, match=r"needs are 2 processors for 60\.0 s"):
+    with pytest.raises(
+        ValueError,
+        match=r"^needs are 2 processors for 60\.0 s; they must be those of the request, 2 for 61\.0 s$",
+    ):
         Request(2, 61.0, GPU.needs)
 
 
@@ -288,3 +312,20 @@ def test_a_request_is_asked_about_under_the_account_that_it_would_have() -> None
     assert load.refusal(asked) == load.lacks(asked) == "no jobs of grid"
     assert load.lacks(request) == ""
     assert Load(8, 8, 0).named(request, guest=True) is request
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [
+        ("12", "riga-12"),
+        ("12_3", "riga-12_3"),
+        ("12_[1-5]", "riga-12_[1-5]"),
+        ("riga-12", "riga-12"),
+        ("riga-12_3", "riga-12_3"),
+        ("x_3", "x_3"),
+        ("", ""),
+    ],
+)
+def test_a_number_alone_is_that_of_a_job_of_this_site(word: str, name: str) -> None:
+    """Of an array, too, or of elements of it; any other word is taken as it is."""
+    assert full_job_id("riga", word) == name

@@ -8,7 +8,8 @@ from grms.federation.own_account import CreditChange
 from grms.policy.constraints import AccountRules
 from grms.site.model.account_history import RunningGuests
 from grms.site.model.jobs import GuestJob, HomeJob, OfferId, Request
-from grms.site.model.own_account import SiteAccount
+from grms.site.model.lifecycle import Outcome
+from grms.site.model.own_account import Exchanged, SiteAccount
 from lrms_sim.scheduling.disciplines import Conservative, Fcfs
 from tests.grms.site.jobs import home_job
 
@@ -116,7 +117,7 @@ def test_its_record_goes_on_with_other_rules_and_another_machine() -> None:
     assert again.last_change == one.last_change
     again.started(1, 950.0)
     assert again.look(1800.0, ()) is CreditChange.REGAINED
-    with pytest.raises(ValueError, match="account"):
+    with pytest.raises(ValueError, match=r"^the record of an account has version 0$"):
         again.resume(b'{"account": {"version": 0}}')
 
 
@@ -133,20 +134,36 @@ def test_what_a_guest_that_runs_to_its_end_may_cost() -> None:
     # Idle are 6 of 8: beside a guest of 4 there is no room for those of more than 2.
     charge = one.charge(10_000.0, 6, Request(4, 500.0), ())
     assert charge == 4 * 1000.0 * 500.0 * 500.0 / 86_400.0
-    other = GuestJob(
-        partner="b",
-        offer=OfferId(1, 1),
-        lrms_key="b/1/1",
-        request=Request(2, 10.0),
-        payload=b"",
-        accept_time=0.0,
-        charge=1e12,
-    )
-    assert one.charge(10_000.0, 6, Request(4, 500.0), [other]) is None
+
+    def beside(*charges: float) -> float | None:
+        """Returns the same where guests of one processor run, which may cost so much."""
+        others = [
+            GuestJob(
+                partner="b",
+                offer=OfferId(1, number),
+                lrms_key=f"b/1/{number}",
+                request=Request(1, 10.0),
+                payload=b"",
+                accept_time=0.0,
+                charge=charge,
+            )
+            for number, charge in enumerate(charges, 1)
+        ]
+        return one.charge(10_000.0, 6, Request(4, 500.0), others)
+
+    # Two of them would leave, with what is idle, room for those of 8 as well.
+    more = (4 + 8) * 1000.0 * 500.0 * 500.0 / 86_400.0
+    assert (beside(0.0), beside(0.0, 0.0)) == (charge, more)
+    room = one.gain + rules.allowed * one.base - one.owed - more
+    assert beside(0.6 * room, 0.3 * room) == beside(0.3 * room, 0.6 * room) == more
+    assert beside(0.6 * room, 0.6 * room) is None
+    assert beside(1e12) is None
 
 
 def test_a_discipline_that_promises_starts_has_no_account() -> None:
-    with pytest.raises(ValueError, match="discipline"):
+    with pytest.raises(
+        ValueError, match=r"^the account of a site needs one of the disciplines fcfs, list, easy$"
+    ):
         SiteAccount(4, Conservative(), RULES)
 
 
@@ -185,3 +202,69 @@ def test_what_own_jobs_would_have_waited_alone() -> None:
     assert one.waiting_alone == pytest.approx(1200.0 * 600.0)
     assert one.gain == pytest.approx(one.waiting_alone)
     assert one.hours(one.gain) == pytest.approx(600.0 / 3600.0)
+
+
+def test_what_guests_have_had_is_counted_by_how_they_end() -> None:
+    """Work of those that ended here is lent, that of those that were sent home is lost."""
+    one = account()
+    ends = ((Outcome.COMPLETED, 3.0), (Outcome.PREEMPTED, 5.0), (Outcome.FAILED, 7.0)) * 2
+    for number, (outcome, ran) in enumerate(ends, 1):
+        guest = GuestJob(
+            partner="b",
+            offer=OfferId(1, number),
+            lrms_key=f"b/1/{number}",
+            request=Request(2, 10.0),
+            payload=b"",
+            accept_time=0.0,
+        )
+        guest.outcome, guest.run_time = outcome, ran
+        one.guest_ended(guest)
+    assert one.exchanged == Exchanged(lent=40.0, guests_sent_home=2, lent_lost=20.0)
+
+
+def test_what_own_jobs_have_had_elsewhere_is_counted() -> None:
+    """Also what came to nothing, as a partner has sent the job home."""
+    one = account()
+    for number, ran in ((1, 3.0), (2, 5.0)):
+        elsewhere = own(number, end=9.0, ran=ran)
+        elsewhere.partner = "b"
+        one.sent_home(elsewhere, 7.0)
+        one.ended(elsewhere)
+    one.ended(own(3, end=9.0, ran=100.0))
+    assert one.exchanged == Exchanged(given=16.0, sent_home=2, given_lost=28.0)
+
+
+def test_jobs_that_are_there_already_are_entered_as_if_they_had_been_told() -> None:
+    """Where they were accepted or have started, and no later than `latest`; one that has never run is left out."""
+    there = [own(1), own(2), own(3), own(4, end=700.0, ran=100.0), own(5, end=50.0), own(6)]
+    for one, eligible, start, accept in zip(
+        there,
+        (10.0, 20.0, 30.0, 40.0, 45.0, 900.0),
+        (math.nan, 100.0, 300.0, 600.0, math.nan, 950.0),
+        (math.nan, math.nan, 200.0, math.nan, math.nan, math.nan),
+        strict=True,
+    ):
+        one.released_time, one.start_time, one.accept_time = eligible, start, accept
+    entered, told = account(), account()
+    entered.enter(there, 800.0)
+    for number, eligible, start in (
+        (1, 10.0, math.nan), (2, 20.0, 100.0), (3, 30.0, 200.0), (4, 40.0, 600.0), (6, 800.0, 800.0),
+    ):  # fmt: skip
+        told.submitted(number, eligible, HALF)
+        if start > 0.0:
+            told.started(number, start)
+        if number == 4:
+            told.ended(there[3])
+    assert entered.record() == told.record()
+
+
+def test_a_record_of_an_account_that_has_seen_nothing_goes_on() -> None:
+    """As if it had been made anew."""
+    one, again = account(), account()
+    again.resume(account().record())
+    for each in (one, again):
+        assert math.isnan(each.began)
+        assert each.due(0.0) == 0.0
+        each.submitted(1, 5.0, HALF)
+        each.look(900.0, ())
+    assert again.record() == one.record()

@@ -162,5 +162,8 @@ def test_settings_have_bounds() -> None:
     for wrong in ({"clock_grace": -1.0}, {"run_time_grace": math.nan}, {"elapsed_grace": -0.1}):
         with pytest.raises(ValueError, match="it must be at least 0"):
             replace(settings(), **wrong)  # type: ignore[arg-type]  # floats all
-    with pytest.raises(ValueError, match=r"probe_first_s is 9\.0 and probe_most_s 8\.0"):
+    with pytest.raises(
+        ValueError,
+        match=r"^probe_first_s is 9\.0 and probe_most_s 8\.0; both must be finite, and the first not more than the second$",
+    ):
         settings(probe_first_s=9.0, probe_most_s=8.0)

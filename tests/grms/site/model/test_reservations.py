@@ -130,7 +130,9 @@ def test_what_is_released_ends_then_if_it_ran() -> None:
 def test_records_that_contradict_each_other_are_noticed() -> None:
     """What is over does not start; what nobody booked is not launched."""
     book = made(booked(), ReservationExpired(20.0, 1))
-    with pytest.raises(IllegalMove, match="reservation 1 cannot become LAUNCHED; so far: EXPIRED"):
+    with pytest.raises(
+        IllegalMove, match=r"^reservation 1 cannot become LAUNCHED; so far: EXPIRED$"
+    ):
         book.changes[ReservationLaunched](LAUNCHED)
     with pytest.raises(KeyError):
         book.changes[ReservationMoved](MOVED)

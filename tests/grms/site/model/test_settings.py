@@ -13,24 +13,60 @@ from grms.site.model.settings import Limits, PartnerSettings, SiteSettings
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"name": ""}, "'' is no name for a site"),
-        ({"name": "a/b"}, "'a/b' is no name for a site"),
-        ({"name": "ä"}, "'ä' is no name for a site"),
+        (
+            {"name": ""},
+            r"^'' is no name for a site; 1 to 64 letters, digits, `_`, `\.` and `-` are, beginning with a letter or digit$",
+        ),
+        (
+            {"name": "a/b"},
+            r"^'a/b' is no name for a site; 1 to 64 letters, digits, `_`, `\.` and `-` are, beginning with a letter or digit$",
+        ),
+        (
+            {"name": "ä"},
+            r"^'ä' is no name for a site; 1 to 64 letters, digits, `_`, `\.` and `-` are, beginning with a letter or digit$",
+        ),
         ({"name": "x" * 65}, "is no name for a site"),
-        ({"processors": 0}, "processors is 0"),
-        ({"epoch": 0}, "epoch is 0"),
-        ({"partners": (PartnerSettings("a"),)}, "its own partner"),
-        ({"partners": (PartnerSettings("b"), PartnerSettings("b"))}, "'b' is listed twice"),
-        ({"partners": (PartnerSettings("b", -1),)}, "-1 processors"),
-        ({"partners": (PartnerSettings("b", 2**31),)}, "2147483648 processors"),
-        ({"processors": 2**31}, "processors is 2147483648"),
-        ({"epoch": 2**63}, "epoch is 9223372036854775808"),
-        ({"partners": (PartnerSettings("b c"),)}, "'b c' is no name for a site"),
-        ({"transfer": {"b": AcceptWhenFit()}}, "'b', which is no partner; the partners are none"),
-        ({"decision_time_max": -1.0}, "decision_time_max is -1.0"),
-        ({"decision_time_max": math.nan}, "decision_time_max is nan"),
-        ({"retry_first_s": 2.0, "retry_most_s": 1.0}, "retry_first_s is 2.0"),
-        ({"retry_most_s": math.inf}, "must be finite"),
+        ({"processors": 0}, r"^processors is 0; it must be at least 1 and below 2147483648$"),
+        ({"epoch": 0}, r"^epoch is 0; it must be at least 1 and below 9223372036854775808$"),
+        ({"partners": (PartnerSettings("a"),)}, r"^site 'a' is listed as its own partner$"),
+        (
+            {"partners": (PartnerSettings("b"), PartnerSettings("b"))},
+            r"^partner 'b' is listed twice$",
+        ),
+        (
+            {"partners": (PartnerSettings("b", -1),)},
+            r"^partner 'b' has -1 processors; at least 1, or 0 for unknown$",
+        ),
+        (
+            {"partners": (PartnerSettings("b", 2**31),)},
+            r"^partner 'b' has 2147483648 processors; at least 1, or 0 for unknown$",
+        ),
+        (
+            {"processors": 2**31},
+            r"^processors is 2147483648; it must be at least 1 and below 2147483648$",
+        ),
+        (
+            {"epoch": 2**63},
+            r"^epoch is 9223372036854775808; it must be at least 1 and below 9223372036854775808$",
+        ),
+        (
+            {"partners": (PartnerSettings("b c"),)},
+            r"^'b c' is no name for a site; 1 to 64 letters, digits, `_`, `\.` and `-` are, beginning with a letter or digit$",
+        ),
+        (
+            {"transfer": {"b": AcceptWhenFit()}},
+            r"^there is a transfer policy for 'b', which is no partner; the partners are none$",
+        ),
+        ({"decision_time_max": -1.0}, r"^decision_time_max is -1\.0; it must be at least 0$"),
+        ({"decision_time_max": math.nan}, r"^decision_time_max is nan; it must be at least 0$"),
+        (
+            {"retry_first_s": 2.0, "retry_most_s": 1.0},
+            r"^retry_first_s is 2\.0 and retry_most_s 1\.0; both must be finite, and the first not more than the second$",
+        ),
+        (
+            {"retry_most_s": math.inf},
+            r"^retry_first_s is 0\.2 and retry_most_s inf; both must be finite, and the first not more than the second$",
+        ),
     ],
 )
 def test_settings_have_bounds(change: dict[str, Any], message: str) -> None:
@@ -63,7 +99,7 @@ def test_a_bound_that_all_partners_keep_to_is_none() -> None:
 
 def test_every_limit_leaves_room() -> None:
     """A limit of nothing is refused by name."""
-    with pytest.raises(ValueError, match="jobs_kept is 0; it must be at least 1"):
+    with pytest.raises(ValueError, match=r"^jobs_kept is 0; it must be at least 1$"):
         Limits(jobs_kept=0)
 
 

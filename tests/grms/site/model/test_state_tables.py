@@ -20,6 +20,7 @@ from grms.site.model.lifecycle import IllegalMove, JobState, Outcome
 from grms.site.model.records import (
     ArrayReceived,
     GuestAccepted,
+    GuestCharged,
     GuestDeclined,
     JobAbandoned,
     JobCancelRequested,
@@ -428,3 +429,26 @@ def test_offers_to_a_partner_are_counted_by_what_it_answered() -> None:
     assert (memory.jobs[1].cancel_requested, memory.jobs[1].revision) == (True, before + 2)
     memory.apply(JobResubmitted(6.0, 1, "root"))
     assert memory.jobs[1].revision == before + 3
+
+
+def test_a_job_that_comes_home_before_the_answer_to_its_offer_was_accepted() -> None:
+    """Each of them counts as accepted and as ended."""
+    memory = StateTables(settings())
+    for number in (1, 2):
+        memory.apply(received(number))
+        memory.apply(JobOffered(1.0, number, "b", number))
+        memory.apply(JobReturned(3.0, number))
+        assert memory.jobs[number].state is JobState.RECEIVED
+    book = memory.books["b"]
+    assert (book.offered, book.accepted, book.ended, book.undecided) == (2, 2, 2, {})
+
+
+def test_what_a_guest_may_cost_is_noted() -> None:
+    """Of the one that was accepted at that price."""
+    memory = StateTables(settings())
+    first, second = (GuestRef("b", OfferId(1, number)) for number in (1, 2))
+    for ref in (first, second):
+        memory.apply(GuestAccepted(1.0, ref, 1, Request(1, 1.0), b""))
+    memory.apply(GuestCharged(1.0, second, 7.5))
+    guests = memory.books["b"].guests
+    assert (guests[first.offer].charge, guests[second.offer].charge) == (0.0, 7.5)

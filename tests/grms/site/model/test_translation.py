@@ -1,5 +1,8 @@
 """What names of partners mean here."""
 
+from dataclasses import fields
+from typing import Any
+
 import pytest
 from hypothesis import given
 
@@ -46,7 +49,7 @@ def test_a_guarded_feature_is_had_only_by_name() -> None:
     """Not because all names mean the same here; a table may say that this one does, or another one."""
     asks, guarded = Request(features=("vip",)), frozenset(["vip"])
     for tables in (NO_TRANSLATION, Translation(features={"north:*": "*", "skylake": "*"})):
-        with pytest.raises(NoMeaningError, match="feature vip of north has no meaning here"):
+        with pytest.raises(NoMeaningError, match=r"^feature vip of north has no meaning here$"):
             tables.local("north", asks, guarded)
     assert NO_TRANSLATION.local("north", Request(features=("fast",)), guarded).features == ("fast",)
     for table in ({"vip": "*"}, {"north:vip": "*"}, {"vip": "vip"}, {"*": "vip"}):
@@ -144,3 +147,28 @@ def test_numbers_stay_as_they_are(request: Request) -> None:
     )
     assert found.partition == ",".join(dict.fromkeys(request.partition.split(",")))
     assert found.account == request.account
+
+
+@pytest.mark.parametrize(
+    ("table", "word", "asks", "gets"),
+    [
+        ("partitions", "partition", {"partition": "x"}, {"partition": "here"}),
+        ("accounts", "account", {"account": "x"}, {"account": "here"}),
+        ("qos", "QOS", {"qos": "x"}, {"qos": "here"}),
+        ("features", "feature", {"features": ("x",)}, {"features": ("here",)}),
+        ("gpus", "gpu", {"gpus": Gpus(1, "node", "x")}, {"gpus": Gpus(1, "node", "here")}),
+        ("licences", "licence", {"licences": (("x", 2),)}, {"licences": (("here", 2),)}),
+        ("images", "image", {"image": "x"}, {"image": "here"}),
+        ("modules", "module", {"modules": ("x",)}, {"modules": ("here",)}),
+    ],
+)
+def test_each_kind_of_name_has_a_table_of_its_own_and_each_partner_its_names(
+    table: str, word: str, asks: dict[str, Any], gets: dict[str, Any]
+) -> None:
+    """What stands in no table of that kind for that partner has no meaning."""
+    kinds = (field.name for field in fields(Translation))
+    others = {kind: {"x": "of another kind"} for kind in kinds}
+    tables = Translation(**{**others, table: {"north:x": "here", "south:y": "there"}})
+    assert tables.local("north", Request(**asks)) == Request(**gets)
+    with pytest.raises(NoMeaningError, match=f"^{word} x of south has no meaning here$"):
+        tables.local("south", Request(**asks))

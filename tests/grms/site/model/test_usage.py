@@ -142,6 +142,8 @@ def test_every_job_that_ends_leaves_a_record() -> None:
     assert [one.offer for one in found] == ["", "home/1/2", "near/1/5", ""]
     assert [one.exit_code for one in found] == [None, None, 3, None]
     assert found[3].outcome is Outcome.CANCELLED
+    # Who asks for no memory and no GPUs has had none.
+    assert {(one.memory_mib, one.gpus) for one in found} == {(0, 0)}
     assert sums.taken == {"1970-01": {("near", "0f" * 16): Used(1, 320.0)}}
     assert sums.given == {"1970-01": {("near", "anna"): Used(1, 120.0)}}
 
@@ -281,6 +283,6 @@ def test_sums_that_are_put_back_go_on(jobs: list[tuple[str, str, int, float]], c
         if place == cut:
             part.restore(part.rows())
         for book in (whole, part):
-            book.take(partner, user, day * 86400.0, Used(1, work))
-            book.give(partner, user, day * 43200.0, Used(1, work))
+            book.take(partner, user, day * 86400.0, Used(1, work, 2.0 * work, 3.0))
+            book.give(partner, user, day * 43200.0, Used(2, work, 5.0, 7.0 * work))
     assert whole == part

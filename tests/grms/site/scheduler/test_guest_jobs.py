@@ -490,7 +490,10 @@ def test_answers_have_a_limit() -> None:
     ):
         refused = one(commands, Refuse)
         assert refused.refusal is Refusal.EXHAUSTED
-        assert "2 answered offers are not settled" in refused.reason
+        assert (
+            refused.reason
+            == "2 answered offers are not settled, the most this site remembers of one partner; settle some of them first"
+        )
     assert len(site.journal) == 2
     # Settling makes room, and so does a new journal.
     assert not one(offered(site, FULL, offer=OfferId(4, 1)), AnswerOffer).accepted

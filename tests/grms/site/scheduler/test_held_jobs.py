@@ -192,6 +192,23 @@ def test_what_cannot_begin_is_cancelled_and_all_that_waits_for_it() -> None:
     assert job(site, "a-7").outcome is Outcome.CANCELLED
 
 
+def test_what_cannot_begin_says_no_more_of_a_job_that_is_forgotten() -> None:
+    """Of three that wait for one, the first says how that has ended; then the site remembers one end alone."""
+    site = at_home(limits=Limits(jobs_kept=1))
+    site.submit(load=FREE)
+    told = list[str]()
+    for _ in range(2):
+        site.submit(load=FREE, dependencies=parse_dependencies("afterok:a-1"))
+    waiting = [job(site, f"a-{number}") for number in (2, 3)]
+    end(site, "a-1", Outcome.FAILED)
+    told = [each.reason for each in waiting]
+    assert told == [
+        "its dependency afterok:a-1 cannot be met: that job is failed",
+        "its dependency afterok:a-1 cannot be met",
+    ]
+    assert [(each.end_time, each.run_time) for each in waiting] == [(site.now, 0.0)] * 2
+
+
 def test_elements_follow_elements() -> None:
     """`aftercorr`: each the one of the same index; a job after the array all of them."""
     site = at_home()
@@ -222,16 +239,46 @@ def test_one_at_a_time_of_a_name() -> None:
     assert job(site, "a-3").state is JobState.HELD
 
 
+def test_nobody_follows_an_element_whose_end_is_forgotten() -> None:
+    """It is named; an array of the others can follow."""
+    site = at_home(limits=Limits(jobs_kept=1))
+    array(site, "1-3")
+    end(site, "a-1_1")
+    end(site, "a-1_2")
+    refused = one(array(site, "1-3", "aftercorr:a-1"), Refuse)
+    assert (refused.refusal, refused.field) == (Refusal.INVALID, "dependencies")
+    assert refused.reason == "aftercorr:a-1: how element 1 ended is forgotten"
+    array(site, "2-3", "aftercorr:a-1")
+    assert job(site, "a-4_2").state is JobState.SUBMITTING
+    assert job(site, "a-4_3").state is JobState.HELD
+
+
 @pytest.mark.parametrize(
     ("elements", "after", "says"),
     [
-        ("", "afterok:a-9", "no job 'a-9' of ann"),
-        ("", "afterok:b-1", "no job 'b-1' of ann"),
-        ("", "afterok:a-1_9", "no job 'a-1_9' of ann"),
-        ("", "afterok:a-4", "no job 'a-4' of ann"),
-        ("", "singleton", "has no name"),
-        ("", "aftercorr:a-1", "both have to be arrays"),
-        ("1-2", "aftercorr:a-3", "both have to be arrays"),
+        (
+            "",
+            "afterok:a-9",
+            "this site has no job 'a-9' of ann, or it ended so long ago that it has forgotten how",
+        ),
+        (
+            "",
+            "afterok:b-1",
+            "this site has no job 'b-1' of ann, or it ended so long ago that it has forgotten how",
+        ),
+        (
+            "",
+            "afterok:a-1_9",
+            "this site has no job 'a-1_9' of ann, or it ended so long ago that it has forgotten how",
+        ),
+        (
+            "",
+            "afterok:a-4",
+            "this site has no job 'a-4' of ann, or it ended so long ago that it has forgotten how",
+        ),
+        ("", "singleton", "jobs of the same name are meant, and this one has no name"),
+        ("", "aftercorr:a-1", "both have to be arrays; of other jobs say afterok"),
+        ("1-2", "aftercorr:a-3", "both have to be arrays; of other jobs say afterok"),
         ("1-3", "aftercorr:a-1", "a-1 has no element 3"),
     ],
 )
@@ -248,7 +295,7 @@ def test_what_cannot_be_waited_for_is_refused(elements: str, after: str, says: s
         commands = site.submit(load=FREE, dependencies=parse_dependencies(after))
     refused = one(commands, Refuse)
     assert (refused.refusal, refused.field) == (Refusal.INVALID, "dependencies")
-    assert says in refused.reason
+    assert refused.reason == f"{after}: {says}"
     assert len(site.journal) == before
 
 
@@ -260,7 +307,10 @@ def test_what_an_array_waits_for_is_bounded() -> None:
     commands = array(site, f"1-{ALL_MAX // 2}", "afterok:a-1:a-2:a-3")
     refused = one(commands, Refuse)
     assert (refused.refusal, refused.field) == (Refusal.INVALID, "dependencies")
-    assert "let one job wait for these, and the array for that" in refused.reason
+    assert (
+        refused.reason
+        == "an array of 100000 elements that wait for 3 jobs each; 200000 in all are possible: let one job wait for these, and the array for that"
+    )
     assert "ReplyJob" in kinds(array(site, "1-3", "afterok:a-1:a-2:a-3"))
 
 

@@ -143,6 +143,19 @@ def test_a_job_that_is_cancelled_at_home_ends_once() -> None:
     assert site(base.Ended, key=KEY, **values) == []
 
 
+def test_a_place_is_known_by_its_key() -> None:
+    """That of a job of this site that may come back, whatever else the batch system has."""
+    site, _ = away()
+    memory = site.state.memory
+    keys = ("a/7/1", "a/7/1/2", "b/7/1", "a/8/1", "a/7/2", "a/7/x", "a/7", "a", "", "pilot 1")
+    assert [key for key in keys if memory.keeps_place(key)] == ["a/7/1", "a/7/1/2"]
+    ended = Completion(offer(1), Outcome.COMPLETED, 5.0, 1.0)
+    site(ReportReceived, load=FULL, partner="b", completions=(ended,))
+    assert not any(memory.keeps_place(key) for key in keys)
+    other, _ = away(keeps_places=False)
+    assert not any(other.state.memory.keeps_place(key) for key in keys)
+
+
 def test_what_appears_may_be_a_place() -> None:
     """As long as the job is not here; under whichever of its keys the batch system has it."""
     site, _ = away()

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from grms.lrms import base
-from grms.site.model.commands import Command, LrmsCancel, LrmsSubmit, SendReport
+from grms.site.model.commands import Command, LrmsCancel, LrmsSubmit, Publish, SendReport
 from grms.site.model.events import (
     Cancel,
     LrmsAppeared,
@@ -129,6 +129,35 @@ class Guest(Owned):
 
 owners = pytest.mark.parametrize("begin", [Home, Guest])
 Begin = Callable[[], Owned]
+
+
+@owners
+def test_a_job_that_is_suspended_stands_there_until_it_runs_again(begin: Begin) -> None:
+    """Since when is not before its start; each change is told once, and nothing of a job that does not run."""
+    site, told = begin(), list[Command]()
+    site.see = lambda _, commands: told.extend(commands)
+    phases = base.LrmsPhase
+    site.waits()
+    told.clear()
+    assert site(base.Paused, key=site.key, phase=phases.SUSPENDED, time=3.5) == []
+    assert (site.mine().paused, told) == (None, [])
+    assert site(base.Started, key=site.key, start_time=4.0) == []
+    revision = getattr(site.mine(), "revision", 0)
+    for phase, time, standing in (
+        (phases.RUNNING, 4.5, (phases.RUNNING, 4.0)),
+        (phases.SUSPENDED, 3.5, (phases.SUSPENDED, 4.0)),
+        (phases.SUSPENDED, 6.0, (phases.SUSPENDED, 4.0)),
+        (phases.COMPLETING, 7.0, (phases.COMPLETING, 7.0)),
+        (phases.RUNNING, 8.0, (phases.RUNNING, 4.0)),
+    ):
+        told.clear()
+        before = site.mine().standing
+        assert site(base.Paused, key=site.key, phase=phase, time=time) == []
+        assert site.mine().standing == standing
+        watched = isinstance(site.mine(), HomeJob) and standing != before
+        assert told == ([Publish(site.last_id, 1)] if watched else [])
+    if isinstance(site.mine(), HomeJob):
+        assert getattr(site.mine(), "revision", 0) == revision + 3
 
 
 @owners

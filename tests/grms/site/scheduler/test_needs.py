@@ -176,7 +176,10 @@ def test_what_the_batch_system_has_said_it_cannot_run_never_gets_there() -> None
     site(OfferAnswered, load=FREE, accepted=False, **B1)
     site(OfferAnswered, load=FREE, accepted=False, partner="c", offer=offer(1))
     assert site.job().state is JobState.RECEIVED
-    assert "cannot run it: Invalid gres; no partner" in site.job().reason
+    assert (
+        site.job().reason
+        == "the batch system of this site cannot run it: Invalid gres; no partner has taken it so far"
+    )
     alone = Conversation(settings(partners=(), transfer={}), up="")
     assert one(alone.submit(load=FREE, request=GPU, unfit="x"), Refuse).field == "request.needs"
 

@@ -10,6 +10,9 @@ from grms.daemon.ports import free_port
 from grms.site.model.commands import (
     AnswerOffer,
     LrmsSubmit,
+    Refusal,
+    Refuse,
+    ReplyPardon,
     SendOffer,
     SendProbe,
     SendResolve,
@@ -20,6 +23,7 @@ from grms.site.model.events import (
     OfferDisputed,
     OfferFailed,
     OfferReceived,
+    Pardon,
     PartnerDuplicated,
     PartnerFaulty,
     PartnerIncompatible,
@@ -34,7 +38,7 @@ from grms.site.model.events import (
 )
 from grms.site.model.jobs import Completion, OfferId
 from grms.site.model.lifecycle import GuestState, JobState, Outcome
-from grms.site.model.records import EpochBegun, PartnerFaulted
+from grms.site.model.records import EpochBegun, PartnerFaulted, PartnerPardoned
 from grms.site.scheduler.peer_state import EPOCH_CLAIMED_MAX
 from tests.grms.site.conversation import (
     FREE,
@@ -255,6 +259,21 @@ def test_two_daemons_under_a_name_exchange_no_offers() -> None:
     assert first.partner == "c"  # nothing has ended there so far
     asked = site(OfferAnswered, load=FULL, partner="c", offer=first.offer, accepted=False)
     assert one(asked, SendOffer).partner == "b"
+
+
+def test_a_partner_is_forgiven_its_breaches_by_an_operator() -> None:
+    """Who did it is in the journal; a partner that is not there is refused."""
+    site = conversation()
+    unknown = site(Pardon, partner="x", by="root")
+    assert unknown == [
+        Refuse(site.last_id, Refusal.NOT_FOUND, "there is no partner 'x'", "partner")
+    ]
+    trust = site.state.partners["b"].trust
+    trust.breaches, trust.suspended_until = 2, 500.0
+    site.now = 7.0
+    assert site(Pardon, partner="b", by="root") == [ReplyPardon(site.last_id, "b", 2)]
+    assert site.journal[-1] == PartnerPardoned(7.0, "b", "root")
+    assert (trust.breaches, trust.suspended_until <= site.now) == (0, True)
 
 
 # --- an older journal ----------------------------------------------------------------------------

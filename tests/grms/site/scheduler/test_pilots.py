@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from grms.site.model import commands, events, records
-from grms.site.model.commands import Append, Command, Refuse
+from grms.site.model.commands import Append, Command, Refusal, Refuse
 from grms.site.model.compaction import compacted
 from grms.site.model.events import RunNews, RunState
 from grms.site.model.invariants import check
@@ -16,6 +16,7 @@ from grms.site.model.jobs import Exit, Request
 from grms.site.model.lifecycle import Outcome, ReservationState
 from grms.site.model.reservations import Reservation, Resource
 from grms.site.model.settings import SiteSettings
+from grms.site.scheduler.reservations import GROUPED_MAX
 from grms.site.scheduler.state import SiteState
 from lrms_sim.workload.requests import Gpus
 from lrms_sim.workload.requests import Request as Needs
@@ -40,6 +41,7 @@ class World:
         """Hands an event over; returns the commands without the records, which are kept."""
         self.number += 1
         done = self.state.handle(kind(self.number, *words, **more), self.now)
+        assert all(command.cause == self.number for command in done)
         if done and isinstance(done[0], Append):
             self.journal += done[0].records
             done = done[1:]
@@ -104,7 +106,10 @@ def test_a_resource_is_closed_until_its_pilot_is_there_and_after_it_drains() -> 
     """Its free time is that of the open pilot, and only one is asked for at a time."""
     world = World()
     assert world.free() == []
-    assert "not free" in refusal(world.book("a", 100.0, 200.0))
+    assert (
+        refusal(world.book("a", 100.0, 200.0))
+        == "1 processors of pool are not free from 100.0 to 200.0"
+    )
     (start,) = world.tell(events.PilotWanted, "pool")
     assert start == commands.PilotStart(2, 1, "pool")
     assert world.tell(events.PilotWanted, "pool") == []
@@ -114,7 +119,10 @@ def test_a_resource_is_closed_until_its_pilot_is_there_and_after_it_drains() -> 
     world.now = 110.0
     world.tell(events.PilotConnected, 1, 1000.0, "n1", "", ())
     assert world.free() == [(110.0, 1000.0, 2)]
-    assert "not free" in refusal(world.book("b", 900.0, 1100.0))
+    assert (
+        refusal(world.book("b", 900.0, 1100.0))
+        == "1 processors of pool are not free from 900.0 to 1100.0"
+    )
     world.book("c", 200.0, 300.0)
     done = world.tell(events.PilotDrains, 1, "time")
     assert world.one(1).state is ReservationState.RELEASED
@@ -123,6 +131,24 @@ def test_a_resource_is_closed_until_its_pilot_is_there_and_after_it_drains() -> 
     assert world.free() == []
     (again,) = world.tell(events.PilotWanted, "pool")
     assert again == commands.PilotStart(world.number, 2, "pool")
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_pilot_that_drains_without_a_reason_has_one(told: bool) -> None:
+    """What was reserved there is given back with it; that it drains is recorded once, also where it says so again."""
+    world = World()
+    world.pilot()
+    world.book("a", 200.0, 300.0)
+    if told:
+        world.tell(events.PilotDrains, 1, "")
+        reason = "it drains"
+    else:
+        world.tell(events.PilotConnected, 1, 1000.0, "n1", "time", ())
+        reason = "time"
+    assert (world.one(1).state, world.one(1).reason) == (ReservationState.RELEASED, reason)
+    world.tell(events.PilotDrains, 1, "again")
+    drained = [one for one in world.journal if isinstance(one, records.PilotDrained)]
+    assert drained == [records.PilotDrained(100.0, 1, reason)]
 
 
 def test_a_program_is_given_to_the_pilot_and_ends_as_the_pilot_tells() -> None:
@@ -154,14 +180,42 @@ def test_a_program_is_given_to_the_pilot_and_ends_as_the_pilot_tells() -> None:
 @pytest.mark.parametrize(
     ("request_", "more", "reason"),
     [
-        (None, {"program": False, "payload": b""}, "which run programs; there is none"),
-        (Request(2, 50.0), {}, "needs 2 processors; reservation 1 has 1"),
-        (None, {"payload": b"x" * 1_000_001}, "has 1000001 bytes"),
-        (Request.of(Needs(wall_time=5.0, gpus=Gpus(1))), {}, "asks for GPUs"),
-        (Request.of(Needs(wall_time=5.0, image="a.sif")), {}, "asks for a container image"),
-        (Request.of(Needs(wall_time=5.0, exclusive=True)), {}, "asks for whole nodes"),
-        (Request.of(Needs(wall_time=5.0, signal="USR1")), {}, "asks for a signal"),
-        (Request.of(Needs(wall_time=5.0, licences=(("a", 1),))), {}, "asks for licences"),
+        (
+            None,
+            {"program": False, "payload": b""},
+            "this resource has pilots, which run programs; there is none",
+        ),
+        (Request(2, 50.0), {}, "the program needs 2 processors; reservation 1 has 1"),
+        (
+            None,
+            {"payload": b"x" * 1_000_001},
+            "what is to run has 1000001 bytes; at most 1000000 are possible",
+        ),
+        (
+            Request.of(Needs(wall_time=5.0, gpus=Gpus(1))),
+            {},
+            "the program asks for GPUs; a pilot hands out processors of one node alone",
+        ),
+        (
+            Request.of(Needs(wall_time=5.0, image="a.sif")),
+            {},
+            "the program asks for a container image; a pilot hands out processors of one node alone",
+        ),
+        (
+            Request.of(Needs(wall_time=5.0, exclusive=True)),
+            {},
+            "the program asks for whole nodes; a pilot hands out processors of one node alone",
+        ),
+        (
+            Request.of(Needs(wall_time=5.0, signal="USR1")),
+            {},
+            "the program asks for a signal before its end; a pilot hands out processors of one node alone",
+        ),
+        (
+            Request.of(Needs(wall_time=5.0, licences=(("a", 1),))),
+            {},
+            "the program asks for licences; a pilot hands out processors of one node alone",
+        ),
     ],
 )
 def test_what_a_pilot_cannot_run_is_refused(
@@ -171,7 +225,7 @@ def test_what_a_pilot_cannot_run_is_refused(
     world = World()
     world.pilot()
     world.book("a", 100.0, 200.0)
-    assert reason in refusal(world.launch(1, request_, **more))
+    assert refusal(world.launch(1, request_, **more)) == reason
     assert world.one(1).state is ReservationState.BOOKED
 
 
@@ -181,12 +235,18 @@ def test_a_program_needs_a_pilot_that_is_there_until_its_reservation_ends() -> N
     world.pilot()
     world.book("a", 100.0, 200.0)
     world.book("b", 100.0, 200.0, "plain")
-    assert "cannot run a program in a reservation" in refusal(world.launch(2))
+    assert (
+        refusal(world.launch(2))
+        == "this site cannot run a program in a reservation: its batch system is real, and none of its processors stand behind what can be reserved; hand the program in as a job (grms submit)"
+    )
     memory = world.state.memory
     memory.pilots.pilots[1] = memory.pilots.present[1] = replace(
         memory.pilots.pilots[1], until=150.0
     )
-    assert "the pilot of pool is not there" in refusal(world.launch(1))
+    assert (
+        refusal(world.launch(1))
+        == "the pilot of pool is not there, or ends before the reservation does"
+    )
 
 
 def test_moves_and_releases_are_told_to_the_pilot() -> None:
@@ -263,6 +323,9 @@ def test_a_pilot_that_ends_takes_its_programs_with_it_as_far_as_is_known() -> No
     assert world.one(waits).state is ReservationState.RELEASED
     assert math.isnan(world.one(waits).start_time)
     assert world.one(dark).outcome is Outcome.UNKNOWN
+    assert world.one(dark).reason == (
+        "its pilot has ended, and it is unknown whether it has begun: cancelled"
+    )
     assert world.one(4).state is ReservationState.RELEASED
     assert world.one(4).reason == "cancelled"
     assert world.free() == []
@@ -339,6 +402,36 @@ def answers(done: Sequence[Command]) -> tuple[Reservation | str, ...]:
     return reply.programs
 
 
+def test_each_program_of_a_group_is_booked_and_launched_in_the_journal() -> None:
+    """As long as it is thought to take on that resource, and at its price; the group has the number of the first."""
+    fast = replace(POOL, speed=2.0, cost_per_hour=36.0)
+    world = World(replace(SETTINGS, resources=(fast, PLAIN)))
+    world.pilot()
+    before = len(world.journal)
+    world.tell(events.LaunchGroup, OWNER, "pool", 100.0, 200.0, 2, grouped("a", "b"))
+    expected: list[records.Record] = []
+    for number, key in ((1, "a"), (2, "b")):
+        expected += [
+            records.ReservationBooked(
+                100.0, number, OWNER, key, "pool", 100.0, 200.0, 1, 0.1, 1, 2
+            ),
+            records.ReservationLaunched(
+                100.0,
+                number,
+                key,
+                run_time=10.0,
+                cut_off=False,
+                needed_time=50.0,
+                to_the_end=True,
+                pilot=1,
+                run_key=f"home/1/{number}",
+                request=Request(1, 50.0),
+                payload=b"what",
+            ),
+        ]
+    assert world.journal[before:] == expected
+
+
 def test_programs_of_a_group_share_its_processors() -> None:
     """All are given to the pilot at once; together they hold what the group has, and less once fewer are left."""
     world = World()
@@ -356,7 +449,10 @@ def test_programs_of_a_group_share_its_processors() -> None:
     }
     assert {(one.needed_time, one.cut_off) for one in map(world.one, (1, 2, 3))} == {(50.0, False)}
     assert world.free() == [(200.0, 1000.0, 2)]
-    assert "not free" in refusal(world.book("d", 150.0, 160.0))
+    assert (
+        refusal(world.book("d", 150.0, 160.0))
+        == "1 processors of pool are not free from 150.0 to 160.0"
+    )
     world.tell(events.PilotTold, 1, (ended(1),))
     assert world.free() == [(200.0, 1000.0, 2)]
     world.tell(events.PilotTold, 1, (ended(2),))
@@ -400,31 +496,69 @@ def test_a_group_is_launched_as_a_whole_or_not() -> None:
     world = World()
     window = 100.0, 200.0
     order = OWNER, "pool", *window
-    assert "pilot" in refusal(world.tell(events.LaunchGroup, *order, 2, grouped("a")))
+    assert (
+        refusal(world.tell(events.LaunchGroup, *order, 2, grouped("a")))
+        == "the pilot of pool is not there, or ends before the reservation does"
+    )
     world.pilot()
     for wrong, why in (
-        ((OWNER, "gone", *window, 2, grouped("a")), "no resource"),
-        ((OWNER, "plain", *window, 2, grouped("a")), "no pilots"),
-        ((*order, 3, grouped("a")), "not free"),
-        ((OWNER, "pool", 50.0, 90.0, 2, grouped("a")), "pilot"),
-        ((OWNER, "pool", 200.0, 100.0, 2, grouped("a")), "window"),
-        ((*order, 0, grouped("a")), "at least 1"),
-        ((*order, 2, ()), "has 0 programs"),
-        ((*order, 2, grouped("a", "a")), "same idempotency_key"),
-        ((*order, 2, grouped("")), "characters"),
+        ((OWNER, "gone", *window, 2, grouped("a")), "there is no resource 'gone' here"),
+        (
+            (OWNER, "plain", *window, 2, grouped("a")),
+            "plain has no pilots: programs are launched in groups only where there are some",
+        ),
+        ((*order, 3, grouped("a")), "3 processors of pool are not free from 100.0 to 200.0"),
+        (
+            (OWNER, "pool", 50.0, 90.0, 2, grouped("a")),
+            "the pilot of pool is not there, or ends before the reservation does",
+        ),
+        (
+            (OWNER, "pool", 200.0, 100.0, 2, grouped("a")),
+            "window is 200.0 to 100.0; its end must be after its beginning",
+        ),
+        ((*order, 0, grouped("a")), "processors is 0; it must be at least 1"),
     ):
-        assert why in refusal(world.tell(events.LaunchGroup, *wrong))
+        assert refusal(world.tell(events.LaunchGroup, *wrong)) == why
+    most = world.settings.limits.text_characters
+    for programs, field, reason in (
+        ((), "programs", f"the group has 0 programs; 1 to {GROUPED_MAX} are possible"),
+        (
+            grouped("a", "a"),
+            "programs",
+            "two programs of the group have the same idempotency_key",
+        ),
+        (
+            grouped("a", ""),
+            "programs[1].idempotency_key",
+            f"idempotency_key has 0 characters; 1 to {most} are possible",
+        ),
+        (
+            grouped("k" * (most + 1)),
+            "programs[0].idempotency_key",
+            f"idempotency_key has {most + 1} characters; 1 to {most} are possible",
+        ),
+    ):
+        done = world.tell(events.LaunchGroup, *order, 2, programs)
+        assert done == [Refuse(world.number, Refusal.INVALID, reason, field)]
     world.tell(events.LaunchGroup, *order, 1, grouped("a"))
     # Whoever asks for a group with others has forgotten what it was: none of them is run.
     known, other = answers(world.tell(events.LaunchGroup, *order, 1, grouped("a", "b")))
     assert known is world.one(1)
     assert isinstance(other, Reservation)
     assert (other.number, other.outcome) == (0, Outcome.UNKNOWN)
+    assert (other.begin, other.end, other.booked) == (known.begin, known.end, known.booked)
+    assert (other.owner, other.key, other.launch_key) == (OWNER, "b", "b")
+    assert other.reason == (
+        "its group was launched before, and how it ended is forgotten; it is not run again"
+    )
     assert list(world.state.memory.reservations.reservations) == [1]
     limits = replace(world.settings.limits, reservations_open=2)
     small = World(replace(world.settings, limits=limits))
     small.pilot()
-    assert "at most 2" in refusal(small.tell(events.LaunchGroup, *order, 2, grouped(*"abc")))
+    assert (
+        refusal(small.tell(events.LaunchGroup, *order, 2, grouped(*"abc")))
+        == "broker:b has 0 open reservations, and at most 2"
+    )
     assert small.state.memory.reservations.reservations == {}
 
 
@@ -472,7 +606,10 @@ def test_a_group_whose_end_is_forgotten_does_not_run_again(restarts: bool) -> No
         Outcome.COMPLETED,
     ]
     assert world.state.memory.reservations.next_number == 5
-    assert "forgotten" in refusal(world.book("a", 100.0, 200.0))
+    assert (
+        refusal(world.book("a", 100.0, 200.0))
+        == "reservation 1 of this key was over so long ago that it is forgotten; it is not made again"
+    )
 
 
 def test_what_could_not_be_remembered_is_refused() -> None:
@@ -481,12 +618,21 @@ def test_what_could_not_be_remembered_is_refused() -> None:
     run_group(world, "a", "b")
     run_group(world, "c", "d")  # the keys of three are kept by now, besides the last
     order = OWNER, "pool", 100.0, 900.0
-    assert "ask again later" in refusal(world.tell(events.LaunchGroup, *order, 1, grouped("e")))
-    assert "ask again later" in refusal(world.book("f", 100.0, 200.0))
+    assert (
+        refusal(world.tell(events.LaunchGroup, *order, 1, grouped("e")))
+        == "3 reservations are open or were over within 3600 s, and the idempotency keys of no more can be remembered: ask again later"
+    )
+    assert (
+        refusal(world.book("f", 100.0, 200.0))
+        == "3 reservations are open or were over within 3600 s, and the idempotency keys of no more can be remembered: ask again later"
+    )
     # All are known as before, whatever room there is.
     assert len(run_group(world, "a", "b")) == 2
     world.now += 3600.0
-    assert "ask again later" in refusal(world.book("f", 5000.0, 6000.0, "plain"))
+    assert (
+        refusal(world.book("f", 5000.0, 6000.0, "plain"))
+        == "3 reservations are open or were over within 3600 s, and the idempotency keys of no more can be remembered: ask again later"
+    )
     world.now += 1.0
     (*_, answer) = world.book("f", 5000.0, 6000.0, "plain")
     assert isinstance(answer, commands.ReplyReservation)

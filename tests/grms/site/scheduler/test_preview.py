@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grms.lrms.base import Ended
+from grms.policy.constraints import STRICT_EXCHANGE
+from grms.policy.transfer import Constrained
 from grms.site.model.commands import Refusal, Refuse, ReplyPreview, SendOffer
 from grms.site.model.events import Drain, OfferAnswered, PartnerDown, Preview
 from grms.site.model.jobs import Load, Request
@@ -51,6 +53,17 @@ def test_home_takes_what_it_would_rather_run() -> None:
     )
 
 
+def test_how_busy_home_is_is_said_where_partners_would_be_asked() -> None:
+    """And where there is none to ask."""
+    busy = "0 of 8 processors are free here, and jobs of 3 processors wait"
+    assert preview(Conversation()).reason == busy
+    alone = Conversation(up="")
+    assert preview(alone).reason == f"{busy}; there is no partner to ask"
+    assert preview(alone, load=Load(8, 1, 0)).reason == (
+        "1 of 8 processors are free here, and nothing waits; there is no partner to ask"
+    )
+
+
 def test_partners_are_named_in_the_order_in_which_they_would_be_asked() -> None:
     """Those that cannot be asked are named with the reason."""
     site = Conversation()
@@ -68,11 +81,25 @@ def test_partners_are_named_in_the_order_in_which_they_would_be_asked() -> None:
     assert found.passed_over == (("c", "no more than 1 partners are asked about one job"),)
 
 
+def test_a_partner_without_credit_is_passed_over() -> None:
+    """It is not asked as long as it has more work from here than it is trusted with, or its promises are not to be relied on."""
+    strict = dict.fromkeys("bc", Constrained(STRICT_EXCHANGE))
+    site = Conversation(settings(transfer=strict))
+    assert preview(site).asked == ("b", "c")
+    trust = site.state.partners["b"].trust
+    trust.suspended_until = site.now + 1.0
+    found = preview(site)
+    assert found.asked == ("c",)
+    assert found.passed_over == (
+        ("b", "it has as much from here as is fair, or has broken its promises"),
+    )
+
+
 def test_without_a_word_of_the_batch_system_nobody_is_asked() -> None:
     """As in the decision itself."""
     found = preview(Conversation(), load=None)
     assert (found.asked, found.kept, found.passed_over) == ((), True, ())
-    assert "does not say how busy it is" in found.reason
+    assert found.reason == "the batch system does not say how busy it is, so no partner is asked"
 
 
 def test_what_home_cannot_run_waits_for_a_partner() -> None:

@@ -123,7 +123,10 @@ def test_a_real_batch_system_is_not_said_to_have_run_a_program() -> None:
     desk.book(10, 20)
     refused = desk.refused(LaunchReservation, **job(8.0, program=True))
     assert (refused.refusal, refused.field) == (Refusal.PRECONDITION, "job.program")
-    assert "cannot run a program in a reservation: its batch system is real" in refused.reason
+    assert (
+        refused.reason
+        == "this site cannot run a program in a reservation: its batch system is real, and none of its processors stand behind what can be reserved; hand the program in as a job (grms submit)"
+    )
     desk.launch(8.0)
     assert desk.due(10.0).state is ReservationState.RUNNING
     assert desk.due(14.0).outcome is Outcome.NOT_RUN
@@ -313,8 +316,14 @@ def test_what_fits_exactly_fits() -> None:
     desk = Desk()
     desk.book(10.0, 20.0, processors=2)
     too_wide = desk.refused(LaunchReservation, **job(20.0, processors=3))
-    assert "needs 3 processors" in too_wide.reason
-    assert "for 10.5 s" in desk.refused(LaunchReservation, **job(21.0, processors=2)).reason
+    assert (
+        too_wide.reason
+        == "the job needs 3 processors for 10 s from 10; reservation 1 has 2 until 20"
+    )
+    assert (
+        desk.refused(LaunchReservation, **job(21.0, processors=2)).reason
+        == "the job needs 2 processors for 10.5 s from 10; reservation 1 has 2 until 20"
+    )
     assert desk.launch(20.0, processors=2).run_time == 10.0
 
 
@@ -349,7 +358,10 @@ def test_a_job_launched_late_starts_late() -> None:
     desk = Desk()
     desk.book(10.0, 20.0)
     desk.now = 15.0
-    assert "from 15;" in desk.refused(LaunchReservation, **job(11.0)).reason
+    assert (
+        desk.refused(LaunchReservation, **job(11.0)).reason
+        == "the job needs 1 processors for 5.5 s from 15; reservation 1 has 1 until 20"
+    )
     desk.launch(8.0)
     desk(ReservationsDue)
     assert (desk.told[-1].state, desk.told[-1].start_time) == (ReservationState.RUNNING, 15.0)

@@ -36,9 +36,9 @@ from grms.site.model.events import (
     StateFetched,
     TimePassed,
 )
-from grms.site.model.jobs import Completion, Load, OfferId, Request
+from grms.site.model.jobs import Completion, GuestRef, Load, OfferId, Request
 from grms.site.model.lifecycle import JobState, Outcome
-from grms.site.model.records import AccountLooked, DebtNoted, JobSentHome, Record
+from grms.site.model.records import AccountLooked, DebtNoted, GuestCharged, JobSentHome, Record
 from grms.site.model.settings import SiteSettings
 from grms.site.runtime.executor_recovery import waiting
 from grms.site.scheduler.state import SiteState
@@ -253,6 +253,14 @@ def test_where_guests_run_to_their_ends_the_account_has_to_cover_them() -> None:
     assert (handed.preemptible, handed.at_once) == (False, False)
     assert kinds(out_of_credit(site)) == []  # nobody is protected here
     assert not one(offered(site, 2), AnswerOffer).accepted
+
+
+def test_what_a_guest_that_runs_to_its_end_may_cost_is_noted_with_it() -> None:
+    """Which is nothing where no own job has come."""
+    site = site_of(RUN)
+    assert one(offered(site), AnswerOffer).accepted
+    charged = [each for each in site.journal if isinstance(each, GuestCharged)]
+    assert charged == [GuestCharged(0.0, GuestRef("b", OfferId(3, 1)), 0.0)]
 
 
 def test_a_protected_guest_whose_place_is_held_while_the_account_turns() -> None:

@@ -144,6 +144,24 @@ def standings(site: Conversation) -> list[exchange_decisions.Standing]:
     ]
 
 
+def test_what_one_user_of_one_partner_has_used_is_not_that_of_others() -> None:
+    """Of a partner all of its users count; of a user what came from that partner."""
+    site = limited(taken_user=1000.0)
+    for number, (partner, whose, seconds) in enumerate(
+        (("b", WHOSE, 10.0), ("b", "1e" * 16, 20.0), ("c", WHOSE, 40.0)), 1
+    ):
+        assert offered(site, number, partner=partner)
+        key = f"{partner}/3/{number}"
+        site(OwnerTold, key=key, pseudonym=whose)
+        ended = {"outcome": Outcome.COMPLETED, "end_time": site.now, "run_time": seconds}
+        site(base.Ended, key=key, **ended)
+    book = site.state.partners["b"]
+    memory = site.state.memory
+    assert exchange_decisions.taken_by_user(memory, book, WHOSE, site.now).used == 20.0
+    assert exchange_decisions.taken_by_user(memory, book, "1e" * 16, site.now).used == 40.0
+    assert exchange_decisions.taken(memory, book, site.now).used == 60.0
+
+
 def test_each_user_of_a_partner_has_a_limit() -> None:
     """Known when the program comes; jobs that are taken at the same moment count."""
     site = limited(taken_user=350.0)
@@ -159,7 +177,10 @@ def test_each_user_of_a_partner_has_a_limit() -> None:
     assert why(1) == ""
     assert "taken_hours_per_user" in why(2, also=("b/3/1",))
     site(OwnerTold, key="b/3/1", pseudonym=WHOSE)
-    assert "jobs of its user here may use 0.1 processor hours" in why(2)
+    assert why(2) == (
+        "jobs of its user here may use 0.1 processor hours in 2026-01: 0.0 are used, 0.1 requested by open jobs, and "
+        "this one asks for 0.1 (partners.b.taken_hours_per_user)"
+    )
     assert why(2, "1e" * 16) == ""
     assert why(1) == ""
     assert why(9) == ""
@@ -205,7 +226,10 @@ def test_a_job_that_home_cannot_run_says_that_a_limit_keeps_it() -> None:
     site = limited(given_user=100.0)
     commands = site.submit(load=FREE, request=ASKED, unfit="no such node")
     assert kinds(commands) == ["ReplyJob"]
-    assert "no partner has taken it so far; ann's jobs at partners may use" in site.job().reason
+    assert (
+        site.job().reason
+        == "the batch system of this site cannot run it: no such node; no partner has taken it so far; ann's jobs at partners may use 0.0 processor hours in 2026-01: 0.0 are used, 0.0 requested by open jobs, and this one asks for 0.1 (usage.given_hours_per_user)"
+    )
     site.now = FEBRUARY
     assert kinds(site(TimePassed, load=FREE)) == []
     site(

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from grms.lrms import base
+from grms.policy.transfer import AcceptWhenFit
 from grms.site.model.commands import (
     Command,
     LrmsSubmit,
@@ -89,6 +90,12 @@ def test_names_of_no_site_are_refused() -> None:
     refused = one(site.submit(sites=("b", "north")), Refuse)
     assert (refused.refusal, refused.field) == (Refusal.INVALID, "sites")
     assert refused.reason == "'north': no site of that name; jobs are exchanged with b, c"
+    for without, others in (({"b": AcceptWhenFit()}, "b"), ({}, "no other")):
+        alone = Conversation(settings(transfer=without))
+        refused = one(alone.submit(sites=("c", "a", "north")), Refuse)
+        assert refused.reason == (
+            f"'c', 'north': no site of that name; jobs are exchanged with {others}"
+        )
     # Where it is wanted it could not run.
     refused = one(site.submit(sites=("c",), request=Request(8, 100.0)), Refuse)
     assert (refused.refusal, refused.field) == (Refusal.INVALID, "sites")

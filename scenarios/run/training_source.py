@@ -5,7 +5,7 @@ from os import environ as process_environment
 from pathlib import Path
 from typing import Any
 
-from grms.learning.transfer.source import SourceError, TrainingSource
+from grms.learning.transfer.fitness import SourceError, TrainingSource
 from scenarios.library import scenario_path
 from scenarios.run.replay import build_sites, load_policies
 from scenarios.run.workloads import Workload, first_arrivals, load_workload

@@ -29,9 +29,13 @@ from grms.learning.transfer.encoding import RuleBaseSettings
 from grms.learning.transfer.fitness import (
     Fitness,
     MatchFitness,
+    SourceError,
     TrainingCase,
+    TrainingSource,
     describe_fitness,
     describe_matches,
+    load_source,
+    training_cases,
     within_constraints_alone,
 )
 from grms.learning.transfer.options import RunOptions, rule_base_file
@@ -46,7 +50,6 @@ from grms.learning.transfer.outcome import (
     write_outcome,
     write_self_play,
 )
-from grms.learning.transfer.source import SourceError, TrainingSource, load_source, training_cases
 from grms.policy.constraints import CONSTRAINTS_WORDS, NO_CONSTRAINTS, constraints_by_word
 from grms.policy.transfer import STARTS_NOW, AcceptWhenFit, Constrained
 from lrms_sim.util.executors import Workers

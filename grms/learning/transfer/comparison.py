@@ -13,8 +13,7 @@ from typing import Final
 from grms.federation.federation import Site
 from grms.learning.evolution.genes import Genome
 from grms.learning.evolution.strategies import Evaluation
-from grms.learning.transfer.fitness import Fitness, MatchFitness
-from grms.learning.transfer.source import SourceError
+from grms.learning.transfer.fitness import Fitness, MatchFitness, SourceError
 from lrms_sim.report.parts import Table
 from lrms_sim.util.messages import listed
 

@@ -12,8 +12,8 @@ from rich.console import Console
 from grms.learning.evolution.termination import Limits
 from grms.learning.training import CHECKPOINT
 from grms.learning.transfer.command import TrainOptions, run_training
+from grms.learning.transfer.fitness import TrainingSource
 from grms.learning.transfer.outcome import TrainingOutcome
-from grms.learning.transfer.source import TrainingSource
 from lrms_sim.scheduling.disciplines import discipline_by_name
 from lrms_sim.util.executors import Workers
 from lrms_sim.util.version import __version__

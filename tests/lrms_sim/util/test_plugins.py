@@ -8,7 +8,7 @@ import pytest
 
 import lrms_sim.cli.main
 import scenarios.cli.main
-from grms.learning.transfer.source import load_source
+from grms.learning.transfer.fitness import load_source
 from grms.site.config.load import load_config, parse_config
 from lrms_sim.scheduling.disciplines import discipline_by_name
 from lrms_sim.util import plugins

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from grms.federation.federation import replay
-from grms.learning.transfer.source import SourceError, training_cases
+from grms.learning.transfer.fitness import SourceError, training_cases
 from grms.policy.files import save_rule_base
 from grms.policy.location import FixedOrder
 from grms.policy.transfer import AcceptWhenFit, RuleBase

@@ -16,8 +16,12 @@ from grms.learning.transfer import command
 from grms.learning.transfer.command import TrainOptions, print_outcome, run_training
 from grms.learning.transfer.comparison import verdict
 from grms.learning.transfer.encoding import RuleBaseSettings
-from grms.learning.transfer.fitness import Fitness, within_constraints_alone
-from grms.learning.transfer.source import SourceError, TrainingSource
+from grms.learning.transfer.fitness import (
+    Fitness,
+    SourceError,
+    TrainingSource,
+    within_constraints_alone,
+)
 from grms.policy.constraints import FAIR_EXCHANGE
 from grms.policy.files import load_rule_base
 from grms.policy.transfer import Constrained

@@ -15,8 +15,7 @@ from grms.learning.transfer.comparison import (
     verdict,
 )
 from grms.learning.transfer.encoding import RuleBaseSettings
-from grms.learning.transfer.fitness import Fitness, MatchFitness, TrainingCase
-from grms.learning.transfer.source import SourceError
+from grms.learning.transfer.fitness import Fitness, MatchFitness, SourceError, TrainingCase
 from grms.policy.constraints import FAIR_EXCHANGE
 from tests.training_grids import two_sites
 

@@ -13,8 +13,7 @@ from grms.learning.training import CHECKPOINT, TrainingInterrupted
 from grms.learning.transfer import command, decision_map
 from grms.learning.transfer.command import print_self_play, run_self_play
 from grms.learning.transfer.comparison import verdict
-from grms.learning.transfer.fitness import MatchFitness
-from grms.learning.transfer.source import SourceError, TrainingSource
+from grms.learning.transfer.fitness import MatchFitness, SourceError, TrainingSource
 from grms.policy.constraints import FAIR_EXCHANGE
 from grms.policy.files import load_rule_base
 from grms.policy.transfer import Constrained

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from grms.learning.transfer import source
-from grms.learning.transfer.source import SourceError, TrainingSource, load_source, training_cases
+from grms.learning.transfer import fitness
+from grms.learning.transfer.fitness import SourceError, TrainingSource, load_source, training_cases
 from grms.policy.location import FixedOrder
 from grms.policy.transfer import AcceptWhenFit
 from tests.plugins import install
@@ -67,7 +67,7 @@ def test_names_that_do_not_fit_are_refused(site: str, partners: list[str], compl
 
 LOADER = """
 from grms.federation.federation import Site
-from grms.learning.transfer.source import TrainingSource
+from grms.learning.transfer.fitness import TrainingSource
 from lrms_sim.workload.jobs import JobTable
 
 def load(reference):
@@ -86,7 +86,7 @@ def test_the_loader_is_found_by_its_entry_point(
 
 def test_no_loader_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """An installation in which nothing reads scenarios says so."""
-    monkeypatch.setattr(source, "plugin_names", lambda _: ())
+    monkeypatch.setattr(fitness, "plugin_names", lambda _: ())
     with pytest.raises(SourceError, match=r"hanse\.scenario_loaders.*make setup"):
         load_source("x")
 

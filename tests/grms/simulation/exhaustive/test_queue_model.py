@@ -245,6 +245,22 @@ class GivesNoneUp(KeptPlaces):
         return False
 
 
+class GivesUpWhatCameBack(KeptPlaces):
+    """Takes a job that has come back for a marker again, where a crash has undone that, and gives it up for its next leaving."""
+
+    async def end(self, key: str, *, only_away: bool = False) -> bool:
+        """See `KeptPlaces.end`."""
+        del only_away
+        return await super().end(key)
+
+
+class KnowsNoEarlierName(KeptPlaces):
+    """Does not know a job that has come back under the name that it had before it left."""
+
+    async def _known(self, table: QueueSnapshot) -> QueueSnapshot:
+        return table
+
+
 class TellsNoPlace(BatchLrms):
     """Tells nothing of a place where the queue shows how the job has ended that has left."""
 
@@ -303,6 +319,13 @@ CARELESS = [
     ("LeavesUnnoted", Parts(lrms=with_(LeavesUnnoted)), away(late=1), "lead to no end", 7),
     ("StartsFirst", Parts(lrms=with_(StartsFirst)), sent_home(crash=1), "ended as failed", 13),
     ("GivesNoneUp", Parts(lrms=with_(GivesNoneUp)), away(), "lead to no end", 0),
+    (
+        "GivesUpWhatCameBack",
+        Parts(lrms=with_(GivesUpWhatCameBack)),
+        sent_home(undo=1, round=1),
+        "ended as unknown",
+        16,
+    ),
 ]
 """What drives the batch system, within which bound it is found, as what, after how many steps."""
 
@@ -313,6 +336,13 @@ if THOROUGH:  # some seconds each
         ("no look, forgotten", Parts(looks=False), leaving(undo=1), "and the partner has it", 12),
         ("NotesLast", Parts(lrms=with_(NotesLast)), leaving(crash=1), "lead to no end", 9),
         ("TellsNoPlace", Parts(lrms=TellsNoPlace), leaving(crash=1), "lead to no end", 12),
+        (
+            "KnowsNoEarlierName",
+            Parts(lrms=with_(KnowsNoEarlierName)),
+            leaving(send_home=1, undo=1),
+            "nobody has wanted that",
+            18,
+        ),
     ]
 
 

@@ -511,6 +511,11 @@ class QueueModel:
     def _may_forget(self, cluster: Cluster) -> bool:
         return cluster.forgot < self.faults.get("undo", 0)
 
+    @property
+    def _is_in_doubt(self) -> bool:
+        # Whether what an operator has ended may count as lost.
+        return any(self.faults.get(each) for each in _DOUBTS)
+
     def _changed(
         self, state: QueueState, happens: Callable[[World], None], _: Choices
     ) -> QueueState:
@@ -520,6 +525,9 @@ class QueueModel:
         if not self._may_forget(cluster):
             # What the controller has written down decides nothing any more.
             cluster = cluster._replace(written=NOTHING_WRITTEN)
+        if self._is_in_doubt:
+            programs = (one._replace(ended_early=False) for one in cluster.programs)
+            cluster = cluster._replace(programs=tuple(programs))
         return state._replace(cluster=cluster)
 
     # --- what must be --------------------------------------------------------------------------
@@ -557,14 +565,13 @@ class QueueModel:
 
     def _wrong_runs(self, program: Program, cluster: Cluster) -> str:
         excused = cluster.forgot + program.by_hand
-        in_doubt = any(self.faults.get(each) for each in _DOUBTS)
         if program.begun and program.is_away:
             return f"has begun, and the partner {program.away_word}"
         if program.begun > (1 if self.bound.once else 1 + excused):
             return f"has begun {program.begun} times"
         if program.launched > 1 + excused:
             return f"was started {program.launched} times"
-        if program.ended_early and program.launched and not in_doubt:
+        if program.ended_early and program.launched:
             return "was ended by an operator before it began, and was started"
         return ""
 

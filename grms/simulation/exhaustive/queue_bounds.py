@@ -136,8 +136,5 @@ LARGE_QUEUES: Final = (
     _array("started anew by hand", requeue=1),
     _array("an answer is lost", answer=1),
     _array("the daemon dies", crash=1),
-    _array("the daemon dies, cancelled", crash=1, cancel=1),
-    _array("a submission comes late", late=1),
-    _array("the controller forgets", undo=1),
 )
 """Those that are run by hand: `python -m benchmarks.exhaustive`."""

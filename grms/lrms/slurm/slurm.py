@@ -867,12 +867,15 @@ class Slurm:
         number, array = question.number.partition("_")[0], array_tag(self._tag(question.name))
         if question.ran or array is None or not self._elements.waits(question.number):
             return None
+        at = question.submit_time
+        if at is None:  # it was ended before a look has shown it
+            at = self._elements.submitted(question.number)
         for line in (await self._shown_text(number) or "").splitlines():
             fields = read_job(line)
             tag, submitted = self._tag(fields.get("JobName", "")), fields.get("SubmitTime")
             if tag != array[0] and (array_tag(tag) or ("",))[0] != array[0]:
                 continue
-            if question.submit_time is not None and submitted == f"{question.submit_time:.0f}":
+            if at is not None and submitted == f"{at:.0f}":
                 reason = "it was cancelled before it began"
                 return Ending(None, LrmsEnd(Outcome.CANCELLED, self._clock(), 0.0, reason=reason))
         return None

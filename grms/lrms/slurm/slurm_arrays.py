@@ -113,15 +113,22 @@ class ArrayElements:
         # By the number of an array, and then by those of its elements; `None` of those that were parted.
         self._names: OrderedDict[str, dict[str, str | None]] = OrderedDict()
         self._parted = set[str]()  # since the present look has begun
+        self._submitted: dict[str, float] = {}  # when, as the first look since then has shown it
 
     def keep(self, array: str, names: Mapping[str, str]) -> None:
         """Notes the elements of an array that was submitted; a crash may have taken its number from another."""
         self._names[array] = dict(names)
+        self._submitted.pop(array, None)
         self._drop()
 
     def _drop(self) -> None:
         while len(self._names) > ARRAYS_MAX:
-            self._names.popitem(last=False)
+            array, _ = self._names.popitem(last=False)
+            self._submitted.pop(array, None)
+
+    def submitted(self, number: str) -> float | None:
+        """Returns when the array of an element was submitted, seconds; `None` if no look has shown any of it."""
+        return self._submitted.get(number.partition("_")[0])
 
     def part(self, number: str) -> None:
         """Notes that an element is about to be parted: from now on it may begin, and it has a record of its own.
@@ -152,6 +159,7 @@ class ArrayElements:
         shown: dict[str, dict[str, str]] = {}
         for row in rows:
             numbers.add(row.number)
+            self._note_moment(row)
             if row.in_array and row.phase in _WAITS:
                 shown.setdefault(row.number.partition("_")[0], {})[row.number] = row.name
             elif "_" in row.number:
@@ -166,6 +174,7 @@ class ArrayElements:
                     number: None if number in self._parted else name
                     for number, name in elements.items()
                 }
+                self._submitted.pop(array, None)
         for row in ended:
             named = is_array_name(row.name)
             own = [
@@ -178,3 +187,9 @@ class ArrayElements:
                 found.append(row)
         self._drop()
         return found
+
+    def _note_moment(self, row: JobRow) -> None:
+        array, one, _ = row.number.partition("_")
+        at, names = row.submit_time, self._names.get(array, {})
+        if one and at is not None and names.get(row.number) == row.name:
+            self._submitted.setdefault(array, at)

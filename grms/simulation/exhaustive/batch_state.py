@@ -16,6 +16,7 @@ from grms.lrms.batch.job_tracker import MISSING_LOOKS, JobTracker
 from grms.lrms.batch.kept_places import KeptPlaces
 from grms.lrms.batch.queue_snapshot import JobRow
 from grms.lrms.batch.tracked_job import TrackedJob
+from grms.lrms.slurm.slurm_arrays import ArrayElements
 from grms.simulation.exhaustive.cluster import NOW, SETTLE_S, age_class, moment
 from grms.site.runtime.executor_queue import Call, LrmsQueue
 
@@ -53,6 +54,7 @@ class Knowledge(NamedTuple):
         away: the last poll had no answer.
         compared: it has compared what is there with what it should have.
         places: what it knows of places that are kept, beside its notes.
+        arrays: the names that elements of arrays are to have.
     """
 
     queue: Value
@@ -62,6 +64,7 @@ class Knowledge(NamedTuple):
     away: bool = False
     compared: bool = False
     places: Value = ((), (), ())
+    arrays: Value = ()
 
     @property
     def settles(self) -> bool:
@@ -176,7 +179,8 @@ def _of(name: str, value: Any, now: float) -> Any:
 def _row(row: JobRow, now: float) -> Value:
     start = None if row.start_time is None else age_class(now - row.start_time)
     submitted = 0.0 if row.submit_time is None else age_class(now - row.submit_time)
-    return row.name, row.number, submitted, row.phase, start, _end(row.end), row.exact, row.known_as
+    end, name = _end(row.end), (row.name, row.in_array, row.known_as)
+    return name, row.number, submitted, row.phase, start, end, row.exact
 
 
 _MAKERS: Final[dict[str, Callable[[Any, float], Any]]] = {
@@ -203,11 +207,12 @@ def _to(name: str, value: Any, passed: float) -> Any:
     if name in _MOMENTS:
         return 0.0 if value < 0 else moment(value) - passed
     if name == "row":
-        title, number, submitted, phase, started, end, exact, known_as = value
+        (title, in_array, known_as), number, submitted, phase, started, end, exact = value
         return JobRow(
             *(title, number, moment(submitted) - passed, phase, 1),
             None if started is None else moment(started) - passed,
             *(_ended(end), exact),
+            in_array=in_array,
             known_as=known_as,
         )
     if name == "end":
@@ -240,3 +245,20 @@ def to_places(places: KeptPlaces, value: Value, passed: float) -> None:
     places._missing = dict(missing)  # noqa: SLF001  # as pickle would
     places._since = {key: moment(age) - passed for key, age in since}  # noqa: SLF001  # same
     places._started = set(started)  # noqa: SLF001  # same
+
+
+# --- elements of arrays --------------------------------------------------------------------------
+
+
+def of_elements(elements: ArrayElements, now: float) -> Value:
+    """Returns what is known of elements of arrays at a moment, seconds."""
+    ages = {array: age_class(now - at) for array, at in elements._submitted.items()}  # noqa: SLF001  # as pickle would
+    known = sorted(elements._names.items())  # noqa: SLF001  # same
+    return tuple((array, ages.get(array), tuple(sorted(names.items()))) for array, names in known)
+
+
+def to_elements(elements: ArrayElements, value: Value, passed: float) -> None:
+    """Gives new elements what others knew; `passed` seconds more have passed since then."""
+    elements._names = OrderedDict((array, dict(names)) for array, _, names in value)  # noqa: SLF001  # as pickle would
+    known = {array: moment(age) - passed for array, age, _ in value if age is not None}
+    elements._submitted = known  # noqa: SLF001  # same

@@ -8,9 +8,12 @@ and beyond every limit.
 
 A job may be set aside as a marker: it gets another name and a start far ahead. A file in its folder then has its launcher
 wait, or end, or go on in the folder of a later submission (`Folder.aside`).
+
+Jobs may come together as an array. Until an element is parted from it, by whatever is asked for it alone, it has no record of its
+own: who ends it takes it from the array without a trace, and who ends all leaves one row without an index.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, NamedTuple
@@ -76,6 +79,36 @@ def moment(age: float) -> float:
     return NOW - age - 0.5
 
 
+class Element(NamedTuple):
+    """What an element of an array has of that.
+
+    Attributes:
+        array: number of the array.
+        task: its index there.
+        parted: it has a record of its own.
+        unnamed: it has the name of the array still.
+    """
+
+    array: int
+    task: int
+    parted: bool = False
+    unnamed: bool = True
+
+
+ALL: Final = "*"
+"""Ends the name of an array."""
+
+
+def array_name(key: str) -> str:
+    """Returns the name of the array in which a job is."""
+    return f"{key.rpartition('/')[0]}/{ALL}"
+
+
+def index_of(key: str) -> int:
+    """Returns the index in an array of the first submission of a job."""
+    return int(key.split("/")[2])
+
+
 class Job(NamedTuple):
     """A job as the controller knows it.
 
@@ -86,6 +119,7 @@ class Job(NamedTuple):
         submitted, started: ages; -1 of what was not.
         came_as: the key in whose folder its launcher begins, if it has another name by now; else empty.
         far: its start is far ahead.
+        element: what it has of an array; `None` if it came alone.
     """
 
     number: int
@@ -96,6 +130,24 @@ class Job(NamedTuple):
     started: float = -1.0
     came_as: str = ""
     far: bool = False
+    element: Element | None = None
+
+    @property
+    def shown_number(self) -> str:
+        """The number as tables have it."""
+        element = self.element
+        return str(self.number) if element is None else f"{element.array}_{element.task}"
+
+    @property
+    def shown_key(self) -> str:
+        """The name that it has there, which may be that of an array."""
+        unnamed = self.element is not None and self.element.unnamed
+        return array_name(self.key) if unnamed else self.key
+
+    @property
+    def is_unparted(self) -> bool:
+        """Whether it has no record of its own."""
+        return self.element is not None and not self.element.parted
 
     @property
     def live(self) -> bool:
@@ -223,6 +275,7 @@ class Program(NamedTuple):
         finished: it has run to its end.
         by_hand: somebody has ended or requeued it, at the batch system.
         denied: the batch system has refused it for good.
+        ended_early: somebody has ended it at the batch system before that had started it.
         guest: it at a partner; `None` if it was never offered.
     """
 
@@ -231,6 +284,7 @@ class Program(NamedTuple):
     finished: bool = False
     by_hand: bool = False
     denied: bool = False
+    ended_early: bool = False
     guest: Guest | None = None
 
     @property
@@ -346,6 +400,40 @@ class World:
         self.value = self.value._replace(jobs=jobs, next=number + 1)
         return number
 
+    def submit_array(self, keys: Sequence[str]) -> int:
+        """Takes jobs as an array, held; returns its number."""
+        array = self.value.next
+        elements = (Element(array, index_of(key)) for key in keys)
+        jobs = (
+            Job(number, key, element=element)
+            for number, (key, element) in enumerate(zip(keys, elements, strict=True), array)
+        )
+        self.value = self.value._replace(jobs=(*self.value.jobs, *jobs), next=array + len(keys))
+        return array
+
+    def part(self, number: int, *, named: bool = False) -> None:
+        """Gives an element a record of its own, `named` with its own name."""
+        job = self.job(number)
+        assert job is not None
+        if job.element is not None:
+            unnamed = job.element.unnamed and not named
+            self._put(job._replace(element=job.element._replace(parted=True, unnamed=unnamed)))
+
+    def unparted(self, array: int) -> list[Job]:
+        """Returns the elements of an array that have no records of their own."""
+        elements = ((job, job.element) for job in self.value.jobs)
+        return [job for job, of in elements if of and of.array == array and not of.parted]
+
+    def leave_array(self, those: Sequence[Job]) -> None:
+        """Ends elements of an array that have no records of their own, and leaves a row if these were the last."""
+        assert those[0].element is not None
+        array = those[0].element.array
+        jobs = tuple(job for job in self.value.jobs if job not in those)
+        self.value = self.value._replace(jobs=jobs)
+        if not self.unparted(array) and self.job(array) is None:
+            row = Job(array, array_name(those[0].key), CANCELLED, "", those[0].submitted)
+            self.value = self.value._replace(jobs=(*jobs, row))
+
     def deny(self, key: str) -> None:
         """Refuses a job for good."""
         self._program(key, lambda one: one._replace(denied=True))
@@ -355,13 +443,17 @@ class World:
         arriving = list(self.value.arriving)
         arriving.remove((key, place))
         self.value = self.value._replace(arriving=tuple(arriving))
-        self.submit(key, place)
+        if key.endswith(ALL):
+            self.submit_array(place.split())
+        else:
+            self.submit(key, place)
 
     def release(self, number: int) -> bool:
         """Lets a held job start; returns whether there is one that has not ended."""
         job = self.job(number)
         if job is not None and job.phase == HELD:
             self._put(job._replace(phase=WAITS, holder=""))
+            self.part(number)
         return job is not None and job.live
 
     def change(self, number: int, *, key: str = "", far: bool | None = None) -> bool:
@@ -382,6 +474,7 @@ class World:
         if job is None or job.phase not in {WAITS, HELD}:
             return False
         self._put(job._replace(phase=HELD, holder=job.holder or SITE))
+        self.part(number)
         return True
 
     def cancel(self, number: int, key: str, *, only_waiting: bool) -> bool | None:
@@ -486,10 +579,41 @@ class World:
         """An operator ends a job; who ends a marker does not end the job, which is elsewhere."""
         job = self.job(number)
         assert job is not None
-        if not (job.key.endswith(MARKER) and self.value.programs[program_of(job.key)].is_away):
-            self._program(job.key, lambda one: one._replace(by_hand=True))
+        marker = job.key.endswith(MARKER)
+        if not (marker and self.value.programs[program_of(job.key)].is_away):
+            self._has_ended_by_hand(job, early=not marker)
+        if job.is_unparted:
+            self.leave_array([job])
+            return
         self._end(job, CANCELLED)
         self._killed(job)
+
+    def _has_ended_by_hand(self, job: Job, *, early: bool = True) -> None:
+        def change(one: Program) -> Program:
+            before = early and not one.launched
+            return one._replace(by_hand=True, ended_early=one.ended_early or before)
+
+        self._program(job.key, change)
+
+    def array_ended_by_hand(self, array: int) -> None:
+        """An operator ends an array."""
+        for job in self._of_array(array):
+            if job.live and not job.is_unparted:
+                self.ended_by_hand(job.number)
+        those = self.unparted(array)
+        for job in those:
+            self._has_ended_by_hand(job)
+        if those:
+            self.leave_array(those)
+
+    def array_held_by_hand(self, array: int) -> None:
+        """An operator holds what waits of an array."""
+        for job in self._of_array(array):
+            if job.phase == WAITS:
+                self.held_by_hand(job.number)
+
+    def _of_array(self, array: int) -> list[Job]:
+        return [job for job in self.value.jobs if job.element and job.element.array == array]
 
     def requeued(self, number: int) -> None:
         """An operator starts a job anew."""
@@ -528,7 +652,15 @@ class World:
         self.value = self.value._replace(down=False)
 
     def forget(self, number: int) -> None:
-        """Removes a job that has ended from the controller's memory."""
+        """Removes a job that has ended from the controller's memory.
+
+        How it has ended is nobody's to know any more, nor by the last of an array what has become of the others.
+        """
+        job = self.job(number)
+        assert job is not None
+        for key in map(key_of, range(len(self.value.programs))):
+            if job.key == key or job.element is not None or job.key.endswith(ALL):
+                self._program(key, lambda one: one._replace(ended_early=False))
         jobs = tuple(job for job in self.value.jobs if job.number != number)
         self.value = self.value._replace(jobs=jobs)
         written, following = self.value.written
@@ -599,6 +731,25 @@ def cluster_steps(cluster: Cluster, *, forgets: bool) -> Iterator[ClusterStep]:
         yield f"a submission of {key} comes", partial(World.arrive, key=key, place=place), ""
     for job in cluster.jobs:
         yield from _job_steps(job, cluster)
+    yield from _array_steps(cluster)
+
+
+def _array_steps(cluster: Cluster) -> Iterator[ClusterStep]:
+    for job in cluster.jobs:
+        if job.is_unparted:
+            parts = partial(World.part, number=job.number)
+            yield f"an operator changes job {job.shown_number}", parts, "part"
+    live = ((job.element.array, job.phase) for job in cluster.jobs if job.element and job.live)
+    phases: dict[int, list[str]] = {}
+    for array, phase in live:
+        phases.setdefault(array, []).append(phase)
+    for array, those in phases.items():
+        if len(those) > 1:
+            ends = partial(World.array_ended_by_hand, array=array)
+            yield f"an operator ends array {array}", ends, "end by hand"
+        if those.count(WAITS) > 1:
+            holds = partial(World.array_held_by_hand, array=array)
+            yield f"an operator holds array {array}", holds, "hold"
 
 
 def _may_go_on(process: Process, cluster: Cluster) -> bool:
@@ -608,7 +759,7 @@ def _may_go_on(process: Process, cluster: Cluster) -> bool:
 
 def _job_steps(job: Job, cluster: Cluster) -> Iterator[ClusterStep]:
     number = job.number
-    what = f"job {number} ({job.key})"
+    what = f"job {job.shown_number} ({job.key})"
     if job.far and job.live:
         by_hand = partial(World.started_by_hand, number=number)
         yield f"an operator gives {what} a start now", by_hand, "start by hand"

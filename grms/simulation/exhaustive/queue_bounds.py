@@ -12,6 +12,10 @@ def _places(name: str, **faults: Any) -> QueueBound:
     return queue_bound(f"batch system: places; {name}", places=True, **faults)
 
 
+def _array(name: str, **faults: Any) -> QueueBound:
+    return queue_bound(f"batch system: an array; {name}", jobs=2, arrays=True, **faults)
+
+
 SMALL_QUEUES: Final = (
     queue_bound("batch system: no fault"),
     queue_bound("batch system: the daemon dies", crash=1),
@@ -39,6 +43,13 @@ SMALL_QUEUES: Final = (
     _places("a submission comes late", late=1),
     _places("leaves as it starts", **_LEAVES, race=1),
     _places("leaves; a table without a job", **_LEAVES, partial=1),
+    _array("no fault"),
+    _array("changed by hand", part=1),
+    _array("refused for good", deny=1),
+    _array("held", hold=1),
+    _array("cancelled", cancel=1),
+    _array("a table without a job", partial=1),
+    _array("ended by hand", end_by_hand=1),
 )
 """Those of the tests; some hundred states each, of places some thousand."""
 
@@ -119,5 +130,11 @@ LARGE_QUEUES: Final = (
     _places("leaves, sent home; a submission comes late", **_LEAVES, send_home=1, late=1),
     _places("leaves, sent home; the controller forgets", **_LEAVES, send_home=1, undo=1),
     _places("leaves, sent home; the daemon dies", **_LEAVES, send_home=1, crash=1),
+    _array("both cancelled", cancel=2),
+    _array("changed by hand, ended by hand", part=1, end_by_hand=1),
+    _array("changed by hand, cancelled", part=1, cancel=1),
+    _array("started anew by hand", requeue=1),
+    _array("an answer is lost", answer=1),
+    _array("the daemon dies", crash=1),
 )
 """Those that are run by hand: `python -m benchmarks.exhaustive`."""

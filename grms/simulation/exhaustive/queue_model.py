@@ -10,6 +10,7 @@ What users are told rests on the site's journal; what is true, on what nodes hav
   not known; a cancellation that the controller has carried out, and forgets, is nobody's to know
 - none has ended while its script runs, but at its user's wish
 - nothing that runs was ended without its user's wish, and no operator's hold was lifted
+- where nothing is in doubt, what an operator has ended before it began is not started
 - none is cancelled, lost or unknown unless somebody or something that the bound has can have caused it
 
 When all states are known each leads, without a fault, to the end: each job has ended once, nothing is left in the batch
@@ -23,6 +24,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from grms.simulation.exhaustive.batch_state import Knowledge, of_queue
+from grms.simulation.exhaustive.budgets import Budgets
 from grms.simulation.exhaustive.choices import Action, Choices, ViolationError
 from grms.simulation.exhaustive.cluster import (
     AGES,
@@ -40,6 +42,7 @@ from grms.simulation.exhaustive.cluster import (
     program_of,
 )
 from grms.simulation.exhaustive.encoding import StateFactory, freeze, revive, thaw
+from grms.simulation.exhaustive.queue_arrays import ARRAYS
 from grms.simulation.exhaustive.queue_places import GIVES, PARTNER, PLACES, Partner, is_over
 from grms.simulation.exhaustive.queue_steps import (
     COMMANDS,
@@ -91,7 +94,7 @@ from grms.site.model.lifecycle import IllegalMove, JobState, Outcome
 from grms.site.model.records import Record
 from grms.site.model.settings import SiteSettings
 from grms.site.model.state_tables import StateTables
-from grms.site.runtime.executor_queue import LrmsQueue
+from grms.site.runtime.executor_queue import LrmsQueue, LrmsStep
 from grms.site.scheduler.state import SiteState
 
 QUEUE_FAULTS: Final[Mapping[str, str]] = {
@@ -113,8 +116,13 @@ QUEUE_FAULTS: Final[Mapping[str, str]] = {
     "send home": "a partner ends a job for another one, and sends it home",
     "race": "a job starts as it is asked to leave",
     "start by hand": "an operator gives a marker a start now, or a year passes",
+    "part": "an operator changes an element of an array",
 }
 """What may go wrong, or has to be wanted by somebody."""
+
+
+_DOUBTS: Final = ("crash", "answer", "late", "partial", "undo")
+"""Faults by which what an operator has ended may count as lost."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +136,7 @@ class QueueBound:
         once: no script may begin twice.
         guests: jobs are held for partners' by their keys.
         places: jobs are offered to a partner, and their places are kept.
+        arrays: jobs are submitted as an array, where they come together, as the first two do.
         parts: what drives the batch system.
         factory: makes the state of the site.
     """
@@ -138,6 +147,7 @@ class QueueBound:
     once: bool = True
     guests: bool = False
     places: bool = False
+    arrays: bool = False
     parts: Parts = field(default_factory=Parts)
     factory: StateFactory = SiteState
 
@@ -149,6 +159,7 @@ def queue_bound(
     once: bool = True,
     guests: bool = False,
     places: bool = False,
+    arrays: bool = False,
     parts: Parts | None = None,
     **faults: int,
 ) -> QueueBound:
@@ -159,7 +170,7 @@ def queue_bound(
         raise ValueError(
             f"there is no fault {', '.join(sorted(wrong))}; there are {', '.join(QUEUE_FAULTS)}"
         )
-    return QueueBound(name, named, jobs, once, guests, places, parts or Parts())
+    return QueueBound(name, named, jobs, once, guests, places, arrays, parts or Parts())
 
 
 class QueueState(NamedTuple):
@@ -247,7 +258,7 @@ class _Life:
             self._is_wanted,
             once=model.bound.once,
             site="" if model.bound.guests else SITE_NAME,
-            below=PLACES if model.bound.places else Below(),
+            below=model.below,
             passed=passed,
         )
         self._partner = Partner(self.step)
@@ -339,6 +350,7 @@ class QueueModel:
 
     def __init__(self, bound: QueueBound) -> None:
         self.bound = bound
+        self.below = PLACES if bound.places else ARRAYS if bound.arrays else Below()
         settings = GIVES if bound.places else SiteSettings(SITE_NAME, 8)
         self.events = SiteEvents(settings, bound.factory)
         self.knows_nothing = Knowledge(of_queue(LrmsQueue(COMMANDS, float("inf"))))
@@ -360,11 +372,19 @@ class QueueModel:
         return self.bound.faults
 
     def first(self) -> QueueState:
-        """Returns the state before the daemon's first start."""
+        """Returns the state before the daemon's first start; with arrays that where all jobs have just come."""
         jobs = self.bound.jobs
-        return QueueState(
+        state = QueueState(
             -1, None, self.events.empty(), (Told(),) * jobs, Cluster((Program(),) * jobs)
         )
+        if not self.bound.arrays:
+            return state
+        state = self._lived(state, _Life.starts, _usual())
+        state = self._lived(state, lambda life: life.step.compare(), _usual())
+        for at in range(jobs):
+            happens = partial(_Life.happens, event=_submission(at), ref=("submit", at))
+            state = self._lived(state, happens, _usual())
+        return state
 
     # --- what may happen -----------------------------------------------------------------------
 
@@ -387,7 +407,14 @@ class QueueModel:
         if not state.known.compared:
             yield self._life(state, ("it compares",), lambda life: life.step.compare())
             return
+        submits = [call for call in state.known.calls if call.step is LrmsStep.SUBMIT]
+        if self.bound.arrays and len(submits) > 1:
+            label = (f"it submits {' and '.join(call.key for call in submits)} together",)
+            yield self._life(state, label, lambda life: life.step.call(*submits))
+            submits = []
         for call in state.known.calls:
+            if call.step is LrmsStep.SUBMIT and call not in submits:
+                continue
             label = (f"it makes a call: {call.step.value} {call.key}",)
             yield self._life(state, label, lambda life, call=call: life.step.call(call))  # type: ignore[misc]  # a loop's value
         for call, put_off in state.known.paused:
@@ -438,9 +465,7 @@ class QueueModel:
     def _of_users(self, state: QueueState) -> Iterable[Action[QueueState]]:
         for at, told in enumerate(state.told):
             if not told.submitted:
-                submit = Submit(
-                    FIRST_ID, load(), USER, f"key-{at}", "", Request(1, 100.0), b"%d" % at
-                )
+                submit = _submission(at)
                 yield self._life(
                     state,
                     (f"a user submits job {at + 1}",),
@@ -486,6 +511,11 @@ class QueueModel:
     def _may_forget(self, cluster: Cluster) -> bool:
         return cluster.forgot < self.faults.get("undo", 0)
 
+    @property
+    def _is_in_doubt(self) -> bool:
+        # Whether what an operator has ended may count as lost.
+        return any(self.faults.get(each) for each in _DOUBTS)
+
     def _changed(
         self, state: QueueState, happens: Callable[[World], None], _: Choices
     ) -> QueueState:
@@ -495,6 +525,9 @@ class QueueModel:
         if not self._may_forget(cluster):
             # What the controller has written down decides nothing any more.
             cluster = cluster._replace(written=NOTHING_WRITTEN)
+        if self._is_in_doubt:
+            programs = (one._replace(ended_early=False) for one in cluster.programs)
+            cluster = cluster._replace(programs=tuple(programs))
         return state._replace(cluster=cluster)
 
     # --- what must be --------------------------------------------------------------------------
@@ -520,19 +553,26 @@ class QueueModel:
             zip(cluster.programs, state.told, seen, strict=True)
         ):
             name = f"job {at + 1}"
-            excused = cluster.forgot + program.by_hand
-            if program.begun and program.is_away:
-                return f"the script of {name} has begun, and the partner {program.away_word}"
-            if program.begun > (1 if self.bound.once else 1 + excused):
-                return f"the script of {name} has begun {program.begun} times"
-            if program.launched > 1 + excused:
-                return f"{name} was started {program.launched} times"
+            if problem := self._wrong_runs(program, cluster):
+                return f"{name} {problem}"
             if told.submitted and end is None:
                 return f"{name} was acknowledged, and is lost"
             if isinstance(end, Outcome):
                 problem = self._wrong_end(program, told, end, cluster, running=at in running)
                 if problem:
                     return f"{name} {problem}"
+        return ""
+
+    def _wrong_runs(self, program: Program, cluster: Cluster) -> str:
+        excused = cluster.forgot + program.by_hand
+        if program.begun and program.is_away:
+            return f"has begun, and the partner {program.away_word}"
+        if program.begun > (1 if self.bound.once else 1 + excused):
+            return f"has begun {program.begun} times"
+        if program.launched > 1 + excused:
+            return f"was started {program.launched} times"
+        if program.ended_early and program.launched:
+            return "was ended by an operator before it began, and was started"
         return ""
 
     @staticmethod
@@ -574,6 +614,15 @@ def _has_ended_there(world: World, at: int, phase: str) -> None:
     key, guest = key_of(at), world.value.programs[at].guest
     assert guest is not None
     world.at_partner(key, guest._replace(phase=phase), ran=phase == RAN_THERE)
+
+
+def _submission(at: int) -> Submit:
+    return Submit(FIRST_ID, load(), USER, f"key-{at}", "", Request(1, 100.0), b"%d" % at)
+
+
+def _usual() -> Choices:
+    # Nothing goes wrong.
+    return Choices((), Budgets({}), "")
 
 
 def _cancels(life: _Life, at: int) -> None:

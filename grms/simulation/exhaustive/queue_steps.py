@@ -27,15 +27,19 @@ from grms.lrms.batch.queue_snapshot import Ending, Evidence, JobRow, Question, Q
 from grms.lrms.disk import Disk
 from grms.lrms.exit_status import ScriptEnd
 from grms.lrms.job_notes import Marks
+from grms.lrms.slurm.slurm_arrays import ArrayElements
 from grms.simulation.exhaustive.batch_state import (
     Knowledge,
+    of_elements,
     of_places,
     of_queue,
     of_tracker,
+    to_elements,
     to_places,
     to_queue,
     to_tracker,
 )
+from grms.simulation.exhaustive.calls_together import run_together
 from grms.simulation.exhaustive.choices import Choices, ViolationError
 from grms.simulation.exhaustive.cluster import (
     ASIDE,
@@ -48,6 +52,7 @@ from grms.simulation.exhaustive.cluster import (
     SETTLE_S,
     SITE_NAME,
     SUBMISSION,
+    Cluster,
     Folder,
     World,
     moment,
@@ -85,6 +90,7 @@ class Parts(NamedTuple):
         skips: whether the launcher skips a script that has begun before, where it must not run again.
         looks: whether launchers look whether their jobs are set aside.
         waits: whether they wait until that is known; else they end.
+        slurm: makes the driver of Slurm where there are arrays; `None` for the real one.
     """
 
     queue: Callable[[int, float], LrmsQueue] = LrmsQueue
@@ -93,6 +99,7 @@ class Parts(NamedTuple):
     skips: bool = True
     looks: bool = True
     waits: bool = True
+    slurm: "Callable[[QueueStep], Any] | None" = None
 
 
 class QueueStep:
@@ -122,8 +129,13 @@ class QueueStep:
         self.wanted = wanted
         self._hear = hear
         self._now = NOW
+        self._left: Cluster | None = None
         self.queue = to_queue(parts.queue(COMMANDS, float("inf")), known.queue)
-        system, folders = below.system(self), below.folders(self)
+        make = parts.slurm if below.arrays and parts.slurm is not None else below.system
+        system, folders = make(self), below.folders(self)
+        self._elements: ArrayElements | None = system._elements if below.arrays else None  # noqa: SLF001  # what is known of arrays
+        if self._elements is not None:
+            to_elements(self._elements, known.arrays, passed)
         self.lrms = parts.lrms(
             system,
             folders,
@@ -168,12 +180,31 @@ class QueueStep:
             self._poller._away,  # noqa: SLF001  # as pickle would
             self._compared,
             of_places(self.lrms._places, self._now),  # noqa: SLF001  # same
+            () if self._elements is None else of_elements(self._elements, self._now),
         )
 
     def may_die(self, before: str) -> None:
         """Lets the process die here, if that is chosen."""
-        if self.choices.pick("", (f"the daemon dies before {before}", "crash")):
+        if self._left is None and self.choices.pick(
+            "", (f"the daemon dies before {before}", "crash")
+        ):
+            self._left = self.world.value
+        self.lives()
+
+    def lives(self) -> None:
+        """Returns if the process has not died; what else it does at that moment does nothing more."""
+        if self._left is not None:
             raise DiedError
+
+    def _run(self, *steps: Coroutine[Any, Any, R]) -> list[R | Exception]:
+        # Runs calls to their ends, several at a time where they meet on the way; each has a result or an error.
+        if self._elements is None:
+            return [_result(each) for each in steps]
+        answers = run_together(steps, is_over=lambda: self._left is not None)
+        if self._left is not None:
+            self.world.value = self._left
+        self.lives()
+        return answers
 
     # --- what it does --------------------------------------------------------------------------
 
@@ -183,16 +214,19 @@ class QueueStep:
 
     def compare(self) -> None:
         """Looks for the first time in this life."""
-        try:
-            snapshot = run(self.lrms.snapshot())
-        except LrmsUnavailableError:
+        (snapshot,) = self._run(self.lrms.snapshot())
+        if isinstance(snapshot, LrmsUnavailableError):
             return
+        if isinstance(snapshot, Exception):
+            raise snapshot
         self._compared = True
         self._news(self.queue.seen_first(snapshot.jobs.items()))
 
     def poll(self) -> None:
         """Polls, and carries out what is due by that."""
-        run(self._poll())
+        (none,) = self._run(self._poll())
+        if none is not None:
+            raise none
 
     async def _poll(self) -> None:
         self._in_poll = True
@@ -206,29 +240,37 @@ class QueueStep:
 
     async def meanwhile(self) -> None:
         """Lets a poll come while a call is under way, if that is chosen."""
+        self.lives()
         if not self._in_poll and self.choices.pick("", ("a poll meanwhile", "meanwhile")):
             await self._poll()
 
-    def call(self, call: Call) -> None:
-        """Makes a call of the queue."""
-        self._calls.remove(call)
+    def call(self, *calls: Call) -> None:
+        """Makes a call of the queue, or several at a time."""
+        for call in calls:
+            self._calls.remove(call)
+        answers = self._run(*map(self._answer, calls))
+        for call, answer in zip(calls, answers, strict=True):
+            self._news(self._answered(call, answer))
+
+    def _answered(
+        self, call: Call, answer: LrmsRecord | bool | Exception | None
+    ) -> Sequence[LrmsNews]:
         command = call.command
-        try:
-            answer = run(self._answer(call))
-        except LrmsRefusedError as error:
-            if self.queue.asks_again(call, passing=error.passing):
-                _, news = self.queue.put_off(call, error.reason)
-                self._paused.append((call, True))
-            else:
-                news = self.queue.refused(call, error.reason)
-        except LrmsUnavailableError as error:
+        if isinstance(answer, LrmsRefusedError):
+            if not self.queue.asks_again(call, passing=answer.passing):
+                return self.queue.refused(call, answer.reason)
+            _, news = self.queue.put_off(call, answer.reason)
+            self._paused.append((call, True))
+            return news
+        if isinstance(answer, LrmsUnavailableError):
             if isinstance(command, LrmsSubmit) and command.partner:
-                raise AssertionError("there are no partners here") from error
+                raise AssertionError("there are no partners here") from answer
             _, news = self.queue.unanswered(call, self._now)
             self._paused.append((call, False))
-        else:
-            news = self.queue.answered(call, answer, self._now)
-        self._news(news)
+            return news
+        if isinstance(answer, Exception):
+            raise answer
+        return self.queue.answered(call, answer, self._now)
 
     async def _answer(self, call: Call) -> LrmsRecord | bool | None:
         # As `ExecutorDriver` does.
@@ -280,14 +322,16 @@ def _no_timer(seconds: float) -> None:
     del seconds
 
 
-def run(steps: Coroutine[Any, Any, R]) -> R:
-    """Runs what waits for nobody to its end."""
+def _result(steps: Coroutine[Any, Any, R]) -> R | Exception:
+    # Runs what waits for nobody to its end.
     while True:
         try:
             steps.send(None)
         except StopIteration as end:
             result: R = end.value
             return result
+        except Exception as error:  # noqa: BLE001  # who asked for it raises it
+            return error
 
 
 # --- around the adapter --------------------------------------------------------------------------
@@ -368,6 +412,39 @@ class Folders(Spool):
         self._world.keep(Folder(key, 0))
 
 
+class Controller:
+    """Whether a controller that is asked something hears it, and is heard."""
+
+    def __init__(self, step: QueueStep) -> None:
+        self._step = step
+        self._world = step.world
+        self._pick = step.choices.pick
+
+    def answers(self, what: str) -> None:
+        """Returns if it can be asked something that changes nothing; else raises `LrmsUnavailableError`."""
+        self._step.lives()
+        if self._world.value.down:
+            raise LrmsUnavailableError("the controller is down")
+        if self._pick("", (f"no answer to {what}", "answer")):
+            raise LrmsUnavailableError("timed out")
+
+    def tells(self, what: str, carry_out: Callable[[], R]) -> R:
+        """Has something carried out; without an answer raises `LrmsUnavailableError`."""
+        self._step.may_die(what)
+        if self._world.value.down:
+            raise LrmsUnavailableError("the controller is down")
+        word = self._pick(
+            "", (f"{what} gets lost", "answer"), (f"the answer to {what} gets lost", "answer")
+        )
+        if word == f"{what} gets lost":
+            raise LrmsUnavailableError("timed out")
+        result = carry_out()
+        if word:
+            raise LrmsUnavailableError("timed out")
+        self._step.may_die(f"the answer to {what}")
+        return result
+
+
 class TroubledSystem:
     """The batch system as the adapter has it (`BatchSystem`)."""
 
@@ -377,6 +454,8 @@ class TroubledSystem:
         self._step = step
         self._world = step.world
         self._pick = step.choices.pick
+        self._controller = Controller(step)
+        self._answers, self._tells = self._controller.answers, self._controller.tells
 
     def encode(self, key: str) -> str:
         """See `BatchSystem.encode`."""
@@ -394,29 +473,6 @@ class TroubledSystem:
 
     async def open(self) -> None:
         """See `BatchSystem.open`."""
-
-    def _answers(self, what: str) -> None:
-        # Whether it can be asked something that changes nothing.
-        if self._world.value.down:
-            raise LrmsUnavailableError("the controller is down")
-        if self._pick("", (f"no answer to {what}", "answer")):
-            raise LrmsUnavailableError("timed out")
-
-    def _tells(self, what: str, carry_out: Callable[[], R]) -> R:
-        # Has something carried out.
-        self._step.may_die(what)
-        if self._world.value.down:
-            raise LrmsUnavailableError("the controller is down")
-        word = self._pick(
-            "", (f"{what} gets lost", "answer"), (f"the answer to {what} gets lost", "answer")
-        )
-        if word == f"{what} gets lost":
-            raise LrmsUnavailableError("timed out")
-        result = carry_out()
-        if word:
-            raise LrmsUnavailableError("timed out")
-        self._step.may_die(f"the answer to {what}")
-        return result
 
     async def look(self) -> QueueSnapshot:
         """See `BatchSystem.look`."""
@@ -542,8 +598,10 @@ class Below(NamedTuple):
         system: makes the batch system.
         folders: makes the jobs' folders.
         places: whether it keeps places.
+        arrays: whether it is the driver of Slurm, which takes arrays.
     """
 
     system: Callable[[QueueStep], Any] = TroubledSystem
     folders: Callable[[QueueStep], Folders] = Folders
     places: bool = False
+    arrays: bool = False

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from grms.lrms.base import (
     Vanished,
 )
 from grms.lrms.batch.launcher import Spool
-from grms.lrms.batch.queue_snapshot import JobRow
+from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question
 from grms.lrms.batch.subprocesses import Programs, SilentError
 from grms.lrms.exit_status import LAUNCH
 from grms.lrms.slurm import slurm
@@ -152,6 +152,49 @@ def test_an_element_that_is_parted_while_a_new_process_looks_is_parted() -> None
     elements.look_begins()
     assert elements.told_in(rows) == rows
     assert [elements.waits(row.number) for row in rows] == [False, True]
+
+
+def test_when_an_array_was_submitted_is_known_by_the_first_look_at_it() -> None:
+    """And not by one at another array, to which a crash has given its number."""
+    elements = ArrayElements()
+    names = {"7_1": "hanse:S:A/1/1", "7_2": "hanse:S:A/1/2"}
+    elements.keep("7", names)
+    assert elements.submitted("7_1") is None
+    other = JobRow("hanse:S:A/1/1002", "7_2", 90.0, LrmsPhase.HELD, 1, in_array=True)
+    elements.told_in([replace(other, number="7_3")])
+    elements.keep("7", names)
+    elements.told_in([other])
+    assert elements.submitted("7_1") is None
+    row = JobRow("hanse:S:A/1/2", "7_2", 50.0, LrmsPhase.HELD, 1, in_array=True)
+    elements.told_in([row])
+    elements.told_in([replace(row, submit_time=60.0)])
+    assert elements.submitted("7_1") == 50.0
+    elements.keep("7", names)
+    assert elements.submitted("7_1") is None
+
+
+async def test_an_element_that_is_ended_before_a_look_has_shown_it_has_ended(
+    tmp_path: Path,
+) -> None:
+    """By what the look has shown of the others; it is not lost, to be submitted again."""
+    cluster = FakeSlurm(tmp_path / "cluster", nodes=1, cpus=4)
+    with up(cluster):
+        system = Slurm(Programs({}, folder=str(cluster.programs)), SlurmSettings("S", own_name()))
+        await system.look()
+        keys = [f"A/1/{number}" for number in (1, 2, 3)]
+        numbers = await system.submit_all(
+            [
+                (system.encode(key), LrmsJob(key, 1, 60.0), tmp_path / key.replace("/", "+"))
+                for key in keys
+            ]
+        )
+        cluster.ask("scancel", numbers[0])
+        question = Question(keys[0], system.encode(keys[0]), numbers[0], None, None)
+        assert await system.knows(question) is False
+        assert {row.number for row in (await system.look()).rows} == set(numbers[1:])
+        ending = await system.knows(question)
+        assert isinstance(ending, Ending)
+        assert (ending.start_time, ending.end.outcome) == (None, Outcome.CANCELLED)
 
 
 # --- what operators and crashes do to them -------------------------------------------------------

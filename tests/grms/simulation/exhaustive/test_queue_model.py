@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import structlog
 
-from grms.lrms.base import LrmsEvent, LrmsJob, LrmsSnapshot
+from grms.lrms.base import LrmsEvent, LrmsJob, LrmsRefusedError, LrmsSnapshot
 from grms.lrms.batch import adapter
 from grms.lrms.batch.adapter import BatchLrms
 from grms.lrms.batch.job_tracker import Act, Findings, JobTracker, Order
@@ -15,9 +15,11 @@ from grms.lrms.batch.kept_places import KeptPlaces
 from grms.lrms.batch.launcher import check_program
 from grms.lrms.batch.queue_snapshot import Evidence, JobRow, Question, QueueSnapshot
 from grms.lrms.batch.reconciler import Reconciler
+from grms.lrms.batch.submissions import Submissions
 from grms.lrms.batch.tracked_job import TrackedJob, Want
 from grms.lrms.job_notes import KeptPlace
 from grms.simulation.exhaustive.choices import explore_model, replay_model
+from grms.simulation.exhaustive.queue_arrays import ArraySystem
 from grms.simulation.exhaustive.queue_bounds import SMALL_QUEUES
 from grms.simulation.exhaustive.queue_model import QueueBound, QueueModel, queue_bound
 from grms.simulation.exhaustive.queue_steps import Parts
@@ -49,9 +51,11 @@ def test_nothing_that_must_not_be_is_found(name: str) -> None:
     assert found.ends > 0
 
 
-def with_(part: type[JobTracker | Reconciler | KeptPlaces]) -> Callable[..., BatchLrms]:
-    """Returns what makes an adapter with such a tracker, reconciler or keeper of places."""
-    parts = (JobTracker, Reconciler, KeptPlaces)
+def with_(
+    part: type[JobTracker | Reconciler | KeptPlaces | Submissions],
+) -> Callable[..., BatchLrms]:
+    """Returns what makes an adapter with such a tracker, reconciler, keeper of places, or submissions."""
+    parts = (JobTracker, Reconciler, KeptPlaces, Submissions)
     (name,) = (one.__name__ for one in parts if issubclass(part, one))
 
     def lrms(*args: Any, **more: Any) -> BatchLrms:
@@ -245,6 +249,47 @@ class GivesNoneUp(KeptPlaces):
         return False
 
 
+class GivesUpWhatCameBack(KeptPlaces):
+    """Takes a job that has come back for a marker again, where a crash has undone that, and gives it up for its next leaving."""
+
+    async def end(self, key: str, *, only_away: bool = False) -> bool:
+        """See `KeptPlaces.end`."""
+        del only_away
+        return await super().end(key)
+
+
+class KnowsNoEarlierName(KeptPlaces):
+    """Does not know a job that has come back under the name that it had before it left."""
+
+    async def _known(self, table: QueueSnapshot) -> QueueSnapshot:
+        return table
+
+
+class EndsUnparted(ArraySystem):
+    """Ends an element that is not parted with a filter, by which Slurm ends all of them."""
+
+    async def cancel(self, row: JobRow) -> bool:
+        """See `Slurm.cancel`."""
+        await self._ask("scancel", "--state=PENDING", row.number)
+        return True
+
+
+class MissesNoElement(ArraySystem):
+    """Takes an element that is not in its array for lost."""
+
+    async def _left_array(self, question: Question) -> None:
+        """See `Slurm._left_array`."""
+        del question
+
+
+class RefusesAll(Submissions):
+    """Takes the refusal of an array for one of each job."""
+
+    async def _submitted_each(self, those: list[Any]) -> None:
+        for each in those:
+            each.number.set_exception(LrmsRefusedError("all of them were refused"))
+
+
 class TellsNoPlace(BatchLrms):
     """Tells nothing of a place where the queue shows how the job has ended that has left."""
 
@@ -268,6 +313,11 @@ def away(**faults: Any) -> QueueBound:
 def sent_home(**faults: Any) -> QueueBound:
     """Returns a bound in which a partner may send a job home."""
     return queue_bound("sent home", places=True, send_home=1, **faults)
+
+
+def array(**faults: Any) -> QueueBound:
+    """Returns a bound in which two jobs come as an array."""
+    return queue_bound("array", jobs=2, arrays=True, **faults)
 
 
 ANY_ROW = queue_bound("any row", late=1, partial=1)
@@ -303,6 +353,16 @@ CARELESS = [
     ("LeavesUnnoted", Parts(lrms=with_(LeavesUnnoted)), away(late=1), "lead to no end", 7),
     ("StartsFirst", Parts(lrms=with_(StartsFirst)), sent_home(crash=1), "ended as failed", 13),
     ("GivesNoneUp", Parts(lrms=with_(GivesNoneUp)), away(), "lead to no end", 0),
+    ("EndsUnparted", Parts(slurm=EndsUnparted), array(cancel=1), "nobody has wanted that", 4),
+    ("MissesNoElement", Parts(slurm=MissesNoElement), array(end_by_hand=1), "was started", 9),
+    ("RefusesAll", Parts(lrms=with_(RefusesAll)), array(deny=1), "nobody has wanted that", 1),
+    (
+        "GivesUpWhatCameBack",
+        Parts(lrms=with_(GivesUpWhatCameBack)),
+        sent_home(undo=1, round=1),
+        "ended as unknown",
+        16,
+    ),
 ]
 """What drives the batch system, within which bound it is found, as what, after how many steps."""
 
@@ -313,6 +373,13 @@ if THOROUGH:  # some seconds each
         ("no look, forgotten", Parts(looks=False), leaving(undo=1), "and the partner has it", 12),
         ("NotesLast", Parts(lrms=with_(NotesLast)), leaving(crash=1), "lead to no end", 9),
         ("TellsNoPlace", Parts(lrms=TellsNoPlace), leaving(crash=1), "lead to no end", 12),
+        (
+            "KnowsNoEarlierName",
+            Parts(lrms=with_(KnowsNoEarlierName)),
+            leaving(send_home=1, undo=1),
+            "nobody has wanted that",
+            18,
+        ),
     ]
 
 

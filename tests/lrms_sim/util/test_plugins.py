@@ -39,7 +39,7 @@ def as_study(name: str) -> None:
 
 def as_importer(name: str) -> None:
     """Uses a plugin as an importer, of a file that is there."""
-    words = ["import", name, __file__, "-o", "/nowhere/x.swf"]
+    words = ["import", name, __file__, "-o", "/dev/null"]
     lrms_sim.cli.main.cli.main(words, standalone_mode=False)
 
 

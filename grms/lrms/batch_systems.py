@@ -1,6 +1,6 @@
 """The kinds of batch system that a site's configuration can name."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from pydantic import ValidationError, ValidationInfo
@@ -9,20 +9,27 @@ from pydantic_core import InitErrorDetails
 from grms.daemon.config_base import wrong
 from grms.lrms.adapter import Adapter, LrmsSettings
 from grms.lrms.simulated import simulated
-from grms.lrms.slurm import slurm_adapter
 from lrms_sim.util.messages import unknown
 from lrms_sim.util.plugins import LRMS_GROUP, PluginError, is_plugin, load_plugin, plugin_names
 
-KINDS: Final[Mapping[str, Adapter[Any]]] = {
-    "simulated": simulated.ADAPTER,
-    "slurm": slurm_adapter.ADAPTER,
+
+def _slurm() -> Adapter[Any]:
+    from grms.lrms.slurm.slurm_adapter import ADAPTER  # noqa: PLC0415  # only where a site has one
+
+    return ADAPTER
+
+
+KINDS: Final[Mapping[str, Callable[[], Adapter[Any]]]] = {
+    "simulated": lambda: simulated.ADAPTER,
+    "slurm": _slurm,
 }
+"""What returns the adapter of each built-in kind."""
 
 
 def adapter_of(kind: object) -> Adapter[Any]:
     """Returns the adapter of a kind; `PluginError` if there is none, or it cannot be used."""
     if isinstance(kind, str) and kind in KINDS:
-        return KINDS[kind]
+        return KINDS[kind]()
     if not isinstance(kind, str) or not is_plugin(LRMS_GROUP, kind):
         names = [*KINDS, *plugin_names(LRMS_GROUP)]
         text = unknown("kind of batch system", kind, names)

@@ -25,7 +25,7 @@ def slurm(monkeypatch: pytest.MonkeyPatch) -> None:
         return [good("user", "me")]
 
     other = Adapter(SLURM.settings, SLURM.make, look)
-    monkeypatch.setattr("grms.lrms.batch_systems.KINDS", {"slurm": other})
+    monkeypatch.setattr("grms.lrms.batch_systems.KINDS", {"slurm": lambda: other})
 
 
 def test_a_simulated_one_is_always_there(
@@ -147,7 +147,7 @@ def test_what_was_found_is_printed(
         return found
 
     other = Adapter(ADAPTER.settings, ADAPTER.make, look)
-    monkeypatch.setattr("grms.lrms.batch_systems.KINDS", {"simulated": other})
+    monkeypatch.setattr("grms.lrms.batch_systems.KINDS", {"simulated": lambda: other})
     path = tmp_path / "site.toml"
     path.write_text(to_toml(document(tmp_path)))
     assert run_command(["lrms", "check", str(path)]) == status
@@ -186,7 +186,7 @@ def test_lines_for_preemption(
         ]
 
     other = Adapter(SLURM.settings, SLURM.make, None, lines)
-    monkeypatch.setattr("grms.lrms.batch_systems.KINDS", {"slurm": other})
+    monkeypatch.setattr("grms.lrms.batch_systems.KINDS", {"slurm": lambda: other})
     path.write_text(to_toml(document(tmp_path, lrms={"kind": "slurm", "spool": str(tmp_path)})))
     assert run_command(["lrms", "preemption", str(path)]) == 0
     first, second = capsys.readouterr().out.split("\n\n")

@@ -46,6 +46,14 @@ def test_commands_can_be_typed(name: str, tmp_path: Path, monkeypatch: pytest.Mo
         parse(words)
 
 
+@pytest.mark.parametrize("name", PAGES)
+def test_no_umask_keeps_the_daemon_from_what_is_installed(name: str) -> None:
+    """Pip keeps to the umask of the shell; one that is meant for a copy holds in a subshell alone."""
+    for block in blocks(page(name), "sh"):
+        before, installs, _ = block.partition("pip install")
+        assert not installs or not re.search(r"^umask", before, re.MULTILINE)
+
+
 def test_every_page_is_in_the_lists() -> None:
     """In the site's navigation and in the README."""
     navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")

@@ -145,7 +145,7 @@ async def test_whoever_is_taken_off_the_list_is_out_at_once(federation: Federati
         assert "CTC is not among the partners" in (failure.value.details() or "")
 
 
-async def test_a_certificate_that_ends_ends_its_connection(federation: Federation) -> None:
+async def test_a_call_after_the_end_of_a_certificate_is_refused(federation: Federation) -> None:
     """A call after the certificate's end is refused though TLS accepted it at its beginning."""
     async with serving(ServerTls(federation.site("KTH"))) as server:
         server.now = lambda: time.time() + 31 * 86400

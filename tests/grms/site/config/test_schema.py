@@ -101,8 +101,6 @@ PILOTED = piloted()
         ({"clock": {"kind": "lunar"}}, "'wall', 'scaled' or 'virtual'"),
         ({"suspect": "panic"}, "'wait' or 'resubmit'"),
         ({"listen": {"users": "x" * 101}}, "longer than 100 bytes"),
-        ({"listen": {"users": "s", "partners": "0.0.0.0:7000"}}, "without .tls. only loopback"),
-        ({"partners": [partner(address="10.0.0.1:7")]}, "partners.ctc.address is 10.0.0.1:7"),
         ({"partners": [partner(address="nowhere")]}, "'nowhere' is no endpoint"),
         ({"partners": [{"name": "ctc"}]}, "address is missing, and mqtt.discovery is off"),
         ({"partners": [partner("kth")]}, "is the site itself"),
@@ -143,6 +141,21 @@ def test_what_makes_no_sense_is_refused(change: dict[str, Any], text: str) -> No
     """Each mistake is refused with what was found and what is allowed."""
     with pytest.raises(ValidationError, match=text):
         config(**change)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"listen": {"users": "s", "partners": "0.0.0.0:7000"}}, "listen.partners is 0.0.0.0:7000"),
+        ({"partners": [partner(address="10.0.0.1:7")]}, "partners.ctc.address is 10.0.0.1:7"),
+    ],
+)
+def test_without_tls_partners_are_on_loopback_alone(change: dict[str, Any], text: str) -> None:
+    """Neither is another address listened on nor called; with TLS both are."""
+    with pytest.raises(ValidationError, match=f"{text}; without .tls. only loopback"):
+        config(**change)
+    files = {"authority": "ca.crt", "certificate": "kth.crt", "key": "kth.key"}
+    config(**change, tls=files)
 
 
 def test_a_partner_can_be_discovered() -> None:

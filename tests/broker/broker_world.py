@@ -27,6 +27,7 @@ from broker.scheduler.events import (
     Ended,
     Event,
     HandedOver,
+    Hindered,
     Moved,
     MoveRefused,
     Refused,
@@ -233,6 +234,8 @@ class World:
         run.needed = self.now + run.booking.run_time * share
         run.end = min(run.needed, end)
         run.outcome = Outcome.FAILED if self.unlucky() else Outcome.COMPLETED
+        if self.faults and command.program is not None:
+            self.later(Hindered(0, run.booking.booking, "held"), 0.0)
         self._report(run)
 
     def _move(self, command: Move) -> None:

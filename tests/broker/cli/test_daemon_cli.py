@@ -94,9 +94,9 @@ def test_a_file_without_workflows_is_not_handed_in(tmp_path: Path) -> None:
 
 def test_a_folder_in_which_no_file_can_be_kept_is_named(tmp_path: Path) -> None:
     """With the key that says where it is; nothing is handed in."""
-    (tmp_path / "plain").write_text("no folder")
     (tmp_path / "one.toml").write_text('[[resources]]\nname = "alpha"\n')
     with serving(configure(tmp_path, '[files]\nfolder = "plain/x"\n')):
+        (tmp_path / "plain").write_text("no folder")
         gorba(tmp_path, "resources", "add", str(tmp_path / "one.toml"))
         given = str(tmp_path / "one.toml")
         refused = gorba(

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from broker.cli.daemon_cli import worse_status
+from broker.cli.daemon_cli import _changes, worse_status
 from broker.cli.main import cli
 from broker.client import BrokerClient
 from broker.io.plans import read_plan
+from broker.v1 import workflow_pb2
 from tests.broker.brokers import configure, serving
 from tests.broker.io.test_wfformat import diamond
 from tests.schemas import printed, printed_lines
@@ -174,3 +175,18 @@ def test_limits_of_a_workflow_and_its_plan_as_files(tmp_path: Path) -> None:
         assert "'w9'" in str(wrong.exception)
         said = gorba(tmp_path, "plan", "show", "--workflow", "w1", "--json", "-")
         assert printed("gorba-plan", said.stdout)["format"] == "hanse plan 1"
+
+
+def test_watching_tells_why_a_site_does_not_begin_a_task() -> None:
+    """Each reason once, and that nothing hinders it any more."""
+    message, shown = workflow_pb2.Workflow(), dict[str, str]()
+    (task,) = [message.tasks.add(name="t", state=workflow_pb2.TASK_STATE_LAUNCHED)]
+    told = []
+    for reason in ("", "main is closed", "main is closed", "main is down", ""):
+        task.reason = reason
+        told += _changes(message, shown)
+    task.state = workflow_pb2.TASK_STATE_RUNNING
+    told += _changes(message, shown)
+    plain = "  t: launched (no place)"
+    reasons = [f"{plain}: main is closed", f"{plain}: main is down"]
+    assert told == [plain, *reasons, plain, "  t: running (no place)"]

@@ -252,8 +252,10 @@ class Daemon:
 
         Raises:
             JournalError: the disk has failed.
-            DaemonError: the socket cannot be listened on, or the keys for a site cannot be used.
+            DaemonError: the socket cannot be listened on, the keys for a site cannot be used, or no file can be kept.
         """
+        if problem := self._contents.problem:
+            raise DaemonError(f"files.folder: {problem}")
         self._loop = asyncio.get_running_loop()
         async with AsyncExitStack() as stack:
             sites: dict[str, Site] = {"": self._simulated}
@@ -498,7 +500,7 @@ def serve(config_path: Path, log: Log, *, behind: bool = False) -> None:
     Raises:
         FileError: the configuration cannot be used.
         JournalError: the journal cannot be used.
-        DaemonError: the socket cannot be listened on.
+        DaemonError: the socket cannot be listened on, the keys for a site cannot be used, or no file can be kept.
     """
     config = load_config(config_path)
 

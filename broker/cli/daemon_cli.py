@@ -360,8 +360,9 @@ def _changes(message: "workflow_pb2.Workflow", shown: dict[str, str]) -> list[st
     lines = []
     for task in message.tasks:
         state = _state(task)
-        if shown.get(task.name) != state:
-            shown[task.name] = state
+        now = f"{state} {task.reason}" if state == "launched" else state
+        if shown.get(task.name) != now:
+            shown[task.name] = now
             where = ", ".join(demand.resource for demand in task.demands) or "no place"
             lines.append(f"  {task.name}: {state} ({where}){_because(task.reason)}")
     return lines

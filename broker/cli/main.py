@@ -280,7 +280,7 @@ def validate(
 ) -> None:
     """Check files of workflows and resources, each by itself and all together.
 
-    Nothing is planned. Tasks, programs and their files are checked; where there are resources as well, also
+    Nothing is planned. Tasks, programs and their files are checked, also of tasks that `gorba add` takes; where there are resources as well, also
     that every task can run somewhere.
     """
     from broker.gantt.wording import count_of  # noqa: PLC0415  # same
@@ -292,7 +292,10 @@ def validate(
     # Where there are none, a pool is refused.
     given = any(each.pool.resources for each in inputs.documents)
     resources = len(inputs.pool.resources) if given else 0
-    tasks = None
+    tasks, added = None, sum(each.tasks_count for each in inputs.documents)
+    if given:
+        for document in inputs.documents:
+            document.check_added(inputs.pool)
     if count and given:
         # As `gorba plan` begins: a resource may be closed for good by now.
         now = time.time() if inputs.now is None else inputs.now
@@ -302,16 +305,20 @@ def validate(
         for document in inputs.documents:
             document.check()
     if as_json:
-        found = {"workflows": count, "tasks": tasks, "resources": resources}
+        found = {"workflows": count, "tasks": tasks, "resources": resources, "added": added}
         print_json("gorba-validate", found)
         return
     there = count_of(resources, "resource")
+    more = count_of(added, "added task") if added else ""
     if tasks is not None:
-        click.echo(f"valid: {count_of(tasks, 'task')} of {count_of(count, 'workflow')} on {there}")
+        said = f"{count_of(tasks, 'task')} of {count_of(count, 'workflow')}"
+        click.echo(f"valid: {' and '.join(filter(None, (said, more)))} on {there}")
     elif resources:
-        click.echo(f"valid: {there}")
+        click.echo(f"valid: {f'{more} on {there}' if more else there}")
     else:
-        click.echo(f"valid: {count_of(count, 'workflow')}; without resources that is all to check")
+        said = count_of(count, "workflow") if count or not more else ""
+        said = " and ".join(filter(None, (said, more)))
+        click.echo(f"valid: {said}; without resources that is all to check")
 
 
 for _command in (*COMMANDS, *OPEN_COMMANDS, *FILE_COMMANDS, generate, status, estimates):

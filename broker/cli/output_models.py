@@ -181,6 +181,7 @@ class CheckedOutput(OutputModel):
     workflows: int
     tasks: int | None
     resources: int
+    added: int = Field(description="Tasks and arrays that `gorba add` takes, of no workflow here.")
 
 
 class PlanFiguresOutput(OutputModel):

@@ -134,6 +134,8 @@ class LimitsConfig(Model):
         site_lost_s: a site silent for so long counts as lost; real seconds.
         on_lost: what to do with runs at a lost site: `wait`, or `rerun`, which risks running
             them twice; programs are waited for, unless their tasks ask for more runs.
+        hindered_s: a task whose batch system names a reason other than room for so long is planned elsewhere, if
+            another resource can run it; seconds of the broker's clock.
         watchers: concurrent watch calls.
         drain_s: how long a stopping daemon waits for calls to finish.
     """
@@ -144,6 +146,7 @@ class LimitsConfig(Model):
     site_down_s: Seconds = 10.0
     site_lost_s: Seconds = 86_400.0
     on_lost: Literal["wait", "rerun"] = "wait"
+    hindered_s: Seconds = 600.0
     message_bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = 64 << 20
     watchers: Count = 200
     drain_s: Seconds = 10.0
@@ -240,6 +243,7 @@ class BrokerConfig(Model):
             tasks_max=self.limits.open_tasks,
             ended_max=self.limits.ended_workflows,
             on_lost=self.limits.on_lost,
+            hindered=self.limits.hindered_s,
             network=None if self.network is None else self.network.network(None),
         )
 

@@ -129,6 +129,7 @@ class Reservation:
         signal: that ended it; `None` if there was none, or it is unknown.
         reason: why it ended so, for a person; may be empty.
         kept: seconds that it had run before its start, until it wrote the state from which it goes on.
+        hindered: why its site does not begin its run, other than that there is no room yet; empty if that is not so.
     """
 
     reservation_id: str
@@ -141,6 +142,7 @@ class Reservation:
     signal: int | None = None
     reason: str = ""
     kept: float = 0.0
+    hindered: str = ""
 
 
 @dataclass(frozen=True, slots=True)

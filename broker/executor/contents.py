@@ -1,6 +1,7 @@
 """Files that programs are given, and outputs that others are given, at the broker: each content once."""
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from contextlib import aclosing
@@ -24,6 +25,7 @@ class Contents:
     """The store; `file_bytes` is the most of one file, `total_bytes` that of all."""
 
     def __init__(self, folder: Path, *, file_bytes: int, total_bytes: int) -> None:
+        self._folder = folder
         self._store = ResultStore(folder)
         self._uploads = Uploads(
             self._store,
@@ -32,6 +34,16 @@ class Contents:
             files_held=FILES_HELD,
         )
         self._bringing: dict[bytes, asyncio.Lock] = {}
+
+    @property
+    def problem(self) -> str:
+        """Why nothing can be kept in the folder, or it cannot be made; empty where it can. Nothing is written."""
+        place = self._folder.absolute()
+        while not os.path.lexists(place):
+            place = place.parent
+        if not place.is_dir():
+            return f"{place} is no folder"
+        return "" if os.access(place, os.W_OK | os.X_OK) else f"{place} cannot be written"
 
     def path(self, file: Input | Output) -> Path:
         """Returns where a content is, if it is there."""

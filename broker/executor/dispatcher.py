@@ -37,6 +37,7 @@ from broker.scheduler.events import (
     Ended,
     Event,
     HandedOver,
+    Hindered,
     Moved,
     MoveRefused,
     Refused,
@@ -67,6 +68,7 @@ class _Entry:
     given_up: asyncio.Event = field(default_factory=asyncio.Event)
     unsure: bool = True
     started: bool = False
+    hindered: str | None = None
     over: bool = False
     launch: Launch | None = None
     launched: bool = False
@@ -508,6 +510,7 @@ class Dispatcher:
         if known.start_time is not None and not entry.started:
             entry.started = True
             self._tell(Started(0, name, known.start_time))
+        self._hindered(entry, known)
         match known.state:
             case ReservationState.ENDED if not _leaves_outputs(entry, known):
                 self._end(entry, known)
@@ -525,6 +528,16 @@ class Dispatcher:
             self._forget(entry)
             if entry.served:
                 entry.commands.put_nowait(None)
+
+    def _hindered(self, entry: _Entry, known: Reservation) -> None:
+        if known.state is not ReservationState.LAUNCHED:
+            return
+        reason = known.hindered
+        # What was told before the broker began again may not be so any more.
+        unsure = entry.hindered is None and entry.launch is not None and entry.launch.again
+        if unsure or reason != (entry.hindered or ""):
+            self._tell(Hindered(0, entry.booking.booking, reason))
+        entry.hindered = reason
 
     def _given_back(self, entry: _Entry, known: Reservation) -> None:
         # Its site has ended it, or has not begun it and never will.

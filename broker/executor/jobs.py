@@ -234,6 +234,7 @@ class JobSite(NoGroups):
             job.signal,
             job.reason if job.has_ended else "",
             kept=sum(each.kept_s for each in job.sent_home),
+            hindered="" if job.has_ended or job.state is JobState.RUNNING else job.stuck,
         )
 
     def _forget(self, run: _Run) -> None:

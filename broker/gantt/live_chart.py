@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from typing import Final
 
+from rich.cells import set_cell_size
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from broker.gantt.layout import axis_of
+from broker.gantt.wording import count_of
 from broker.v1 import workflow_pb2
 from lrms_sim.report.time_axis import Axis
 from lrms_sim.util.messages import count, duration, printable, shorten
@@ -64,7 +66,7 @@ def screen(
     hidden = len(message.tasks) - len(shown)
     if hidden:
         without = len(message.tasks) - len(placed)
-        text = f"{count(hidden)} more tasks" + (
+        text = count_of(hidden, "more task") + (
             f", {count(without)} without a place" * (without > 0)
         )
         lines.append(Text(text, style="dim"))
@@ -115,10 +117,14 @@ def _row(task: workflow_pb2.Task, axis: Axis, now: float, width: int) -> Text:
     style = _ENDED.get(task.state, "")
     if style:
         cells[begin : max(end, begin + 1)] = _DONE * (max(end, begin + 1) - begin)
+    elif task.state == workflow_pb2.TASK_STATE_LAUNCHED and task.reason:
+        style = "yellow"  # its site has it, and says why it does not begin it
     elif task.state in _RUNNING:
         style = "yellow"
         until = max(here, begin) + 1
         cells[begin:until] = _BEGUN * (until - begin)
-    line = Text(f"{shorten(printable(task.name), NAME_LENGTH):<{NAME_LENGTH}} ", no_wrap=True)
+    # Letters of some scripts take two columns.
+    name = set_cell_size(shorten(printable(task.name), NAME_LENGTH), NAME_LENGTH)
+    line = Text(f"{name} ", no_wrap=True)
     line.append("".join(cells[NAME_LENGTH + 1 : width]).rstrip(), style=style or "dim")
     return line

@@ -61,6 +61,7 @@ def _bars(memory: StateTables) -> list[Document]:
             "workflow": placement.workflow,
             "task": placement.task,
             "state": _state(task),
+            "reason": "" if task.state is TaskState.WAITING else task.reason[:REASON_LENGTH],
             "begin_s": placement.start if task.start_time is None else task.start_time,
             "end_s": placement.end if task.end_time is None else task.end_time,
         }

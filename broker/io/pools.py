@@ -344,14 +344,15 @@ class Document:
         return tuple(workflow for workflow, _ in self.submissions(pool))
 
     def check(self) -> None:
-        """Checks the workflows by themselves, where it is not known on which resources they are to run.
+        """Checks workflows and added tasks by themselves, where it is not known on which resources they are to run.
 
         Raises:
-            FileError: as for `submissions`, but for what is wrong only with some resources.
+            FileError: as for `submissions` and `check_added`, but for what is wrong only with some resources.
         """
         kinds: set[str] = set()
         names: set[str] = set()
-        for task in (task for workflow in self._content.workflows for task in workflow.tasks):
+        own = (task for workflow in self._content.workflows for task in workflow.tasks)
+        for task in itertools.chain(own, self._content.tasks):
             if task.alternatives is None:
                 kinds.add(task.kind or KIND_DEFAULT)
             for each in task.alternatives or ():
@@ -361,12 +362,33 @@ class Document:
         free = (name for name in map("any-{}".format, itertools.count()) if name not in names)
         large = [Resource(name, capacity=UNITS_MAX) for name in sorted(names)]
         large += [Resource(next(free), kind, capacity=UNITS_MAX) for kind in sorted(kinds)]
-        self.submissions(Pool(tuple(large), {}))
+        pool = Pool(tuple(large), {})
+        self.submissions(pool)
+        self.check_added(pool)
 
     @property
     def tasks_count(self) -> int:
         """How many tasks and arrays there are that belong to no workflow here, and are added to an open one."""
         return len(self._content.tasks)
+
+    def check_added(self, pool: Pool) -> None:
+        """Checks tasks that are added to an open workflow, of which it is not known which tasks it has.
+
+        An input `NAME/OUTPUT` that is no file here may be what one of those leaves.
+
+        Raises:
+            FileError: as for `additions`.
+        """
+        folder, known = Path(self.file).parent, set[str]()
+        for task in self._content.tasks:
+            given = task.inputs.values() if isinstance(task.inputs, Mapping) else task.inputs
+            for source in given:
+                if not isinstance(source, str) or source.startswith(("/", ".")):
+                    continue
+                if not (folder / source).is_file():
+                    parts = source.split("/")
+                    known.update("/".join(parts[:end]) for end in range(1, len(parts)))
+        self.additions(pool, known)
 
     def additions(self, pool: Pool, known: Iterable[str]) -> tuple[Addition, ...]:
         """Returns the tasks that are added to an open workflow, which has those `known` already.

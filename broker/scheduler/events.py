@@ -190,6 +190,13 @@ class Refused(BookingEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class Hindered(BookingEvent):
+    """Its site does not begin its run, for a `reason` other than that there is no room yet; empty: nothing hinders it."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class HandedOver(BookingEvent):
     """Its site has taken its program, and calls the run `job`."""
 

@@ -95,7 +95,7 @@ TASK_MOVES: Mapping[TaskState, Mapping[TaskState, str]] = {
         TaskState.SIMULATED: "its time is over before its start was reported, nothing was run",
         TaskState.FAILED: "failed once too often before its start was reported",
         TaskState.WAITING: "refused, failed, or its site is lost",
-        TaskState.ENDING: "its workflow is cancelled or its resource is broken",
+        TaskState.ENDING: "its workflow is cancelled, its resource is broken, or its site does not begin it",
         TaskState.CANCELLED: "ended while its workflow is given up",
     },
     TaskState.RUNNING: {
@@ -109,6 +109,7 @@ TASK_MOVES: Mapping[TaskState, Mapping[TaskState, str]] = {
     TaskState.ENDING: {
         TaskState.COMPLETED: "it was quicker",
         TaskState.SIMULATED: "it was quicker, nothing was run",
+        TaskState.FAILED: "it began while it was taken back, and is not run again",
         TaskState.WAITING: "its run is over, it is planned again",
         TaskState.CANCELLED: "its run is over, as its workflow is",
     },

@@ -243,8 +243,14 @@ class TaskHandedOver(BookingRecord, frozen=True):
     job: str
 
 
+class TaskHindered(BookingRecord, frozen=True):
+    """Its site does not begin its run, for a `reason` other than room; empty: nothing hinders it any more."""
+
+    reason: str
+
+
 class TaskRefused(BookingRecord, frozen=True):
-    """Its site can never run its program: alternatives whose primary resource is `resource` do not count any more."""
+    """Its site can never run its program, or did not begin it for long: alternatives whose primary resource is `resource` do not count any more."""
 
     resource: str
 

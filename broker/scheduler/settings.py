@@ -30,6 +30,7 @@ class BrokerSettings:
         ended_max: workflows that have ended and can still be asked for.
         on_lost: what becomes of a run at a site that is lost: "wait", or "rerun", which risks
             that it runs twice.
+        hindered: a task that its site does not begin for so long, for a reason other than room, goes elsewhere if it can.
         early: tasks that can begin do so where units are free; else each waits for its time.
         network: what files take between sites; `None` if they do not count.
         grouped: programs that are thought to run no longer than this are launched in groups where pilots are, if
@@ -52,6 +53,7 @@ class BrokerSettings:
     tasks_max: int = 100_000
     ended_max: int = 1_000
     on_lost: OnLost = "wait"
+    hindered: float = 600.0
     early: bool = True
     network: Network | None = None
     grouped: float = 5.0
@@ -61,7 +63,12 @@ class BrokerSettings:
         for word, value in (("cycle", self.cycle), ("slot", self.slot), ("pause", self.pause)):
             if not 0 < value < math.inf:
                 raise ValueError(f"the {word} is {value} s; it must be more than 0 and finite")
-        least = (("gather", self.gather), ("margin", self.margin), ("grouped", self.grouped))
+        least = (
+            ("gather", self.gather),
+            ("margin", self.margin),
+            ("hindered", self.hindered),
+            ("grouped", self.grouped),
+        )
         for word, value in least:
             if not 0 <= value < math.inf:
                 raise ValueError(f"the {word} is {value} s; it must be at least 0 and finite")

@@ -42,6 +42,7 @@ from broker.scheduler.records import (
     TaskFixed,
     TaskFreed,
     TaskHandedOver,
+    TaskHindered,
     TaskLaunched,
     TaskMoved,
     TaskMoving,
@@ -71,6 +72,7 @@ class Booking:
             `None` where they are not.
         job: what its site calls its run; empty while that is not known.
         group: that it was launched in; `None` for none.
+        hindered_since: when its site first said why it does not begin the run, seconds; `None` where nothing hinders it.
         units: how many units it holds at each place.
     """
 
@@ -83,6 +85,7 @@ class Booking:
     moving: tuple[float, float] | None = None
     job: str = ""
     group: Group | None = None
+    hindered_since: float | None = None
     units: dict[Place, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -622,7 +625,7 @@ class StateTables:
             self._launched(task)
         self._changed(workflow, record.time)
 
-    def _booking(self, record: BookingRecord, task: LiveTask) -> None:  # noqa: C901  # as `apply`
+    def _booking(self, record: BookingRecord, task: LiveTask) -> None:  # noqa: C901, PLR0912  # as `apply`
         match record:
             case TaskBooked():
                 self._reserved(task, record.reservations)
@@ -632,9 +635,12 @@ class StateTables:
                 self._handed_over(task, record.job)
             case TaskRefused():
                 self._refused(task, record.resource)
+            case TaskHindered():
+                self._hindered(task, record)
             case TaskStarted():
                 task.start_time = record.start_time
                 if task.state is TaskState.LAUNCHED:
+                    task.reason = ""
                     task.move(TaskState.RUNNING)
             case TaskMoving():
                 assert task.booking is not None
@@ -680,6 +686,16 @@ class StateTables:
         left = tuple(each for each in task.task.alternatives if each.primary != resource)
         task.task = replace(task.task, alternatives=left)
         task.owner.changed_tasks()
+
+    @staticmethod
+    def _hindered(task: LiveTask, record: TaskHindered) -> None:
+        booking = task.booking
+        assert booking is not None
+        if not record.reason:
+            booking.hindered_since = None
+        elif booking.hindered_since is None:
+            booking.hindered_since = record.time
+        task.reason = record.reason
 
     @staticmethod
     def _handed_over(task: LiveTask, job: str) -> None:

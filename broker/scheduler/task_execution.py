@@ -27,6 +27,7 @@ from broker.scheduler.events import (
     BookingLost,
     Ended,
     HandedOver,
+    Hindered,
     Moved,
     Refused,
     Released,
@@ -55,6 +56,7 @@ from broker.scheduler.records import (
     TaskFixed,
     TaskFreed,
     TaskHandedOver,
+    TaskHindered,
     TaskLaunched,
     TaskRefused,
     TaskStarted,
@@ -98,6 +100,11 @@ def _inputs(program: Program, owner: LiveWorkflow) -> tuple[Input, ...] | None:
             return None
         found.append(Input(each.name, left.size, left.sha256))
     return tuple(found)
+
+
+def _other(task: LiveTask, primary: str) -> bool:
+    # Whether it can also run where another resource is the primary one.
+    return any(each.primary != primary for each in task.task.alternatives)
 
 
 def _needed(task: LiveTask) -> frozenset[str]:
@@ -190,8 +197,22 @@ class TaskExecution:
             self._advance_held(task, task.booking, transaction)
         elif task.state in {TaskState.LAUNCHED, TaskState.RUNNING}:
             assert task.booking is not None
+            if self._goes_elsewhere(task, task.booking, transaction):
+                return
             if task.booking.group is None:
                 self._wake(task, self.moves.advance(task.booking, transaction))
+
+    def _goes_elsewhere(self, task: LiveTask, booking: Booking, transaction: Transaction) -> bool:
+        # Whether its site has not begun it for so long that it is taken back there, as another resource can run it.
+        since, primary = booking.hindered_since, booking.placement.resources[0]
+        if task.state is not TaskState.LAUNCHED or since is None or not _other(task, primary):
+            return False
+        if transaction.now < since + self._settings.hindered:
+            self._wake(task, since + self._settings.hindered)
+            return False
+        transaction.note(TaskRefused(transaction.now, booking.booking, primary))
+        self.end(task, transaction, f"{primary} does not begin it: {task.reason}")
+        return True
 
     def _send(self, task: LiveTask, transaction: Transaction) -> None:
         if task.state in WAITING_FOR_FILES and not task.owner.closing:
@@ -462,7 +483,7 @@ class TaskExecution:
             self._cycle.want(transaction, reason)
 
     def end(self, task: LiveTask, transaction: Transaction, reason: str) -> None:
-        """Ends a run, as its workflow is given up or its resource is broken."""
+        """Ends a run, as its workflow is given up, its resource is broken, or its site does not begin it."""
         if task.state is TaskState.ENDING or task.booking is None:
             return
         booking = task.booking
@@ -588,14 +609,22 @@ class TaskExecution:
             transaction.note(TaskHandedOver(transaction.now, event.booking, event.job))
             transaction.changed(task.owner)
 
+    def hindered(self, event: Hindered, transaction: Transaction) -> None:
+        """Its site says why it does not begin a run, or that nothing hinders it any more."""
+        task = self._memory.booked.get(event.booking)
+        if task is None or task.state is not TaskState.LAUNCHED or task.reason == event.reason:
+            return
+        transaction.note(TaskHindered(transaction.now, event.booking, event.reason))
+        transaction.touched.append(task)
+        transaction.changed(task.owner)
+
     def refused(self, event: Refused, transaction: Transaction) -> None:
         """Its site can never run a program: it is planned elsewhere, or has failed where there is nothing else."""
         task = self._memory.booked.get(event.booking)
         if task is None or task.booking is None or task.state not in AT_SITE:
             return
         booking, primary = task.booking, task.booking.placement.resources[0]
-        elsewhere = any(each.primary != primary for each in task.task.alternatives)
-        if elsewhere and task.state is not TaskState.ENDING and not task.owner.closing:
+        if _other(task, primary) and task.state is not TaskState.ENDING and not task.owner.closing:
             transaction.note(TaskRefused(transaction.now, event.booking, primary))
             self.free(task, transaction, event.reason)
             return
@@ -634,6 +663,8 @@ class TaskExecution:
         if task.program is not None:
             self._ready.relearned(task.program.called)
         reason = event.reason or self._why(task, booking, event)
+        if state is TaskState.FAILED and task.state is TaskState.ENDING:
+            reason = f"it began while it was taken back ({task.reason})"
         transaction.note(
             TaskEnded(
                 transaction.now,
@@ -686,7 +717,10 @@ class TaskExecution:
         if outcome in _DONE:
             return _DONE[outcome], False
         program, closing = task.program, task.owner.closing
-        if task.state is TaskState.ENDING or (program is None and closing):
+        # A program that has begun while it was taken back, to run elsewhere, has run: its rule says whether it does again.
+        begun = event.start_time is not None or task.start_time is not None
+        taken_back = task.state is TaskState.ENDING and not (program and begun and not closing)
+        if taken_back or (program is None and closing):
             return (TaskState.CANCELLED if closing else TaskState.WAITING), False
         runs = task.failures + 1
         if program is None:

@@ -359,6 +359,7 @@ def write_live(live: LiveWorkflow, *, tasks: bool = True) -> workflow_pb2.Workfl
 def _reason(tasks: list[LiveTask]) -> str:
     bad = [task for task in tasks if task.state is TaskState.FAILED]
     bad += [task for task in tasks if task.state is TaskState.WAITING and task.placement is None]
+    bad += [task for task in tasks if task.state is TaskState.LAUNCHED]  # with a reason: hindered
     for task in bad:
         if task.reason:
             return f"task {task.task.name!r}: {task.reason}"

@@ -27,6 +27,7 @@ from broker.scheduler.events import (
     Ended,
     Event,
     HandedOver,
+    Hindered,
     Moved,
     MoveRefused,
     Refused,
@@ -67,7 +68,7 @@ class Run:
     @property
     def held(self) -> bool:
         """Whether it holds its resources."""
-        return self.state in {"booked", "running"}
+        return self.state in {"booked", "hindered", "running"}
 
 
 @dataclass
@@ -80,6 +81,7 @@ class World:
         faults: chance of a refusal, a failed run, and so on.
         late: chance that a word of a site comes long after it should.
         overruns: chance that a run takes up to twice its time.
+        hinders: chance that a site never begins what could also run on another resource, and says so.
     """
 
     seed: int
@@ -89,6 +91,8 @@ class World:
     faults: float = 0.0
     late: float = 0.0
     overruns: float = 0.0
+    hinders: float = 0.0
+    hindered: int = 0
     extensions: int = 0
     moves: int = 0
     cuts: int = 0
@@ -222,6 +226,12 @@ class World:
             kind = BookingLost if command.program is None else Refused
             self.later(kind(0, run.booking.booking, "refused"), self._delay())
             return
+        elsewhere = len({each.primary for each in task.task.alternatives}) > 1
+        if self.hinders and elsewhere and self.random.random() < self.hinders:
+            run.state = "hindered"
+            self.hindered += 1
+            self._report(run)
+            return
         run.state = "running"
         # Sites with ordinary jobs name one for whatever runs no program, too.
         self.later(HandedOver(0, run.booking.booking, f"job of {run.booking.booking}"), 0.0)
@@ -233,6 +243,8 @@ class World:
         run.needed = self.now + run.booking.run_time * share
         run.end = min(run.needed, end)
         run.outcome = Outcome.FAILED if self.unlucky() else Outcome.COMPLETED
+        if self.faults and command.program is not None:
+            self.later(Hindered(0, run.booking.booking, "held"), 0.0)
         self._report(run)
 
     def _move(self, command: Move) -> None:
@@ -246,7 +258,7 @@ class World:
         if run.window == new:
             self.later(Moved(0, name, *new), self._delay())
             return
-        assert run.state == "booked" or begin == new[0], "the beginning of a run was moved"
+        assert run.state != "running" or begin == new[0], "the beginning of a run was moved"
         assert not self._overlapping(run, new), "two tasks on a unit at once"
         if self.unlucky():
             self.later(MoveRefused(0, name, "not free", taken=True), self._delay())
@@ -305,6 +317,8 @@ class World:
         if run.state == "booked":
             held = tuple(f"{name}.{number}" for number in range(len(run.booking.holds)))
             self.later(Booked(0, name, held), self._delay())
+        elif run.state == "hindered":
+            self.later(Hindered(0, name, "held"), self._delay())
         elif run.state == "running":
             self.later(Started(0, name, run.start), 0.0)
             self.later(run, run.end - self.now)

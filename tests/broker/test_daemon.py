@@ -294,6 +294,21 @@ def test_a_socket_without_a_folder_is_said(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.parametrize("name", ["plain", "plain/x", "gone/x"])
+def test_a_folder_in_which_no_file_can_be_kept_is_said_at_the_start(
+    name: str, tmp_path: Path
+) -> None:
+    """The daemon does not start; nothing is made there."""
+    (tmp_path / "plain").write_text("no folder")
+    (tmp_path / "gone").symlink_to(tmp_path / "none")
+    first = tmp_path / name.partition("/")[0]
+    config = configure(tmp_path, f'[files]\nfolder = "{name}"\n')
+    with pytest.raises(DaemonError) as caught:
+        serve(config, configure_logs())
+    assert str(caught.value) == f"files.folder: {first} is no folder"
+    assert not (tmp_path / "none").exists()
+
+
 def test_a_file_in_the_socket_s_place_is_left_alone(tmp_path: Path) -> None:
     """The daemon does not start and names the file."""
     config = configure(tmp_path)

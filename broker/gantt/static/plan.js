@@ -79,7 +79,7 @@ function showChart() {
     );
     for (const [bar, row] of rows) {
       const what = bar.link ? `${bar.size} for ${bar.workflow}/${bar.task}, ${name}` : `${bar.workflow}/${bar.task} on ${name}`;
-      const words = `${what}: ${bar.state}, ${moment(bar.begin_s, about)} to ${moment(bar.end_s, about)}`;
+      const words = `${what}: ${bar.state}, ${moment(bar.begin_s, about)} to ${moment(bar.end_s, about)}${bar.reason ? `; ${bar.reason}` : ""}`;
       chart.append(
         svg(
           "rect",

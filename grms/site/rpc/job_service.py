@@ -593,12 +593,18 @@ class JobService(job_pb2_grpc.JobServiceServicer):
     def _with_reason(self, message: job_pb2.Job, job: HomeJob) -> job_pb2.Job:
         # What a held job waits for is not of the job alone, nor what place one has in the queue.
         message.place = self._place(job)
+        if job.hindered and job.state in {JobState.SUBMITTING, JobState.QUEUED}:
+            message.stuck = job.hindered
         if job.state is JobState.HELD:
             message.reason = self._engine.state.memory.held.why(job.job)
-        elif job.limited and not job.partner and message.phase == request_pb2.JOB_PHASE_WAITING:
+        elif (
+            job.limited
+            and not (job.partner or message.stuck)
+            and message.phase == request_pb2.JOB_PHASE_WAITING
+        ):
             message.reason = f"not offered to partners: {job.limited}"
-        elif job.state in {JobState.SUBMITTING, JobState.QUEUED} and not message.reason:
-            message.reason = job.hindered
+        elif not message.reason:
+            message.reason = message.stuck
         return message
 
     def _write_array(self, array: JobArray) -> job_pb2.Job:

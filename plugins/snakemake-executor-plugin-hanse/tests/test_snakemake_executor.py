@@ -107,11 +107,12 @@ async def test_on_a_shared_disk_nothing_travels(site: FakeSite, tmp_path: Path) 
 
 
 async def test_every_other_end_is_a_failure_with_its_reason(site: FakeSite, tmp_path: Path) -> None:
-    """Nothing is waited for that has ended; what a failed job has printed comes home."""
+    """Nothing is waited for that has ended; what a failed job has printed and logged comes home, its outputs do not."""
     scene = Scene(site)
     names = ["code", "signal", "gone", "over", "node", "memory", "lost", "plain", "forgotten"]
-    scene.run(*(RuleJob(name) for name in names))
-    site.left["code"] = {"stdout": b"no such luck"}
+    scene.run(*(RuleJob(name, output=[f"{name}.x"], log=[f"logs/{name}"]) for name in names))
+    site.left["code"] = {"stdout": b"no such luck", "logs/code": b"why", "code.x": b"half"}
+    site.left["over"] = {"logs/over": b"so far"}
     site.end("home-1", Outcome.FAILED, exit_code=3, executed_on="b")
     site.end("home-2", Outcome.FAILED, signal=9)
     site.end("home-3", Outcome.CANCELLED, reason="by its user")
@@ -136,6 +137,9 @@ async def test_every_other_end_is_a_failure_with_its_reason(site: FakeSite, tmp_
     }
     assert scene.executor.logs == [".snakemake/hanse_logs/home-1/stdout"]
     assert (tmp_path / scene.executor.logs[0]).read_text() == "no such luck"
+    logs = {path.name: path.read_text() for path in (tmp_path / "logs").iterdir()}
+    assert logs == {"code": "why", "over": "so far"}
+    assert not (tmp_path / "code.x").exists()
     assert scene.executor.succeeded == []
 
 

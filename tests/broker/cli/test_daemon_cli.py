@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from broker.cli.daemon_cli import worse_status
+from broker.cli.daemon_cli import _changes, worse_status
 from broker.cli.main import cli
 from broker.client import BrokerClient
 from broker.io.plans import read_plan
+from broker.v1 import workflow_pb2
 from tests.broker.brokers import configure, serving
 from tests.broker.io.test_wfformat import diamond
 from tests.schemas import printed, printed_lines
@@ -94,9 +95,9 @@ def test_a_file_without_workflows_is_not_handed_in(tmp_path: Path) -> None:
 
 def test_a_folder_in_which_no_file_can_be_kept_is_named(tmp_path: Path) -> None:
     """With the key that says where it is; nothing is handed in."""
-    (tmp_path / "plain").write_text("no folder")
     (tmp_path / "one.toml").write_text('[[resources]]\nname = "alpha"\n')
     with serving(configure(tmp_path, '[files]\nfolder = "plain/x"\n')):
+        (tmp_path / "plain").write_text("no folder")
         gorba(tmp_path, "resources", "add", str(tmp_path / "one.toml"))
         given = str(tmp_path / "one.toml")
         refused = gorba(
@@ -174,3 +175,18 @@ def test_limits_of_a_workflow_and_its_plan_as_files(tmp_path: Path) -> None:
         assert "'w9'" in str(wrong.exception)
         said = gorba(tmp_path, "plan", "show", "--workflow", "w1", "--json", "-")
         assert printed("gorba-plan", said.stdout)["format"] == "hanse plan 1"
+
+
+def test_watching_tells_why_a_site_does_not_begin_a_task() -> None:
+    """Each reason once, and that nothing hinders it any more."""
+    message, shown = workflow_pb2.Workflow(), dict[str, str]()
+    (task,) = [message.tasks.add(name="t", state=workflow_pb2.TASK_STATE_LAUNCHED)]
+    told = []
+    for reason in ("", "main is closed", "main is closed", "main is down", ""):
+        task.reason = reason
+        told += _changes(message, shown)
+    task.state = workflow_pb2.TASK_STATE_RUNNING
+    told += _changes(message, shown)
+    plain = "  t: launched (no place)"
+    reasons = [f"{plain}: main is closed", f"{plain}: main is down"]
+    assert told == [plain, *reasons, plain, "  t: running (no place)"]

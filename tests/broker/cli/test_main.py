@@ -183,6 +183,51 @@ def test_validate_checks_without_planning(capfd: pytest.CaptureFixture[str]) -> 
         assert (found["tasks"] is None) is ("task" not in numbers)
 
 
+ADDED = """
+[[tasks]]
+name = "first"
+work = 5
+command = "true"
+inputs = ["prepare/numbers", "here.txt"]
+outputs = ["x"]
+[[tasks]]
+name = "many"
+work = 5
+command = "true"
+inputs = ["first/x"]
+elements = 3
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ('"first/x"', '"gone.txt"', "tasks.many: inputs: gone.txt is no file here"),
+        ('"first/x"', '"/none/gone.txt"', "tasks.many: inputs: /none/gone.txt is no file here"),
+        ('"many"\nwork = 5', '"many"\nwork = 5\nkind = "gpu"', "gpu"),
+        ("elements = 3", "elements = 0", "tasks.many.elements: is 0; it must be"),
+    ],
+)
+def test_validate_checks_what_is_added(
+    old: str, new: str, problem: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What the workflow has already may be anything; kinds are checked where there are resources."""
+    Path("here.txt").write_text("given")
+    Path("more.toml").write_text(ADDED)
+    assert run("validate", "more.toml") == 0
+    said = "valid: 2 added tasks; without resources that is all to check\n"
+    assert capfd.readouterr().out == said
+    assert run("validate", "more.toml", "diamond.json", "pool.toml") == 0
+    said = "valid: 4 tasks of 1 workflow and 2 added tasks on 3 resources\n"
+    assert capfd.readouterr().out == said
+    assert run("validate", "more.toml", "pool.toml", "--json") == 0
+    assert printed("gorba-validate", capfd.readouterr().out)["added"] == 2
+    Path("more.toml").write_text(ADDED.replace(old, new))
+    assert run("validate", "more.toml", "pool.toml") == 2
+    assert problem in capfd.readouterr().err
+    assert run("validate", "more.toml") == (0 if problem == "gpu" else 2)
+
+
 def test_validate_begins_when_a_plan_would(capfd: pytest.CaptureFixture[str]) -> None:
     """A resource that was closed for good long ago is no resource, but where a file says when it begins."""
     closed = """

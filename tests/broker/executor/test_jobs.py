@@ -23,8 +23,9 @@ from broker.executor.jobs import JobSite, _Run
 from broker.model.program import Program
 from broker.model.resources import Resource
 from grms.client import Client, Job, JobState
-from grms.client.answers import SentHome
+from grms.client.answers import SentHome, read_job
 from grms.util.outcomes import Outcome
+from grms.v1 import job_pb2
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.grms.site.daemons import Running, document, running
 from tests.waiting import TIME_OUT_S, meanwhile, until
@@ -134,6 +135,22 @@ async def test_what_a_job_had_run_when_it_went_home_is_told(tmp_path: Path) -> N
         object.__setattr__(job, name, value)
     told = jobs._told(_Run("e-1.0", "north-1", is_program=True), job)
     assert (told.start_time, told.kept) == (100.0, 40.0)
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [(JobState.QUEUED, "main is closed"), (JobState.RUNNING, ""), (JobState.ENDED, "")],
+)
+async def test_what_a_job_waits_for_other_than_room_is_told(
+    tmp_path: Path, state: JobState, told: str
+) -> None:
+    """Not that it is offered to nobody, which hinders nothing."""
+    jobs = JobSite(tmp_path / "none.sock", RESOURCE)
+    message = job_pb2.Job(
+        job_id="north-1", reason="not offered to partners", stuck="main is closed"
+    )
+    job = replace(read_job(message), state=state)
+    assert jobs._told(_Run("e-1.0", "north-1", is_program=True), job).hindered == told
 
 
 async def test_a_release_ends_a_job_and_waits_for_that(tmp_path: Path) -> None:

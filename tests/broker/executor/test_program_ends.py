@@ -30,7 +30,15 @@ from broker.model.plan import Placement
 from broker.model.program import Input, Output, Program
 from broker.model.workflow import Demand
 from broker.scheduler.commands import Book, Launch, Release
-from broker.scheduler.events import BookingLost, Ended, Event, HandedOver, Refused, Released
+from broker.scheduler.events import (
+    BookingLost,
+    Ended,
+    Event,
+    HandedOver,
+    Hindered,
+    Refused,
+    Released,
+)
 from broker.scheduler.records import Hold
 from broker.scheduler.state_tables import Booking
 from grms.client import ResultFile, Results
@@ -174,6 +182,25 @@ async def test_a_program_has_completed_when_its_outputs_are_there(tmp_path: Path
         assert [(each.name, each.path) for each in order.inputs] == [
             ("in", made.contents.path(given))
         ]
+
+
+async def test_why_a_site_does_not_begin_a_run_is_told_once(tmp_path: Path) -> None:
+    """And when nothing hinders it any more, also if that was so while the broker did not run."""
+    async with scene(tmp_path) as made:
+        waits = Reservation("e-1.0", ReservationState.LAUNCHED, job="job-1")
+        made.site.end = waits
+        made.launch()
+        await until(lambda: HandedOver(0, "e-1", "job-1") in made.events)
+        for reason in ("", "main is closed", "main is closed", "main is down", "", ""):
+            made.dispatcher._heard("riga", replace(waits, hindered=reason))
+        told = [each for each in made.events if isinstance(each, Hindered)]
+        assert [each.reason for each in told] == ["main is closed", "main is down", ""]
+        entry = made.dispatcher._entries["e-1"]
+        assert entry.launch is not None
+        entry.launch, entry.hindered = replace(entry.launch, again=True), None
+        for _ in range(2):
+            made.dispatcher._heard("riga", waits)
+        assert [each.reason for each in made.events if isinstance(each, Hindered)][3:] == [""]
 
 
 async def test_outputs_that_nobody_is_given_stay_where_they_are(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import io
 
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
 from broker.gantt.live_chart import screen
@@ -57,7 +58,24 @@ def test_what_has_run_what_runs_and_what_is_planned_differ() -> None:
     assert rows["runs"][here] == "▒"
     assert rows["runs"].strip().endswith("░")
     assert rows["planned"].index("░") > here
-    assert lines[-1] == "1 more tasks, 1 without a place"
+    assert lines[-1] == "1 more task, 1 without a place"
+
+
+def test_what_its_site_does_not_begin_has_not_begun() -> None:
+    """What is launched and of which nothing is said may run already."""
+    tasks = [task(name, STATES.TASK_STATE_LAUNCHED, 50.0, 150.0) for name in ("runs", "waits")]
+    tasks[1].reason = "main is closed"
+    rows = {line.split()[0]: set(line[21:].strip()) for line in drawn(*tasks)[3:]}
+    assert rows == {"runs": {"▒", "░"}, "waits": {"░"}}
+
+
+@pytest.mark.parametrize("name", ["測定", "測" * 30])
+def test_names_of_wide_letters_leave_the_bars_in_their_columns(name: str) -> None:
+    """Each takes two; no line is wider than the terminal."""
+    tasks = [task(each, STATES.TASK_STATE_COMPLETED, 0.0, 100.0) for each in (name, "plain")]
+    lines = drawn(*tasks)[3:]
+    assert [cell_len(line[: line.index("█")]) for line in lines] == [21, 21]
+    assert max(map(cell_len, lines)) <= 80
 
 
 def test_where_there_is_little_room_what_runs_is_shown_first() -> None:

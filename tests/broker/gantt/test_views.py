@@ -4,9 +4,10 @@ import json
 
 from broker.gantt.views import plan_document
 from broker.model.workflow import OpenWorkflow
-from broker.scheduler.events import Close, Open
+from broker.scheduler.events import Close, Open, Submit
 from broker.scheduler.settings import BrokerSettings
 from broker.scheduler.state import BrokerState
+from tests.broker.scheduler.test_state import chain, world
 
 
 def test_an_empty_broker_has_nothing_to_plan() -> None:
@@ -31,3 +32,16 @@ def test_an_open_workflow_is_shown_as_such() -> None:
     state.handle(Close(2, "flow"), 6.0)
     (found,) = plan_document(state, 7.0)["workflows"]
     assert (found["state"], found["open"], found["end_time_s"]) == ("completed", False, 6.0)
+
+
+def test_why_a_site_does_not_begin_a_task_is_shown_with_its_bar() -> None:
+    """Why a task waits for its place is not: that is said of the plan."""
+    made = world()
+    made.hinders = 1.0
+    made.tell(Submit(1, "key", chain("flow", 10)))
+    while not made.hindered:
+        made.step()
+    while not any(bar["reason"] for bar in plan_document(made.state, made.now)["bars"]):
+        made.step()
+    (bar,) = plan_document(made.state, made.now)["bars"]
+    assert (bar["task"], bar["state"], bar["reason"]) == ("t0", "launched", "held")

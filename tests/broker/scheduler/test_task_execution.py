@@ -23,6 +23,7 @@ from broker.scheduler.events import (
     BookingLost,
     Ended,
     HandedOver,
+    Hindered,
     Moved,
     MoveRefused,
     Refused,
@@ -43,6 +44,7 @@ from broker.scheduler.records import (
     ResourceSet,
     Supply,
     TaskEnded,
+    TaskRefused,
     WorkflowCancelled,
     WorkflowSubmitted,
 )
@@ -50,6 +52,7 @@ from broker.scheduler.settings import BrokerSettings
 from broker.scheduler.state_tables import LiveTask, Run, StateTables
 from broker.scheduler.task_execution import SLOT_TOLERANCE, TaskExecution
 from broker.scheduler.transaction import Transaction
+from broker.wire.convert import write_live
 from grms.util.outcomes import Outcome
 
 SETTINGS = BrokerSettings(cycle=100, slot=40, pause=3, gather=20, margin=4, runs_max=2, early=False)
@@ -95,7 +98,7 @@ class Scene:
             Booked: self.execution.booked, BookingLost: self.execution.lost, Started: self.execution.started,
             Ended: self.execution.ended, Released: self.execution.released, SiteUp: self.execution.site_up,
             SiteDown: self.execution.site_down, Moved: self.execution.moved, MoveRefused: self.execution.moves.refused, SiteLost: self.execution.site_lost,
-            Restarted: self.execution.take_up, HandedOver: self.execution.handed_over, Refused: self.execution.refused,
+            Restarted: self.execution.take_up, HandedOver: self.execution.handed_over, Hindered: self.execution.hindered, Refused: self.execution.refused,
         }  # fmt: skip
         if event is not None:
             handlers[type(event)](event, transaction)  # type: ignore[operator]  # an event of these
@@ -605,6 +608,84 @@ def test_what_a_site_calls_a_run_is_known_after_a_restart() -> None:
     execution.take_up(Restarted(0), transaction)
     launches = [each for each in transaction.commands() if isinstance(each, Launch)]
     assert [each.booking.job for each in launches] == ["north-7"]
+
+
+def hindered(program: Program = MAKER) -> Scene:
+    """Returns a scene in which `a` is launched at 20 s, and its site says at 22 s why it does not begin it."""
+    scene = Scene(place("a", 20), programs=(program,))
+    scene.at(0)
+    scene.at(1, Booked(0, "e-1", ("r1",)))
+    scene.at(20)
+    scene.at(22, Hindered(0, "e-1", "main is closed"))
+    return scene
+
+
+def test_what_its_site_does_not_begin_says_why() -> None:
+    """Until it has begun, or nothing hinders it any more; those who watch are told."""
+    scene = hindered()
+    told = write_live(scene.memory.workflows["w1"])
+    assert told.reason == "task 'a': main is closed"
+    assert [each.reason for each in told.tasks] == ["main is closed", "", ""]
+    transaction = Transaction(scene.memory, 23)
+    scene.execution.hindered(Hindered(0, "e-1", "main is closed"), transaction)
+    scene.execution.hindered(Hindered(0, "e-9", "main is closed"), transaction)
+    assert transaction.commands() == []
+    scene.execution.hindered(Hindered(0, "e-1", "main is down"), transaction)
+    assert PublishWorkflow("w1") in transaction.commands()
+    assert (scene.task().reason, since(scene)) == ("main is down", 22.0)
+    scene.at(24, Hindered(0, "e-1", ""))
+    assert (scene.task().reason, since(scene)) == ("", None)
+    scene.at(25, Hindered(0, "e-1", "main is closed"))
+    scene.at(26, Started(0, "e-1", 25.5))
+    scene.at(27, Hindered(0, "e-1", "main is closed"))  # which comes late
+    assert (scene.task().state, scene.task().reason) == (TaskState.RUNNING, "")
+
+
+def since(scene: Scene) -> float | None:
+    """Returns since when the site does not begin `a`."""
+    booking = scene.task().booking
+    assert booking is not None
+    return booking.hindered_since
+
+
+def test_what_its_site_does_not_begin_for_long_goes_elsewhere() -> None:
+    """It is taken back first, and planned there again no more."""
+    scene = hindered()
+    scene.at(621.9)
+    assert scene.task().state is TaskState.LAUNCHED
+    assert kinds(scene.at(622)) == ["Release e-1"]
+    task = scene.task()
+    assert task.state is TaskState.ENDING
+    assert task.reason == "alpha does not begin it: main is closed"
+    assert [each.primary for each in task.task.alternatives] == ["beta"]
+    scene.at(623, Ended(0, "e-1", Outcome.CANCELLED, None, 623.0, "cancelled"))
+    assert (task.state, task.runs, task.failures) == (TaskState.WAITING, 0, 0)
+
+
+def test_what_is_hindered_everywhere_waits_at_the_last() -> None:
+    """There is nothing else that can run it."""
+    scene = hindered()
+    scene.memory.apply(TaskRefused(22.0, "e-1", "beta"))
+    scene.at(10_000)
+    assert (scene.task().state, scene.task().reason) == (TaskState.LAUNCHED, "main is closed")
+
+
+@pytest.mark.parametrize(
+    ("rerun", "state"),
+    [
+        (Rerun(), TaskState.FAILED),
+        (Rerun(2, outcomes=("cancelled",)), TaskState.WAITING),
+    ],
+)
+def test_what_begins_while_it_is_taken_back_has_run(rerun: Rerun, state: TaskState) -> None:
+    """Nobody runs it a second time without its own rule; what had completed by then has completed."""
+    for outcome, then in ((Outcome.CANCELLED, state), (Outcome.COMPLETED, TaskState.COMPLETED)):
+        scene = hindered(replace(MAKER, rerun=rerun))
+        scene.at(622)
+        scene.at(623, Ended(0, "e-1", outcome, 622.0, 623.0, exit_code=0))
+        assert (scene.task().state, scene.task().runs) == (then, 1)
+        because = "it began while it was taken back (alpha does not begin it: main is closed)"
+        assert (scene.task().reason == because) is (then is TaskState.FAILED)
 
 
 def test_what_runs_no_program_is_a_job_of_its_site_too() -> None:

@@ -18,6 +18,7 @@ from snakemake_executor_plugin_hanse.job_files import (
     declared,
     inputs_of,
     local_files,
+    logs_of,
     name_of,
     outputs_of,
     pack,
@@ -132,7 +133,8 @@ class Executor(RemoteExecutor):
         key, known = self._key(job, wanted)
         if self._files_travel:
             wanted["inputs"] = inputs
-        return Submission({**wanted, "key": key}, outputs, known)
+        logs = logs_of(job) if self._files_travel else frozenset()
+        return Submission({**wanted, "key": key}, outputs, logs, known)
 
     def _key(self, job: Any, wanted: Mapping[str, Any]) -> tuple[str, bool]:
         # One that a run before this one has submitted, and that is the same, stays one job; not where nobody can say
@@ -240,15 +242,15 @@ class Executor(RemoteExecutor):
             submission = _of(info)
             self._open.pop(submission.key, None)
             self._kept.forget(submission.key)
-            if submission.job_id and (log := self._log(submission.job_id)):
+            if submission.job_id and (log := self._log(submission)):
                 logs = [log]
         self.report_job_error(info, msg=f"{reason} ", aux_logs=logs)
 
-    def _log(self, job_id: str) -> str:
+    def _log(self, job: Submission) -> str:
         try:
-            path = self._site.bring_log(job_id, LOGS / job_id)
+            path = self._site.bring_logs(job, Path(), LOGS / job.job_id)
         except (SiteError, OSError) as error:
-            reason = f"What job {job_id} has printed is not brought: {error}"
+            reason = f"What job {job.job_id} has printed is not brought: {error}"
             self.logger.debug(reason)
             return ""
         return "" if path is None else str(path)

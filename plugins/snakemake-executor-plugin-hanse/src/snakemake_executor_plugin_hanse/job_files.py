@@ -61,6 +61,16 @@ def reads_storage(job: Any) -> bool:
     return any(getattr(file, "is_storage", False) for file in job.input)
 
 
+def logs_of(job: Any) -> frozenset[str]:
+    """Returns the files in which the rules of a job log.
+
+    Raises:
+        ValueError: one cannot travel.
+    """
+    each = job.jobs if job.is_group() else (job,)
+    return frozenset(name_of(file) for one in each for file in _plain(one.log))
+
+
 def outputs_of(job: Any) -> dict[str, bool]:
     """Returns the files that a job leaves, folders with a `/` at their end; whether each has to be there.
 

@@ -20,12 +20,14 @@ class Submission:
     Attributes:
         wanted: the arguments of `SyncClient.submit`, a key among them.
         outputs: what it leaves; whether each has to be there.
+        logs: those of them in which its rules log, which come home also where it fails.
         known: an earlier run has had its key, so that the site may have the job.
         job_id: of the site; empty as long as its answer has not come.
     """
 
     wanted: Mapping[str, Any]
     outputs: Mapping[str, bool] = field(default_factory=dict)
+    logs: frozenset[str] = frozenset()
     known: bool = False
     job_id: str = ""
 
@@ -147,15 +149,24 @@ class SiteJobs:
                 return f"{name} is not brought: {PROBLEMS['missing']}"
         return ""
 
-    def bring_log(self, job_id: str, folder: Path) -> Path | None:
-        """Brings what a job has printed into a folder; returns the file, `None` if there is none."""
-        results = self._client.results(job_id)
+    def bring_logs(self, job: Submission, folder: Path, printed: Path) -> Path | None:
+        """Brings the logs of a job that has failed into a folder, and what it has printed into `printed`.
+
+        Returns:
+            The file with what it has printed; `None` if there is none.
+        """
+        results = self._client.results(job.job_id)
+        read, found = self._reader(job.job_id), None
         for file in results.files if results.complete else ():
-            if file.name == STDOUT and not file.problem:
-                folder.mkdir(parents=True, exist_ok=True)
-                if not Bringer(self._reader(job_id), folder, force=True)(file):
-                    return folder / STDOUT
-        return None
+            if file.problem:
+                continue
+            if file.name in job.logs:
+                Bringer(read, folder, force=True)(file)
+            elif file.name == STDOUT:
+                printed.mkdir(parents=True, exist_ok=True)
+                if not Bringer(read, printed, force=True)(file):
+                    found = printed / STDOUT
+        return found
 
     def _reader(self, job_id: str) -> Any:
         return lambda name, offset: self._client.fetch(job_id, name, offset)

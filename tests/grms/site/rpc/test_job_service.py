@@ -9,7 +9,9 @@ from google.rpc import error_details_pb2, status_pb2
 from grpc import aio
 
 from grms.daemon.status_details import DETAILS_KEY
+from grms.lrms.base import Hindered
 from grms.site.gateway.user_listener import User
+from grms.site.model.events import LrmsTold
 from grms.site.rpc import job_service
 from grms.site.rpc import watchers as watchers_module
 from grms.v1 import job_pb2, request_pb2
@@ -372,3 +374,10 @@ async def test_a_job_that_a_limit_keeps_at_home_says_so_while_it_waits(tmp_path:
         assert large.state == job_pb2.JOB_STATE_QUEUED
         assert large.reason.startswith("not offered to partners: ")
         assert large.reason.endswith("(usage.given_hours_per_user)")
+        assert large.stuck == ""
+        # What keeps it from starting is worth more.
+        engine = home.core.engine
+        key = engine.state.memory.jobs[3].lrms_key
+        engine.tell(LrmsTold(engine.new_id(), Hindered(key, "main is closed")))
+        told = await home.jobs.Get(job_pb2.GetRequest(job_id=large.job_id))
+        assert (told.reason, told.stuck) == ("main is closed", "main is closed")

@@ -58,6 +58,7 @@ from grms.lrms.exit_status import (
     is_unstarted,
     true_end,
     with_kept,
+    with_unbegun,
 )
 from grms.util.outcomes import Outcome
 from lrms_sim.workload.requests import Request
@@ -439,6 +440,8 @@ class JobTracker:
             # First: ended within a second it looks unstarted, and a script that ends well on SIGTERM looks done.
             ending = replace(ending, end=as_evicted(ending.end))
         end = self._true_end(ending.end, evidence)
+        if job.want is not Want.GONE:  # else it was this site that has cancelled it
+            end = with_unbegun(end, ending.start_time, begun=evidence.begun)
         if end != ending.end:
             if evidence.script is not None:
                 self._anomaly("end_forgotten", job.key)

@@ -35,7 +35,7 @@ from grms.lrms.batch.job_tracker import (
 )
 from grms.lrms.batch.queue_snapshot import Ending, Evidence, JobRow, Question, QueueSnapshot
 from grms.lrms.batch.tracked_job import Want
-from grms.lrms.exit_status import FENCED, ScriptEnd
+from grms.lrms.exit_status import FENCED, UNBEGUN, ScriptEnd
 from grms.lrms.immediate_start import QueuePlan
 from grms.util.outcomes import Outcome
 
@@ -271,6 +271,16 @@ def test_of_a_job_that_is_gone_its_folder_knows_the_end() -> None:
         looks.script = ScriptEnd(code, 20.0)
         events = [event for _ in range(MISSING_LOOKS) for event in looks.look()]
         assert [event.end.outcome for event in events if isinstance(event, Ended)] == [outcome]
+
+
+@pytest.mark.parametrize(("want", "reason"), [(Want.RUN, UNBEGUN), (Want.GONE, "")])
+def test_a_cancel_before_the_script_says_what_may_be_behind_it(want: Want, reason: str) -> None:
+    """Slurm cancels a job whose prolog fails, without a word; a cancel of the site's own needs none."""
+    looks = Looks()
+    looks.submit(want)
+    end = LrmsEnd(Outcome.CANCELLED, 50.0, 0.0)
+    told = looks.look(row(ENDED, start_time=50.0, end=end))
+    assert told[-1] == Ended(KEY, replace(end, reason=reason))
 
 
 def test_one_that_never_started_has_no_start() -> None:

@@ -29,6 +29,7 @@ from grms.lrms.batch.job_tracker import (
     MISSING_LOOKS,
     PAUSE_LOOKS,
     QUESTIONS_MOST,
+    REFUSED_S,
     STEP_S,
     Act,
     JobTracker,
@@ -1022,6 +1023,21 @@ def test_what_is_not_released_says_why(site: str, told: bool) -> None:
     assert looks.look(row(HELD)) == []
     assert looks.orders == [(Act.RELEASE, "7")]
     assert looks.look(row(WAITING)) == ([Hindered(KEY, "")] if told else [])
+
+
+def test_a_guest_that_is_not_released_for_minutes_goes_home() -> None:
+    """It would wait here without a word at home for as long as its hold is not lifted."""
+    looks = Looks()
+    looks.submit()
+    looks.look(row(HELD), after=SETTLE_S)
+    looks.tracker.release_refused(KEY, "no such job")
+    for _ in range(round(REFUSED_S / STEP_S) - 1):
+        assert looks.look(row(HELD), after=STEP_S) == []
+    why = "the batch system does not lift its hold: no such job"
+    assert looks.look(row(HELD), after=STEP_S) == [Hindered(KEY, why)]
+    assert looks.look(row(WAITING)) == [Hindered(KEY, "")]
+    looks.tracker.release_refused(KEY, "no such job")
+    assert looks.look(row(HELD)) == [], "it counts anew"
 
 
 @pytest.mark.parametrize(

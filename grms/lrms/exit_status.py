@@ -158,6 +158,10 @@ LAUNCH: Final = _FIRST + _ASIDE + _LAUNCH
 LAUNCH_ONCE: Final = _FIRST + _ASIDE + _FENCE + _LAUNCH
 """The same for a job that may not run twice."""
 
+UNBEGUN: Final = "it was cancelled before its script began, or its node could not be prepared (as where a prolog fails)"
+"""Why a job without an own word for it was cancelled that had a node, and whose script never began: batch systems cancel
+a job that may not be requeued where its prolog fails, and do not tell that from anybody's cancel."""
+
 NOT_LAUNCHED: Final = "JobLaunchFailure"
 """Slurm's reason for a failure where a node has turned a job away, or has it no more; its exit code 1 is not the script's."""
 
@@ -349,6 +353,17 @@ def as_evicted(end: LrmsEnd) -> LrmsEnd:
     return replace(
         end, outcome=Outcome.PREEMPTED, signal=None, reason="this site has ended it for another job"
     )
+
+
+def with_unbegun(end: LrmsEnd, start_time: float | None, *, begun: bool | None) -> LrmsEnd:
+    """Returns the end of a job with what may be behind a cancel that has no reason, if its script has not begun.
+
+    `start_time` is when it has started, seconds; `None` if it has not. `begun`: whether its script has; `None` if unknown.
+    """
+    unsaid = end.outcome is Outcome.CANCELLED and not end.reason
+    if not unsaid or start_time is None or begun is not False:
+        return end
+    return replace(end, reason=UNBEGUN)
 
 
 def with_kept(end: LrmsEnd, start_time: float | None, written_at: float | None) -> LrmsEnd:

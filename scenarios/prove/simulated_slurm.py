@@ -709,6 +709,11 @@ class Machine:
             job["hold"] = ""
         elif job["state"] == "PD":
             job["hold"] = "user" if act == "uhold" else "admin"
+            parts = [self.partitions[name] for name in job["partition"].split(",")]
+            if all(part.state == "inactive" for part in parts):
+                # As Slurm 22.05, it holds the job all the same.
+                text = "Requested partition configuration not available now"
+                raise NotDoneError(f"{text} for job {job['id']}")
         return ""
 
     def _shown(self, number: str) -> str:

@@ -40,7 +40,14 @@ from grms.lrms.batch.reconciler import Reconciler
 from grms.lrms.batch.submissions import Submissions
 from grms.lrms.batch.system import BatchSystem, PlaceKeepingSystem, PreemptingSystem
 from grms.lrms.batch.tracked_job import TrackedJob, Want
-from grms.lrms.exit_status import as_evicted, is_fenced, is_unstarted, true_end, with_kept
+from grms.lrms.exit_status import (
+    as_evicted,
+    is_fenced,
+    is_unstarted,
+    true_end,
+    with_kept,
+    with_unbegun,
+)
 from grms.lrms.home_run import HomeRun
 from grms.lrms.job_notes import KeptPlace, Marks
 from grms.lrms.native_jobs import VARIABLE, Fate, Watched
@@ -661,6 +668,7 @@ class BatchLrms:
             limit_s, begun = evidence.limit_s, evidence.begun
             end = as_evicted(end) if evidence.evicted else end
             end = true_end(end, evidence.script, limit_s, begun=begun, once=once)
+            end = with_unbegun(end, known.start_time, begun=begun)
             end = with_kept(end, known.start_time, evidence.written_at)
         return replace(known, end=end)
 

@@ -58,6 +58,7 @@ from grms.lrms.exit_status import (
     is_unstarted,
     true_end,
     with_kept,
+    with_unbegun,
 )
 from grms.util.outcomes import Outcome
 from lrms_sim.workload.requests import Request
@@ -77,6 +78,11 @@ STEP_S: Final = 60.0
 GRACE_S: Final = 300.0
 """How long after its limit an unknown job is waited for, seconds: limits are enforced late, and nodes' clocks
 differ.
+"""
+
+REFUSED_S: Final = 300.0
+"""How long a guest waits whose submission hold is not lifted before it says so, and goes home, seconds: a batch system refuses
+for minutes what it does again after that, as while its accounting is away.
 """
 
 LONGEST_S: Final = 7 * 86400.0
@@ -439,6 +445,8 @@ class JobTracker:
             # First: ended within a second it looks unstarted, and a script that ends well on SIGTERM looks done.
             ending = replace(ending, end=as_evicted(ending.end))
         end = self._true_end(ending.end, evidence)
+        if job.want is not Want.GONE:  # else it was this site that has cancelled it
+            end = with_unbegun(end, ending.start_time, begun=evidence.begun)
         if end != ending.end:
             if evidence.script is not None:
                 self._anomaly("end_forgotten", job.key)
@@ -596,11 +604,12 @@ class JobTracker:
             findings.events.append(SeenAgain(key))
         job.missing = 0
         job.shown_s += 0.0 if job.row is None else step_s
+        job.refused_s += step_s if job.refused else 0.0
         job.number = row.number
         if job.row is None and not job.acknowledged_at:
             job.acknowledged_at = row.submit_time or table.began_at
         if row.phase is not LrmsPhase.HELD:
-            job.hold_stays, job.left_hold, job.refused = False, True, ""
+            job.hold_stays, job.left_hold, job.refused, job.refused_s = False, True, "", 0.0
         self._compared(job, row, table, findings)
         if row.live and row.known_as and not self._is_named(row) and job.want is not Want.GONE:
             findings.orders.append(Order(Act.TAG, key, row))
@@ -701,8 +710,9 @@ class JobTracker:
         before = "" if job.row is None else job.row.hindered
         held = row.phase is LrmsPhase.HELD and job.hold_stays
         reason = f"{HELD} ({row.reason})" if held else row.hindered
-        if job.refused and row.phase is LrmsPhase.HELD and not (held or self._is_guest(job.key)):
-            # A partner's job may still be released: it does not go home for a moment's refusal.
+        # A partner's job may still be released: it does not go home for a moment's refusal.
+        told = job.refused and (job.refused_s >= REFUSED_S or not self._is_guest(job.key))
+        if told and row.phase is LrmsPhase.HELD and not held:
             reason = f"the batch system does not lift its hold: {job.refused}"
         if row.deferred and job.restarted:
             reason = ""  # the batch system itself puts off the next start of what it has requeued

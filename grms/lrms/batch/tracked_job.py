@@ -41,6 +41,7 @@ class TrackedJob:
         left_hold: a poll has shown it not held.
         hold_stays: somebody else holds it.
         refused: why the batch system does not lift its submission hold; empty if it was not asked, or has done it.
+        refused_s: how long that has been so, in steps of at most `STEP_S`.
         let_go: this process was about to hold it, to let it go.
         looked_up: the site has asked for it, and wants it here.
         end: as emitted.
@@ -76,6 +77,7 @@ class TrackedJob:
     left_hold: bool = False
     hold_stays: bool = False
     refused: str = ""
+    refused_s: float = 0.0
     let_go: bool = False
     looked_up: bool = False
     end: LrmsEnd | None = None

@@ -25,6 +25,11 @@ _LIMIT = re.compile(r'^\s*<hard_request name="h_rt"[^>\n]*>(\d+)</hard_request>$
 _HARD_QUEUE = re.compile(r"^\s*<hard_req_queue>([^<\n]*)</hard_req_queue>$", re.MULTILINE)
 _QUEUE = re.compile(r"<cluster_queue_summary>(.*?)</cluster_queue_summary>", re.DOTALL)
 
+IN_ERROR: Final = (
+    "its node could not begin it, and Grid Engine waits until its error is cleared (qmod -cj)"
+)
+"""What a job waits for whose state is `Eqw`."""
+
 MARK: Final = "+"
 """Separates a user's name from the unique tag in a job's name."""
 
@@ -104,6 +109,10 @@ def read_waiting(text: str) -> list[WaitingRow]:
 def _row(fields: dict[str, str], phase: LrmsPhase, slots: int) -> JobRow:
     started = fields.get("JAT_start_time")
     submitted = fields.get("JB_submission_time")
+    why = ""
+    if phase is LrmsPhase.HELD and "E" in fields["state"] and "h" not in fields["state"]:
+        # Neither its user nor an operator holds it.
+        phase, why = LrmsPhase.WAITING, IN_ERROR
     return JobRow(
         fields["JB_name"],
         fields["JB_job_number"],
@@ -112,7 +121,8 @@ def _row(fields: dict[str, str], phase: LrmsPhase, slots: int) -> JobRow:
         slots,
         None if started is None else _moment(started),
         reason="it is in error" if "E" in fields["state"] else "",
-        can_start=phase is LrmsPhase.WAITING,
+        can_start=phase is LrmsPhase.WAITING and not why,
+        hindered=why,
         partition=fields.get("queue_name", fields.get("hard_req_queue", "")).partition("@")[0],
         nodes=tuple(filter(None, [fields.get("queue_name", "")])),
     )

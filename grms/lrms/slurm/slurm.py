@@ -58,7 +58,7 @@ from grms.lrms.slurm.slurm_arrays import (
 )
 from grms.lrms.slurm.slurm_images import find_oci, why_no_images
 from grms.lrms.slurm.slurm_limits import whole_minutes
-from grms.lrms.slurm.slurm_machine import hindrance
+from grms.lrms.slurm.slurm_machine import REQUEUED_HELD, hindrance
 from grms.lrms.slurm.slurm_nodes import (
     SlurmMachine,
     SlurmRules,
@@ -822,7 +822,7 @@ class Slurm:
         """
         del released  # Slurm may have undone it
         fields = await self._shown(row.number, row.name)
-        if fields is None:
+        if fields is None or fields.get("Reason", "").replace("_", " ") == REQUEUED_HELD:
             return False
         return fields.get("AccrueTime") == "Unknown" and fields.get("Priority") == "0"
 

@@ -83,6 +83,12 @@ DEFERRED: Final = MappingProxyType(
 )
 """Reasons of jobs that wait as somebody has told Slurm, in words; a site itself lets none of its jobs wait so."""
 
+NOT_PREPARED: Final = "launch failed requeued held"
+"""Reason of a job whose node could not be prepared for it, as where a prolog fails; Slurm holds it until somebody releases it."""
+
+REQUEUED_HELD: Final = "job requeued in held state"
+"""Reason of a job that somebody has requeued in order to hold it."""
+
 
 def hindrance(reason: str, partitions: Partitions, request: Request | None) -> str:
     """Returns what a waiting job waits for other than room; empty if it is, or may be, room.
@@ -95,6 +101,8 @@ def hindrance(reason: str, partitions: Partitions, request: Request | None) -> s
     word = reason.partition(",")[0].strip("()")
     if word in DEFERRED:
         return f"{DEFERRED[word]} (Slurm says {word})"
+    if word == NOT_PREPARED:
+        return f"its node could not be prepared for it, and it is held (Slurm says {word})"
     if _NEVER.fullmatch(word) is not None:
         return f"Slurm says {word}"
     if word not in _BY_PARTITION:

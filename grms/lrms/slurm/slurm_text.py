@@ -23,7 +23,7 @@ from grms.lrms.immediate_start import Taken
 from grms.lrms.job_names import tag_of
 from grms.lrms.node_groups import Promised
 from grms.lrms.slurm.slurm_arrays import element_name
-from grms.lrms.slurm.slurm_machine import DEFERRED, node_names
+from grms.lrms.slurm.slurm_machine import DEFERRED, REQUEUED_HELD, node_names
 from grms.util.outcomes import Outcome
 
 TABLE_FORMAT: Final = "%i|%t|%C|%V|%S|%e|%r|%u(%U)|%N|%Y|%P|%j"
@@ -94,7 +94,7 @@ the machine now.
 _TAKES_NOTHING: Final = frozenset(("ReqNodeNotAvail", "NodeDown", "PartitionDown"))
 """Reasons of waiting jobs that none of the nodes that work now will do for."""
 
-_HELD_REASONS: Final = frozenset(("JobHeldUser", "JobHeldAdmin"))
+_HELD_REASONS: Final = frozenset(("JobHeldUser", "JobHeldAdmin", REQUEUED_HELD))
 
 
 class KnownJob(NamedTuple):

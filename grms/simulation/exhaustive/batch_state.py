@@ -33,6 +33,7 @@ _USUAL: Final = {
     "came_back": False,
     "hindered": "",
     "refused": "",
+    "refused_s": 0.0,
 }
 # What decides nothing but when a question is asked and what is counted.
 

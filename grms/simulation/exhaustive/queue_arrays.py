@@ -75,6 +75,8 @@ class SlurmPrograms(Programs):
         del more
         words = [word for word in arguments if not word.startswith("--")]
         match program, words:
+            case "squeue", _ if "-j" in words:
+                return self._names(words)
             case "squeue", _:
                 return self._squeue()
             case "sbatch", _:
@@ -112,6 +114,19 @@ class SlurmPrograms(Programs):
         elif word:
             del lines[word.rpartition(" ")[2]]
         return Answer(0, "\n".join(lines.values()).encode(), "")
+
+    def _names(self, words: Sequence[str]) -> Answer:
+        # Of the jobs with some numbers, right before they are changed by those. Of several it leaves out those that it has not.
+        numbers, layout = (words[words.index(option) + 1] for option in ("-j", "-o"))
+        self._controller.answers(f"the names of {numbers}")
+        jobs = [job for job in map(self._job, numbers.split(",")) if job is not None]
+        if not jobs:
+            return Answer(1, b"", f"slurm_load_jobs error: {_GONE}")
+        lines = (
+            layout.replace("%i", job.shown_number).replace("%j", f"{_PREFIX}{job.shown_key}")
+            for job in jobs
+        )
+        return Answer(0, "\n".join(lines).encode(), "")
 
     def _show(self, number: str) -> Answer:
         self._controller.answers(f"what it knows of {number}")
@@ -296,6 +311,7 @@ class ArraySystem(Slurm):
     async def look(self) -> QueueSnapshot:
         """See `Slurm.look`."""
         began_at = self._clock()
+        self._elements.look_begins()
         table = await self._ask("squeue")
         queue = self._read(table.output.decode(), _DRAWN, 8)
         rows = tuple(self._elements.told_in(queue.rows))

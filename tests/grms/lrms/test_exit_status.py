@@ -13,6 +13,7 @@ from grms.lrms.exit_status import (
     LAUNCH,
     LAUNCH_ONCE,
     NOT_LAUNCHED,
+    UNBEGUN,
     ScriptEnd,
     as_evicted,
     ended_itself,
@@ -21,6 +22,7 @@ from grms.lrms.exit_status import (
     read_runs,
     read_script_end,
     true_end,
+    with_unbegun,
 )
 from grms.util.outcomes import Outcome
 from tests.programs import run_program
@@ -184,6 +186,17 @@ def test_what_was_never_started_did_not_run_out_of_time() -> None:
     for outcome in set(Outcome) - {Outcome.TIMEOUT}:
         end = replace(TIMEOUT, outcome=outcome)
         assert true_end(end, None, 60.0, begun=False) is end
+
+
+def test_a_cancel_before_the_script_may_be_a_prolog() -> None:
+    """Slurm cancels a job that may not be requeued where its prolog fails, and has no word for it."""
+    end = LrmsEnd(Outcome.CANCELLED, 50.0, 0.0)
+    assert with_unbegun(end, 50.0, begun=False) == replace(end, reason=UNBEGUN)
+    for begun in (True, None):
+        assert with_unbegun(end, 50.0, begun=begun) is end
+    assert with_unbegun(end, None, begun=False) is end
+    for known in (replace(end, reason="by 0"), replace(end, outcome=Outcome.FAILED)):
+        assert with_unbegun(known, 50.0, begun=False) is known
 
 
 def test_a_script_that_a_signal_has_ended_was_launched() -> None:

@@ -34,7 +34,7 @@ from grms.lrms.gridengine.gridengine_adapter import GridEngineTable
 from grms.lrms.partitions import Partition, Partitions
 from grms.lrms.slurm.slurm_adapter import SlurmTable
 from grms.util.outcomes import Outcome
-from tests.clusters.fake_slurm import FakeSlurm
+from tests.clusters.fake_slurm import FakeSlurm, Part
 from tests.clusters.gridengine import GridEngineCluster, need_gridengine
 from tests.grms.lrms.batch.forgetful import END, HELD, KEY, Forgetful
 from tests.grms.lrms.batch.scene import Scene, undisturbed
@@ -651,6 +651,22 @@ async def test_a_submission_that_was_cut_off_is_made_after_a_restart(tmp_path: P
             key = await scene.submitted(1)
             await undisturbed(scene, [key])
             assert scene.states() == ["CD"]
+
+
+async def test_a_job_of_an_inactive_partition_is_let_go(tmp_path: Path) -> None:
+    """Slurm holds it there, and says that it does not."""
+    scene = Scene(FakeSlurm(tmp_path / "cluster", nodes=1, cpus=1), tmp_path)
+    async with scene.up():
+        key = await scene.running(1)
+        waits = await scene.submitted(2)
+        await until(lambda: "PD" in scene.states() and not scene.rows()[-1][1].startswith("Job"))
+        scene.cluster.machine.partitions["main"] = Part("1-00:00:00", state="inactive")
+        with pytest.raises(ValueError, match="not available now"):
+            scene.cluster.ask("scontrol", "hold", "2")
+        scene.cluster.ask("scontrol", "release", "2")
+        assert await scene.lrms.cancel(waits, only_waiting=True)
+        assert scene.states() == ["CA", "R"]
+        await undisturbed(scene, [key])
 
 
 async def test_a_job_that_an_operator_renames_is_followed(tmp_path: Path) -> None:

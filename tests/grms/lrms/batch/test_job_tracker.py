@@ -29,13 +29,14 @@ from grms.lrms.batch.job_tracker import (
     MISSING_LOOKS,
     PAUSE_LOOKS,
     QUESTIONS_MOST,
+    REFUSED_S,
     STEP_S,
     Act,
     JobTracker,
 )
 from grms.lrms.batch.queue_snapshot import Ending, Evidence, JobRow, Question, QueueSnapshot
 from grms.lrms.batch.tracked_job import Want
-from grms.lrms.exit_status import FENCED, ScriptEnd
+from grms.lrms.exit_status import FENCED, UNBEGUN, ScriptEnd
 from grms.lrms.immediate_start import QueuePlan
 from grms.util.outcomes import Outcome
 
@@ -271,6 +272,16 @@ def test_of_a_job_that_is_gone_its_folder_knows_the_end() -> None:
         looks.script = ScriptEnd(code, 20.0)
         events = [event for _ in range(MISSING_LOOKS) for event in looks.look()]
         assert [event.end.outcome for event in events if isinstance(event, Ended)] == [outcome]
+
+
+@pytest.mark.parametrize(("want", "reason"), [(Want.RUN, UNBEGUN), (Want.GONE, "")])
+def test_a_cancel_before_the_script_says_what_may_be_behind_it(want: Want, reason: str) -> None:
+    """Slurm cancels a job whose prolog fails, without a word; a cancel of the site's own needs none."""
+    looks = Looks()
+    looks.submit(want)
+    end = LrmsEnd(Outcome.CANCELLED, 50.0, 0.0)
+    told = looks.look(row(ENDED, start_time=50.0, end=end))
+    assert told[-1] == Ended(KEY, replace(end, reason=reason))
 
 
 def test_one_that_never_started_has_no_start() -> None:
@@ -1012,6 +1023,21 @@ def test_what_is_not_released_says_why(site: str, told: bool) -> None:
     assert looks.look(row(HELD)) == []
     assert looks.orders == [(Act.RELEASE, "7")]
     assert looks.look(row(WAITING)) == ([Hindered(KEY, "")] if told else [])
+
+
+def test_a_guest_that_is_not_released_for_minutes_goes_home() -> None:
+    """It would wait here without a word at home for as long as its hold is not lifted."""
+    looks = Looks()
+    looks.submit()
+    looks.look(row(HELD), after=SETTLE_S)
+    looks.tracker.release_refused(KEY, "no such job")
+    for _ in range(round(REFUSED_S / STEP_S) - 1):
+        assert looks.look(row(HELD), after=STEP_S) == []
+    why = "the batch system does not lift its hold: no such job"
+    assert looks.look(row(HELD), after=STEP_S) == [Hindered(KEY, why)]
+    assert looks.look(row(WAITING)) == [Hindered(KEY, "")]
+    looks.tracker.release_refused(KEY, "no such job")
+    assert looks.look(row(HELD)) == [], "it counts anew"
 
 
 @pytest.mark.parametrize(

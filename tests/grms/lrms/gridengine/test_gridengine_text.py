@@ -4,6 +4,7 @@ import pytest
 
 from grms.lrms.base import LrmsPhase
 from grms.lrms.gridengine.gridengine_text import (
+    IN_ERROR,
     phase_of,
     read_accounts,
     read_jobs,
@@ -89,6 +90,27 @@ def test_something_else_is_no_table() -> None:
     for text in ("", "error: commlib error"):
         with pytest.raises(ValueError, match="not a table of jobs"):
             read_jobs(text, account="grid", prefix=PREFIX, processors=16)
+
+
+@pytest.mark.parametrize(
+    ("state", "phase", "why"),
+    [
+        ("Eqw", LrmsPhase.WAITING, IN_ERROR),
+        ("hEqw", LrmsPhase.HELD, ""),
+        ("hqw", LrmsPhase.HELD, ""),
+    ],
+)
+def test_what_is_in_error_waits_and_is_held_by_nobody(
+    state: str, phase: LrmsPhase, why: str
+) -> None:
+    """It does not start, and does not compete; somebody's hold comes first."""
+    text = TABLE.replace("<state>r</state>", f"<state>{state}</state>", 1)
+    row = read_jobs(text, account="grid", prefix=PREFIX, processors=16).rows[0]
+    assert (row.phase, row.hindered, row.can_start, row.deferred) == (phase, why, False, False)
+    other, before = (
+        read_jobs(each, account="ann", prefix=PREFIX, processors=16) for each in (text, TABLE)
+    )
+    assert other.waiting_others == before.waiting_others
 
 
 @pytest.mark.parametrize(

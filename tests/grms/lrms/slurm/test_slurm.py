@@ -444,6 +444,26 @@ async def test_of_a_hold_that_slurm_does_not_tell_of_nothing_is_known() -> None:
         await system.held_since_submission(ROW, released=True)
 
 
+class Held(Records):
+    """The same, of which one job is held."""
+
+    async def run(self, program: str, *_: str, **_how: Any) -> Answer:
+        """Says why, with the words of Slurm 22.05."""
+        assert program == "scontrol"
+        return said(
+            f"JobId=12 JobName={NAME} JobState=PENDING Priority=0 AccrueTime=Unknown Reason={self.shown}\n"
+        )
+
+
+@pytest.mark.parametrize(
+    ("reason", "ours"), [("JobHeldUser", True), ("job_requeued_in_held_state", False)]
+)
+async def test_a_hold_of_what_somebody_has_requeued_is_his(reason: str, ours: bool) -> None:
+    """Also of a job that has started at once, and so has no moment from which it accrues age."""
+    system = Slurm(Held(reason), SlurmSettings("A", "grid"))
+    assert await system.held_since_submission(ROW, released=True) is ours
+
+
 async def test_one_that_no_table_shows_is_cancelled_by_its_whole_name() -> None:
     """What its user calls it is part of that; one that is another's by now, or over, is left alone."""
     row = replace(ROW, phase=LrmsPhase.UNKNOWN, name=NAME)

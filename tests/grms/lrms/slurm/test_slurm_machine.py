@@ -98,6 +98,12 @@ LONG = Partition("long", "UP")
         ("AssocMaxCpuPerJobLimit", (MAIN,), None, "Slurm says AssocMaxCpuPerJobLimit"),
         ("QOSMaxJobsPerUserLimit", (MAIN,), None, ""),
         ("BadConstraints", (LONG,), Request(1, wall_time=60.0), "Slurm says BadConstraints"),
+        (
+            "launch failed requeued held",
+            (MAIN, LONG),
+            Request(1, wall_time=60.0),
+            "its node could not be prepared for it, and it is held (Slurm says launch failed requeued held)",
+        ),
     ],
 )
 def test_what_a_job_waits_for(

@@ -120,6 +120,21 @@ def test_what_was_told_to_wait_is_deferred() -> None:
     assert [row.deferred for row in queue.rows] == [True, True, True, False, False]
 
 
+def test_what_somebody_has_requeued_to_hold_it_is_held() -> None:
+    """A failed prolog is nobody's will: such a job waits, and for what it does is told (`hindrance`)."""
+    reasons = ("job requeued in held state", "launch failed requeued held")
+    lines = [
+        f"{number}|PD|1|1795342787|1795342907|N/A|{reason}|grid||(null)|main|hanse:A:A/1/{number}"
+        for number, reason in enumerate(reasons)
+    ]
+    text = table("\n".join(lines))
+    queue = read_queue(text, token=TOKEN, is_owner=owned, prefix=PREFIX, processors=16)
+    assert [(row.phase, row.can_start, row.deferred) for row in queue.rows] == [
+        (LrmsPhase.HELD, False, False),
+        (LrmsPhase.WAITING, False, False),
+    ]
+
+
 def test_ends_are_read() -> None:
     """With how long the processors were held, which is not at all where there was no node."""
     queue = read_queue(table(RECORDED), token=TOKEN, is_owner=owned, prefix=PREFIX, processors=16)

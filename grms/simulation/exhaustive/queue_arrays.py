@@ -75,6 +75,8 @@ class SlurmPrograms(Programs):
         del more
         words = [word for word in arguments if not word.startswith("--")]
         match program, words:
+            case "squeue", _ if "-j" in arguments:
+                return self._names(arguments)
             case "squeue", _:
                 return self._squeue()
             case "sbatch", _:
@@ -102,7 +104,8 @@ class SlurmPrograms(Programs):
 
     def _squeue(self) -> Answer:
         self._controller.answers("a poll")
-        lines = {job.shown_number: _row(job) for job in self._world.value.jobs}
+        form = f"{_DRAWN}|{TABLE_FORMAT}"
+        lines = {job.shown_number: _line(form, _values(job)) for job in self._world.value.jobs}
         ways = [("an empty table", "partial")] if lines else []
         if len(lines) > 1:
             ways += [(f"a table without {number}", "partial") for number in lines]
@@ -112,6 +115,16 @@ class SlurmPrograms(Programs):
         elif word:
             del lines[word.rpartition(" ")[2]]
         return Answer(0, "\n".join(lines.values()).encode(), "")
+
+    def _names(self, arguments: Sequence[str]) -> Answer:
+        # Whose the numbers are that a change is about to go by. It is always told: where it is not, the change is not made, as
+        # where that is not answered.
+        numbers = arguments[arguments.index("-j") + 1].split(",")
+        jobs = [job for job in self._world.value.jobs if job.shown_number in numbers]
+        lines = [_line(arguments[-1], _values(job)) for job in jobs]
+        if not lines and len(numbers) == 1:
+            return Answer(1, b"", "slurm_load_jobs error: Invalid job id specified")
+        return Answer(0, "\n".join(lines).encode(), "")
 
     def _show(self, number: str) -> Answer:
         self._controller.answers(f"what it knows of {number}")
@@ -236,11 +249,11 @@ def _started(job: Job) -> str:
     return "N/A" if job.started < 0 else f"{moment(job.started)}"
 
 
-def _row(job: Job) -> str:
+def _values(job: Job) -> Mapping[str, str]:
     # As squeue prints it. Moments have fractions, as all here have.
     node = "n1" if job.started >= 0 else ""
     end = "N/A" if job.live else f"{_ENDED_AT}"
-    values = {
+    return {
         "i": job.shown_number,
         "t": _STATES.get(job.phase, ("F", ""))[0],
         "C": "1",
@@ -255,10 +268,12 @@ def _row(job: Job) -> str:
         "P": "main",
         "j": f"{_PREFIX}{job.shown_key}",
     }
-    line = f"{_DRAWN}|{TABLE_FORMAT}"
+
+
+def _line(form: str, values: Mapping[str, str]) -> str:
     for letter, value in values.items():
-        line = line.replace(f"%{letter}", value)
-    return line
+        form = form.replace(f"%{letter}", value)
+    return form
 
 
 def _shown(job: Job) -> str:

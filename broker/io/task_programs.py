@@ -12,6 +12,7 @@ from broker.model.names import NAME_LENGTH_MAX
 from broker.model.program import URLS, Checkpoint, Input, Program, Rerun
 from broker.model.workflow import WORK_MAX
 from grms.daemon.config_base import Model, wrong
+from grms.util.names import VARIABLE
 from lrms_sim.util.messages import duration_of, shown
 from lrms_sim.workload.requests import Request, gpus_of, licence_of, memory_of, nodes_of
 
@@ -34,10 +35,6 @@ def _nodes(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}")
-"""What sites pass on."""
-
-
 def _seconds(value: object) -> object:
     seconds = duration_of(value) if isinstance(value, str) else value
     if seconds is None:
@@ -47,7 +44,7 @@ def _seconds(value: object) -> object:
 
 def check_variable(name: str) -> None:
     """Raises `ValueError` where no site can pass on a variable of this name."""
-    if _VARIABLE.fullmatch(name) is None:
+    if VARIABLE.fullmatch(name) is None:
         what = "letters, digits and `_`, the first no digit, 256 at most"
         raise ValueError(f"{shown(name)} is no name of an environment variable; it has {what}")
 

@@ -17,6 +17,9 @@ PSEUDONYM = re.compile(r"[0-9a-f]{32}")
 ACCOUNT = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 """A local account for jobs: never a number, and never what could be read as an option."""
 
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}")
+"""An environment variable that sites pass on to jobs."""
+
 HOST_CHARACTERS_MAX = 253
 """Longest host name in the domain name system (RFC 1035, section 2.3.4)."""
 

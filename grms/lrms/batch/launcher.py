@@ -82,6 +82,7 @@ from grms.lrms.job_directories import JobFolder, Remains
 from grms.lrms.job_notes import JobNotes, KeptPlace, Marks
 from grms.lrms.told_number import LRMS_ID, told_number
 from grms.util.job_arrays import VARIABLES
+from grms.util.names import VARIABLE
 
 BEGUN_BYTES_MAX: Final = 1024
 """Bytes read of the runs that a job has begun; the job itself could write more."""
@@ -130,7 +131,6 @@ _HALF: Final = ".half-"
 
 _log = structlog.get_logger()
 
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}")
 _COUNT = re.compile(r"[0-9]{1,9}")
 _RESTARTS_SAID = f"{RESTARTS}=".encode()
 _RESERVED = re.compile(r"(SLURM|SBATCH|SRUN|SGE|PBS)_.*|JOB_ID|NSLOTS|PE_HOSTFILE")
@@ -159,7 +159,7 @@ def check_program(program: Program | None) -> Program:
     size = sum(len(name.encode()) + len(value.encode()) + 2 for name, value in pairs)
     _check_size("environment", size, ENVIRONMENT_BYTES_MAX)
     for name in program.environment:
-        if _VARIABLE.fullmatch(name) is None:
+        if VARIABLE.fullmatch(name) is None:
             raise LrmsRefusedError(f"{name[:80]!r} is no name of an environment variable")
         if _RESERVED.fullmatch(name) is not None:
             raise LrmsRefusedError(f"{name} is set by the batch system, and by nobody else")
@@ -265,7 +265,7 @@ def values_text(
         first.append(f"unset {RESTARTS}")  # of the job that has submitted this one
     # A shell drops variables that it could not set itself, such as functions of bash.
     given = [os.fsdecode(each) for each in home.environment] if home is not None else []
-    odd = [each for each in given if _VARIABLE.fullmatch(each.partition("=")[0]) is None]
+    odd = [each for each in given if VARIABLE.fullmatch(each.partition("=")[0]) is None]
     words = [*map(shlex.quote, ["/usr/bin/env", *odd] if odd else []), '"$1/program"']
     words += [shlex.quote(word) for word in program.arguments]
     loads = "".join(f"module load {shlex.quote(each)} || exit 125\n" for each in modules)

@@ -99,7 +99,12 @@ class TrackedJob:
     evicted: bool = False
 
     def is_deferred(self, row: JobRow) -> bool:
-        """Returns whether it waits, by a row of it, as somebody has told the batch system; after a restart no hold says whose it is."""
+        """Returns whether it waits, by a row of it, as somebody has told the batch system; after a restart no hold says whose it is.
+
+        What the site has not asked for is over, or elsewhere: nobody waits for it, and it would run a second time.
+        """
+        if not (self.want is Want.RUN or self.looked_up):
+            return False
         held = row.phase is LrmsPhase.HELD and self.left_hold and not self.let_go
         return row.deferred or held
 

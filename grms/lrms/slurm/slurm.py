@@ -317,7 +317,7 @@ class Slurm:
     def _known_jobs(self, rows: Iterable[JobRow]) -> Iterable[tuple[str, KnownJob]]:
         for row in rows:
             key = row.known_as or self.decode(row.name)
-            if row.live and key is not None and row.submit_time is not None:
+            if key is not None and row.submit_time is not None:
                 yield row.number, KnownJob(key, row.submit_time)
 
     def _nodes(self, machine: SlurmMachine, queue: Queue) -> NodeTable:

@@ -75,8 +75,8 @@ class SlurmPrograms(Programs):
         del more
         words = [word for word in arguments if not word.startswith("--")]
         match program, words:
-            case "squeue", _ if "-j" in words:
-                return self._names(words)
+            case "squeue", _ if "-j" in arguments:
+                return self._names(arguments)
             case "squeue", _:
                 return self._squeue()
             case "sbatch", _:
@@ -104,7 +104,8 @@ class SlurmPrograms(Programs):
 
     def _squeue(self) -> Answer:
         self._controller.answers("a poll")
-        lines = {job.shown_number: _row(job) for job in self._world.value.jobs}
+        form = f"{_DRAWN}|{TABLE_FORMAT}"
+        lines = {job.shown_number: _line(form, _values(job)) for job in self._world.value.jobs}
         ways = [("an empty table", "partial")] if lines else []
         if len(lines) > 1:
             ways += [(f"a table without {number}", "partial") for number in lines]
@@ -115,17 +116,14 @@ class SlurmPrograms(Programs):
             del lines[word.rpartition(" ")[2]]
         return Answer(0, "\n".join(lines.values()).encode(), "")
 
-    def _names(self, words: Sequence[str]) -> Answer:
-        # Of the jobs with some numbers, right before they are changed by those. Of several it leaves out those that it has not.
-        numbers, layout = (words[words.index(option) + 1] for option in ("-j", "-o"))
-        self._controller.answers(f"the names of {numbers}")
-        jobs = [job for job in map(self._job, numbers.split(",")) if job is not None]
-        if not jobs:
-            return Answer(1, b"", f"slurm_load_jobs error: {_GONE}")
-        lines = (
-            layout.replace("%i", job.shown_number).replace("%j", f"{_PREFIX}{job.shown_key}")
-            for job in jobs
-        )
+    def _names(self, arguments: Sequence[str]) -> Answer:
+        # Whose the numbers are that a change is about to go by. It is always told: where it is not, the change is not made, as
+        # where that is not answered.
+        numbers = arguments[arguments.index("-j") + 1].split(",")
+        jobs = [job for job in self._world.value.jobs if job.shown_number in numbers]
+        lines = [_line(arguments[-1], _values(job)) for job in jobs]
+        if not lines and len(numbers) == 1:
+            return Answer(1, b"", "slurm_load_jobs error: Invalid job id specified")
         return Answer(0, "\n".join(lines).encode(), "")
 
     def _show(self, number: str) -> Answer:
@@ -251,11 +249,11 @@ def _started(job: Job) -> str:
     return "N/A" if job.started < 0 else f"{moment(job.started)}"
 
 
-def _row(job: Job) -> str:
+def _values(job: Job) -> Mapping[str, str]:
     # As squeue prints it. Moments have fractions, as all here have.
     node = "n1" if job.started >= 0 else ""
     end = "N/A" if job.live else f"{_ENDED_AT}"
-    values = {
+    return {
         "i": job.shown_number,
         "t": _STATES.get(job.phase, ("F", ""))[0],
         "C": "1",
@@ -270,10 +268,12 @@ def _row(job: Job) -> str:
         "P": "main",
         "j": f"{_PREFIX}{job.shown_key}",
     }
-    line = f"{_DRAWN}|{TABLE_FORMAT}"
+
+
+def _line(form: str, values: Mapping[str, str]) -> str:
     for letter, value in values.items():
-        line = line.replace(f"%{letter}", value)
-    return line
+        form = form.replace(f"%{letter}", value)
+    return form
 
 
 def _shown(job: Job) -> str:

@@ -123,9 +123,11 @@ class Retention:
         return count
 
     async def _old_inputs(self, before: float) -> int:
+        old: Sequence[str] = ()
         with self._trying():
-            if not await asyncio.to_thread(self._inputs.stale, before):
-                return 0  # what open jobs are given need not be read
+            old = await asyncio.to_thread(self._inputs.stale, before)
+        if not old:
+            return 0  # what open jobs are given need not be read
         memory = self._engine.state.memory
         runs = memory.reservations.open.values()
         given = {user_input(one.owner, file) for one in runs for file in given_inputs(one.payload)}

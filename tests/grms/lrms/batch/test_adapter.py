@@ -228,6 +228,25 @@ async def test_a_job_that_somebody_lets_wait_is_not_let_go(tmp_path: Path, row: 
     assert system.told == ["submit", "hold", "cancel"]
 
 
+@pytest.mark.parametrize("wanted", [False, True])
+async def test_what_nobody_waits_for_is_ended_though_it_is_put_off(
+    tmp_path: Path, *, wanted: bool
+) -> None:
+    """A controller's older memory shows a job that is elsewhere by now: once its time has come it would run twice."""
+    system = Refusing()
+    await waiting(system, tmp_path)
+    system.rows = (replace(HELD, phase=LrmsPhase.WAITING, hindered="it is put off", deferred=True),)
+    lrms = BatchLrms(system, Spool(tmp_path), poll_s=0.01, settle_s=0.0, clock=lambda: system.now)
+    await lrms.snapshot()
+    if wanted:
+        await lrms.look_up(KEY)
+        with pytest.raises(LrmsRefusedError, match="put off"):
+            await lrms.cancel(KEY, only_waiting=True)
+    else:
+        assert await lrms.cancel(KEY, only_waiting=True)
+    assert system.told == (["submit"] if wanted else ["submit", "hold", "cancel"])
+
+
 async def test_a_hold_of_the_sites_own_without_an_answer_is_its_own(tmp_path: Path) -> None:
     """It was held to be let go, and nobody knows whether it was ended: the next attempt ends it."""
     system = Silent()

@@ -681,6 +681,30 @@ class Waits(Records):
         return super().answer(program, arguments)
 
 
+class Renamed(Records):
+    """The same, of which the queue has one job in states of which some have a name of somebody's."""
+
+    def __init__(self, *shown: tuple[str, str]) -> None:
+        super().__init__()
+        self._shown = iter(shown)
+
+    def answer(self, program: str, arguments: Sequence[str]) -> Answer:
+        """Returns what a program says."""
+        if program != "squeue":
+            return super().answer(program, arguments)
+        token, (state, name) = arguments[-1].partition("|")[0], next(self._shown)
+        return said(f"{token}|7|{state}|1|1795342847|N/A|N/A|None|grid(0)||(null)|main|{name}\n")
+
+
+async def test_a_renamed_job_is_known_as_long_as_the_queue_shows_its_end() -> None:
+    """A question about its end may be without an answer, and is put again at the next look."""
+    tag = "hanse:A:B/1/2"
+    programs = Renamed(("R", tag), ("R", "his"), ("CD", "his"), ("CD", "his"))
+    system = Slurm(programs, SlurmSettings("A", "grid"))
+    looks = [await system.look() for _ in range(4)]
+    assert [[row.known_as for row in each.rows] for each in looks] == [[""], *[["B/1/2"]] * 3]
+
+
 @pytest.mark.parametrize("word", ["", "my job"])
 async def test_what_a_job_waits_for_is_known_whatever_its_user_calls_it(word: str) -> None:
     """One partition would start it if it were shorter, and the other one is down: that is known by what it wants."""

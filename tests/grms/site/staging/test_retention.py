@@ -169,3 +169,24 @@ async def test_what_jobs_are_given_stays_as_long_as_they_live(tmp_path: Path) ->
     sweeper = Retention(engine, None, store, inputs, owners, clock=lambda: 1e12, **times)
     assert await sweeper.sweep() == 2
     assert [inputs.manifest(name) is not None for name in names] == [True, False, True, False]
+
+
+async def test_inputs_that_cannot_be_looked_at_are_one_problem(tmp_path: Path) -> None:
+    """They are not looked at a second time, and what open jobs are given is not read for that."""
+
+    class Unreadable(ResultStore):
+        """Files whose folder cannot be read."""
+
+        def stale(self, before: float) -> list[str]:
+            """Fails."""
+            raise OSError(errno.ESTALE, f"Stale file handle at {before}")
+
+    engine: Any = SimpleNamespace(state=SimpleNamespace(memory=lived()))
+    store, inputs = ResultStore(tmp_path / "results"), Unreadable(tmp_path / "inputs")
+    owners = GuestOwners(tmp_path / "owners")
+    with capture_logs() as log:
+        sweeper = Retention(
+            engine, None, store, inputs, owners, keep_s=100.0, log=structlog.get_logger()
+        )
+        assert await sweeper.sweep() == 0
+    assert [(each["event"], each["more"]) for each in log] == [("results_not_cleaned", 0)]

@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +28,15 @@ def keep(path: Path, document: Any) -> None:
     print(f"written: {path}")
 
 
+def _commit() -> str:
+    git = partial(subprocess.run, cwd=HERE, capture_output=True, text=True, check=False)
+    commit = git(["git", "describe", "--always"]).stdout.strip()
+    # Figures of what was measured before are no change of the code.
+    code = ":/", ":(top,exclude)benchmarks/*.json"
+    changed = git(["git", "diff", "--quiet", "HEAD", "--", *code]).returncode == 1
+    return f"{commit}-dirty" if changed else commit
+
+
 def machine() -> dict[str, object]:
     """Returns what the figures were measured on."""
     model = next(
@@ -37,18 +47,11 @@ def machine() -> dict[str, object]:
         ),
         platform.processor(),
     )
-    commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty"],  # noqa: S607  # git is where the user has it
-        cwd=HERE,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
     return {
         "processor": model,
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "numpy": np.__version__,
-        "commit": commit.stdout.strip(),
+        "commit": _commit(),
         "measured": datetime.now(UTC).strftime("%Y-%m-%d"),
     }

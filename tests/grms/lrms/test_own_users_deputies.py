@@ -218,7 +218,7 @@ async def test_a_cancelled_job_ends_when_its_deputy_comes(tmp_path: Path, fake: 
             await world.lrms.cancel("north/1/1")
         async with deputised(world, fake) as done:
             assert (await world.ended("north/1/1")).end.outcome is Outcome.CANCELLED
-            assert done == ["scancel"]
+            assert set(done) == {"scancel"}  # again, should a poll have begun before the first
 
 
 async def test_a_silent_deputy_keeps_nobody_else_waiting(tmp_path: Path, fake: FakeSlurm) -> None:

@@ -63,7 +63,7 @@ class Scene(Told, Generic[Cluster]):
         place = self.cluster.environment.get("SLURM_CONF")
         found = {"configuration": place} if place else {"programs": self.cluster.programs}  # type: ignore[attr-defined]  # the fake
         table = SlurmTable.model_validate(
-            {"kind": "slurm", "requeue": self.requeue, "program_timeout_s": 2.0}
+            {"kind": "slurm", "requeue": self.requeue, "program_timeout_s": 10.0}
             | found
             | self.settings
         )

@@ -548,7 +548,7 @@ async def test_a_partition_that_is_hidden_hides_no_job(tmp_path: Path) -> None:
 @pytest.mark.parametrize("way", ["empty", "half", "filtered", "hanging"])
 async def test_what_a_table_does_not_show_goes_on(tmp_path: Path, way: str) -> None:
     """A wrapper answers without rows, cuts the table, filters it, or hangs: nothing ends, and all comes back."""
-    scene = scene_at(tmp_path)
+    scene = scene_at(tmp_path, program_timeout_s=2.0)
     async with scene.up():
         first, second = await scene.running(1), await scene.running(2)
         held = await scene.submitted(3, held=True)

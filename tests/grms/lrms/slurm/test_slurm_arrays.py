@@ -383,7 +383,7 @@ async def test_an_array_whose_answer_is_lost_is_found(tmp_path: Path, life: str)
 
 async def test_an_array_that_comes_late_is_of_copies(tmp_path: Path) -> None:
     """The controller has hung, and everybody has submitted again: what comes of it then is ended, and nothing else."""
-    scene = scene_at(tmp_path)
+    scene = scene_at(tmp_path, program_timeout_s=2.0)
     async with scene.up():
         await scene.lrms.snapshot()
         scene.cluster.hang_controller()

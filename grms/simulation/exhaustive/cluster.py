@@ -658,9 +658,10 @@ class World:
         """
         job = self.job(number)
         assert job is not None
-        for key in map(key_of, range(len(self.value.programs))):
-            if job.key == key or job.element is not None or job.key.endswith(ALL):
-                self._program(key, lambda one: one._replace(ended_early=False))
+        of_array = job.element is not None or job.key.endswith(ALL)
+        for at in range(len(self.value.programs)):
+            if of_array or at == program_of(job.key):  # a later submission of it, too
+                self._program(key_of(at), lambda one: one._replace(ended_early=False))
         jobs = tuple(job for job in self.value.jobs if job.number != number)
         self.value = self.value._replace(jobs=jobs)
         written, following = self.value.written

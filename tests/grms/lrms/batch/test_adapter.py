@@ -340,6 +340,24 @@ async def test_a_users_hold_outlives_the_site(tmp_path: Path, before: str) -> No
     assert await told_after_restart(system, tmp_path) == ([], [OTHERS_HOLD])
 
 
+async def test_a_hold_that_somebody_has_lifted_and_set_again_is_his(tmp_path: Path) -> None:
+    """A later daemon has seen the job wait between the two holds, and had not looked it up before."""
+    system = Dying(dies=True)
+    lrms = await waiting(system, tmp_path)
+    with pytest.raises(LrmsUnavailableError):
+        await lrms.cancel(KEY, only_waiting=True)
+    lrms, events = follower(system, tmp_path), list[LrmsEvent]()
+    lrms.listen(events.extend)
+    system.told.clear()
+    for phase in (LrmsPhase.HELD, LrmsPhase.WAITING, LrmsPhase.HELD):
+        system.rows = (replace(HELD, phase=phase),)
+        await lrms.snapshot()
+    await lrms.look_up(KEY)
+    async with meanwhile(lrms.run()):
+        await until(lambda: OTHERS_HOLD in events or bool(system.told))
+    assert system.told == []
+
+
 class Blinking(Forgetful):
     """A batch system whose table is empty once it has held a job, where the test says so."""
 

@@ -40,7 +40,7 @@ Given = dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """State of a job that survives a restart; it only grows.
+    """State of a job that survives a restart; but for `held` it only grows.
 
     Attributes:
         run: it should run, without waiting for a release by the site.
@@ -50,6 +50,7 @@ class Marks:
         limit_s: its requested time; 0 if an older site has submitted it.
         preemptible: it may be ended for another job.
         evicted: the site has ended it for another job, or was about to.
+        held: the site has held it again to let it go, or was about to, and has not lifted that hold.
     """
 
     run: bool
@@ -59,6 +60,7 @@ class Marks:
     limit_s: float = 0.0
     preemptible: bool = False
     evicted: bool = False
+    held: bool = False
 
 
 _EVER: Final = frozenset(("run", "released", "number", "begun", "limit_s"))

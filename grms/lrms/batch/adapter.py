@@ -447,7 +447,7 @@ class BatchLrms:
             if row is None or await self._stays_begun(key, row):
                 return False
             self._check_deferred(key, row)
-            self._lets_go(key, True)
+            await self._lets_go(key, True)
             try:
                 await self._system.hold(row)
             except LrmsRefusedError:
@@ -457,7 +457,7 @@ class BatchLrms:
                 if row is None:
                     return False
                 if row.phase is not LrmsPhase.HELD:
-                    self._lets_go(key, False)
+                    await self._lets_go(key, False)
                     raise
             row = await self._living(key, only_waiting=True)
             if row is None or await self._has_begun(key):
@@ -466,14 +466,14 @@ class BatchLrms:
                 unseen = job is not None and job.missing > 0
                 if left is not None and (row is not None or unseen or left.phase in _STARTED):
                     await self._system.release(left)
-                    self._lets_go(key, False)
+                    await self._lets_go(key, False)
                 return False
             try:
                 if await self._system.cancel(row) is False:
                     return False  # somebody else has ended it since
             except LrmsRefusedError:
                 await self._system.release(row)
-                self._lets_go(key, False)
+                await self._lets_go(key, False)
                 raise
             if await self._was_faster(key):
                 return False
@@ -487,7 +487,9 @@ class BatchLrms:
         if row is not None and job is not None and job.is_deferred(row):
             raise LrmsRefusedError(row.hindered or HELD)
 
-    def _lets_go(self, key: str, is_to: bool) -> None:
+    async def _lets_go(self, key: str, is_to: bool) -> None:
+        # First: should this process die, the next one knows whose hold it is.
+        await self._disk.do(self._spool.holds, key, is_to)
         job = self._tracker.job(key)
         if job is not None:
             job.let_go = is_to
@@ -525,6 +527,10 @@ class BatchLrms:
         self._tracker.looked_up(key)
         if record.phase is LrmsPhase.ENDED:
             await self._poller.count_runs([key])  # it may have ended before this process began
+        job = self._tracker.job(key)
+        if record.phase is LrmsPhase.WAITING and job is not None and not job.let_go:
+            # An earlier process did not come to hold it, or somebody has released it: a later hold is not the site's.
+            await self._disk.do(self._spool.holds, key, False)
         unstarted = record.end is not None and is_unstarted(record.end)
         if record.phase in _WAITS or (unstarted and record.start_time is None):
             record = replace(record, restarted=await self._has_begun(key))

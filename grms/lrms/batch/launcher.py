@@ -676,6 +676,13 @@ class Spool:
                 self._keep(key, replace(marks, evicted=True))
             return True
 
+    def holds(self, key: str, is_to: bool) -> None:
+        """Records durably that the site is about to hold a job again, or that it has lifted that hold."""
+        with _changing(key):
+            marks = self.marks(key)
+            if marks is not None and marks.held is not is_to:
+                self._keep(key, replace(marks, held=is_to))
+
     def can_be_aside(self, key: str) -> bool:
         """Returns whether a job's launcher can wait; one of an older version would begin."""
         try:

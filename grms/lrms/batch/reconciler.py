@@ -35,6 +35,7 @@ from grms.lrms.batch.poller import Poller, Rotation
 from grms.lrms.batch.queue_snapshot import JobRow, Question
 from grms.lrms.batch.system import BatchSystem, KeepsNames, ReleasesMany
 from grms.lrms.batch.tracked_job import Want
+from grms.lrms.job_notes import Marks
 
 TOGETHER: Final = 200
 """Most jobs ended in one call."""
@@ -368,6 +369,8 @@ class Reconciler:
         run = (job is not None and job.want is Want.RUN) or (marks is not None and marks.run)
         released = job is not None and job.released_at is not None
         try:
+            if run and await self._is_left_held(order.key, marks):
+                return True
             ours = run and await self._system.held_since_submission(order.row, released=released)
         except LrmsRefusedError as error:
             _refused(order.act, order.key, error)
@@ -378,6 +381,14 @@ class Reconciler:
             return True
         self._tracker.hold_stays(order.key)
         return False
+
+    async def _is_left_held(self, key: str, marks: Marks | None) -> bool:
+        # Whether an earlier process has held it to let it go, and died: if the site still wants that, it asks again, and
+        # nobody else would lift it. What has waited or begun since was released, and whoever holds it then is another.
+        job = self._tracker.job(key)
+        if marks is None or not marks.held or job is None or job.let_go or job.left_hold:
+            return False
+        return not await self._disk.do(self._spool.runs, key)
 
     async def _release(self, order: Order) -> None:
         begun = bool(await self._disk.do(self._spool.runs, order.key))
@@ -390,6 +401,8 @@ class Reconciler:
         await self._disk.do(self._spool.released, order.key, order.row.number)
         await self._system.release(order.row)
         self._tracker.released(order.key, self._clock(), again=begun)
+        if order.act is Act.ASK:
+            await self._disk.do(self._spool.holds, order.key, False)
         self._poller.write_anomalies()
 
     async def _end_forgotten(self, order: Order) -> None:

@@ -28,9 +28,11 @@ from grms.lrms.base import (
 )
 from grms.lrms.batch.adapter import BatchLrms
 from grms.lrms.batch.job_tracker import GRACE_S
+from grms.lrms.batch.job_tracker import HELD as HELD_BY
 from grms.lrms.batch.launcher import Spool
 from grms.lrms.batch.queue_snapshot import Ending, JobRow, QueueSnapshot
 from grms.lrms.gridengine.gridengine_adapter import GridEngineTable
+from grms.lrms.job_notes import Marks
 from grms.lrms.partitions import Partition, Partitions
 from grms.lrms.slurm.slurm_adapter import SlurmTable
 from grms.util.outcomes import Outcome
@@ -256,6 +258,104 @@ async def test_a_hold_of_the_sites_own_without_an_answer_is_its_own(tmp_path: Pa
         await lrms.cancel(KEY, only_waiting=True)
     assert await lrms.cancel(KEY, only_waiting=True)
     assert system.told == ["submit", "hold", "hold", "cancel"]
+
+
+class Dying(Overtaken):
+    """A batch system that tells a user's hold from that of a submission; the daemon dies when it has held a job itself.
+
+    Attributes:
+        dies: whether it does.
+        refuses: whether it then refuses to end it.
+    """
+
+    def __init__(self, *, dies: bool, refuses: bool = False) -> None:
+        super().__init__()
+        self.dies = dies
+        self.refuses = refuses
+
+    async def hold(self, row: JobRow) -> None:
+        """See `BatchSystem.hold`."""
+        await super().hold(row)
+        if self.dies:
+            raise LrmsUnavailableError("the daemon is dead")
+
+    async def cancel(self, row: JobRow) -> bool:
+        """See `BatchSystem.cancel`."""
+        if self.refuses:
+            raise LrmsRefusedError("denied")
+        return await super().cancel(row)
+
+    async def held_since_submission(self, row: JobRow, *, released: bool) -> bool:
+        """See `BatchSystem.held_since_submission`."""
+        del row, released
+        return False
+
+
+OTHERS_HOLD = Hindered(KEY, f"{HELD_BY} ({HELD.reason})", deferred=True)
+
+
+def follower(system: Dying, folder: Path) -> BatchLrms:
+    """Returns an adapter as after a restart of the daemon."""
+    return BatchLrms(system, Spool(folder), poll_s=0.01, settle_s=0.0, clock=lambda: system.now)
+
+
+async def told_after_restart(system: Dying, folder: Path) -> tuple[list[str], list[LrmsEvent]]:
+    """Has a new adapter follow the held job; returns what that tells the batch system, and the site about the hold."""
+    lrms, events = follower(system, folder), list[LrmsEvent]()
+    lrms.listen(events.extend)
+    system.told.clear()
+    await lrms.look_up(KEY)
+    async with meanwhile(lrms.run()):
+        await until(lambda: OTHERS_HOLD in events or bool(system.told))
+        if system.told:
+            await until(lambda: lrms.folders.marks(KEY) == Marks(True, True, "7", limit_s=60.0))
+    return list(system.told), [each for each in events if isinstance(each, Hindered)]
+
+
+async def test_a_hold_of_the_sites_own_does_not_outlive_it(tmp_path: Path) -> None:
+    """The daemon died between the hold and the end of a job that nobody lets go any more; a later hold is a user's."""
+    system = Dying(dies=True)
+    lrms = await waiting(system, tmp_path)
+    with pytest.raises(LrmsUnavailableError):
+        await lrms.cancel(KEY, only_waiting=True)
+    assert await told_after_restart(system, tmp_path) == (["release"], [])
+    system.rows = (HELD,)
+    assert await told_after_restart(system, tmp_path) == ([], [OTHERS_HOLD])
+
+
+@pytest.mark.parametrize("before", ["never", "lifted", "not held", "begun"])
+async def test_a_users_hold_outlives_the_site(tmp_path: Path, before: str) -> None:
+    """Also of a job that the site has held, or was about to: it was released since, or was not let go, or has begun."""
+    system = Dying(dies=before != "lifted", refuses=True)
+    lrms = await waiting(system, tmp_path)
+    if before != "never":
+        with pytest.raises((LrmsUnavailableError, LrmsRefusedError)):
+            await lrms.cancel(KEY, only_waiting=True)
+    if before == "not held":
+        system.rows = (replace(HELD, phase=LrmsPhase.WAITING),)
+        await follower(system, tmp_path).look_up(KEY)
+    if before == "begun":
+        (Spool(tmp_path).place(KEY) / "begun").write_text("0 41\n")
+    system.rows = (HELD,)
+    assert await told_after_restart(system, tmp_path) == ([], [OTHERS_HOLD])
+
+
+async def test_a_hold_that_somebody_has_lifted_and_set_again_is_his(tmp_path: Path) -> None:
+    """A later daemon has seen the job wait between the two holds, and had not looked it up before."""
+    system = Dying(dies=True)
+    lrms = await waiting(system, tmp_path)
+    with pytest.raises(LrmsUnavailableError):
+        await lrms.cancel(KEY, only_waiting=True)
+    lrms, events = follower(system, tmp_path), list[LrmsEvent]()
+    lrms.listen(events.extend)
+    system.told.clear()
+    for phase in (LrmsPhase.HELD, LrmsPhase.WAITING, LrmsPhase.HELD):
+        system.rows = (replace(HELD, phase=phase),)
+        await lrms.snapshot()
+    await lrms.look_up(KEY)
+    async with meanwhile(lrms.run()):
+        await until(lambda: OTHERS_HOLD in events or bool(system.told))
+    assert system.told == []
 
 
 class Blinking(Forgetful):

@@ -384,6 +384,13 @@ class Folders(Spool):
         folder = self._world.folder(key)
         self._world.keep(with_marks(folder, run=True, released=True, number=number))
 
+    def holds(self, key: str, is_to: bool) -> None:
+        """See `Spool.holds`."""
+        folder = self._world.folder(key)
+        if folder.marks is not None and folder.marks.held is not is_to:
+            self._step.may_die("it notes the hold")
+            self._world.keep(with_marks(folder, held=is_to))
+
     def released_all(self, numbers: Mapping[str, str]) -> set[str]:
         """See `Spool.released_all`."""
         for key, number in numbers.items():

@@ -71,10 +71,8 @@ def accept(job: HomeJob | GuestJob, transaction: Transaction) -> bool:
         return False
     transaction.memory.confirm(job)
     job.move(JobState.QUEUED)
-    job.hindered, job.deferred = (
-        "",
-        False,
-    )  # it is taken; whether something keeps it from starting is told after this
+    # It is taken; whether something keeps it from starting is told after this.
+    job.hindered, job.deferred = "", False
     return True
 
 

@@ -113,11 +113,26 @@ def test_nothing_is_lost_whatever_happens(seed: int) -> None:
         cycle=chance.choice([30, 100]), slot=20, pause=2, margin=4, runs_max=1000
     )
     made.restart()
+    _all_is_done_once(made, chance, workflows=chance.randint(1, 4), events=200)
+    assert BrokerState.recover(made.settings, made.journal).memory.live == {}
+
+
+@FEW
+@given(st.integers(0, 2**32))
+def test_what_sites_do_not_begin_is_done_elsewhere_once(seed: int) -> None:
+    """Over breakdowns, cancellations and restarts; where nothing else can run it, its site begins it here."""
+    made = world(seed, replace(SETTINGS, hindered=5.0), faults=0.1, late=0.1, hinders=0.4)
+    chance = random.Random(seed)  # noqa: S311  # a test's own chance
+    _all_is_done_once(made, chance, workflows=3, events=100)
+
+
+def _all_is_done_once(made: World, chance: random.Random, *, workflows: int, events: int) -> None:
+    # Whatever happens to workflows for a while; then nothing more goes wrong.
     cancelled: set[str] = set()
-    for number in range(chance.randint(1, 4)):
+    for number in range(workflows):
         name = f"flow{number}"
         made.tell(Submit(number + 1, name, drawn_workflow(chance, name)))
-    for _ in range(chance.randint(0, 200)):
+    for _ in range(chance.randint(0, events)):
         made.step()
         _something(made, chance, cancelled)
     made.faults = 0.0
@@ -133,31 +148,6 @@ def test_nothing_is_lost_whatever_happens(seed: int) -> None:
         if name not in cancelled:
             assert workflow.state is WorkflowState.COMPLETED
             assert set(done) == {1}
-    assert BrokerState.recover(made.settings, made.journal).memory.live == {}
-
-
-@FEW
-@given(st.integers(0, 2**32))
-def test_what_sites_do_not_begin_is_done_elsewhere_once(seed: int) -> None:
-    """Over breakdowns, cancellations and restarts; where nothing else can run it, its site begins it here."""
-    made = world(seed, replace(SETTINGS, hindered=5.0), faults=0.1, late=0.1, hinders=0.4)
-    chance = random.Random(seed)  # noqa: S311  # a test's own chance
-    cancelled: set[str] = set()
-    for number in range(3):
-        name = f"flow{number}"
-        made.tell(Submit(number + 1, name, drawn_workflow(chance, name)))
-    for _ in range(chance.randint(0, 100)):
-        made.step()
-        _something(made, chance, cancelled)
-    made.faults = 0.0
-    for name in RESOURCES:
-        made.tell(Update(0, made.supply(name)))
-    made.tell(SiteUp(0, ""))
-    made.run()
-    for workflow in made.state.memory.workflows.values():
-        name = workflow.workflow.name
-        done = {made.completed.count(f"{name}/{task}") for task in workflow.tasks}
-        assert done == {1} or (name in cancelled and done <= {0, 1})
 
 
 def _something(made: World, chance: random.Random, cancelled: set[str]) -> None:

@@ -53,6 +53,7 @@ UID = pwd.getpwnam(USER).pw_uid
 
 AS_USER = """
 import os, pwd, sys
+import google.rpc.error_details_pb2, google.rpc.status_pb2
 import grms.cli.deputy_cli, grms.client.deputy, grms.lrms.exit_status
 from grms.cli.main import run_command
 who = pwd.getpwnam(sys.argv[1])
